@@ -1,0 +1,204 @@
+"""What the broker's runtime needs of log, network and ZooKeeper, as Protocols.
+
+`log`, `net` and `zk` do not import each other or `runtime`; `app` plugs them together behind these shapes.
+All methods run on the loop's thread unless a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+Offset = int
+BrokerId = int
+Epoch = int
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name; prints as Kafka's folder name does, `topic-0`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Timer(Protocol):
+    """A scheduled call that can be taken back."""
+
+    def cancel(self) -> None: ...
+
+
+class Loop(Protocol):
+    """The event loop: one thread, turns of read → handle → log writes → answers → sends."""
+
+    def now_ms(self) -> float:
+        """Monotonic milliseconds; no rule reads a wall clock."""
+        ...
+
+    def call_soon(self, callback: Callable[[], None]) -> None: ...
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        """The one door by which other threads hand work to the loop."""
+        ...
+
+
+class FileSlice(NamedTuple):
+    """Bytes [position, position + length) of an open file, for sendfile or pread."""
+
+    fd: int
+    position: int
+    length: int
+
+
+Chunk = bytes | bytearray | memoryview | FileSlice
+
+
+class ResponseSlot(Protocol):
+    """One request's place in its connection's answer order. Fulfilled exactly once; may be fulfilled in a later turn."""
+
+    def fulfil(self, chunks: Sequence[Chunk]) -> None:
+        """chunks: the response after the length prefix: header and body. Sent at the end of the turn, in request order."""
+        ...
+
+    def fulfil_nothing(self) -> None:
+        """For acks=0: this request has no answer."""
+        ...
+
+    def close_connection(self, reason: str) -> None:
+        """Answer what came before, then close; reason is logged once."""
+        ...
+
+    @property
+    def open(self) -> bool:
+        """False once the connection is gone; a fulfil then does nothing."""
+        ...
+
+
+class Peer(Protocol):
+    """A pipelined connection to another broker, connected on demand, reconnected with backoff and jitter."""
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        """Send one request; returns its correlation id. Exactly one callback follows.
+
+        on_response gets the bytes after the response header; the view is valid during the call only.
+        on_failure's text starts with one of: refused, reset, timeout, closed.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class AppendInfo(NamedTuple):
+    """What one append staged. Offsets are [base_offset, last_offset + 1)."""
+
+    base_offset: Offset
+    last_offset: Offset
+    max_timestamp: int
+    bytes: int
+    batches: int
+
+
+class Log(Protocol):
+    """One replica's log. Appends are staged; `write` puts all staged bytes in the file with one system call.
+
+    `leo` includes what is staged; `written_leo` does not. Nothing staged may be answered, served or acknowledged
+    before `write` returned.
+    """
+
+    topic_partition: TopicPartition
+    topic_id: str
+
+    @property
+    def log_start_offset(self) -> Offset: ...
+
+    @property
+    def leo(self) -> Offset: ...
+
+    @property
+    def written_leo(self) -> Offset: ...
+
+    @property
+    def dirty(self) -> bool: ...
+
+    @property
+    def latest_epoch(self) -> Epoch:
+        """Epoch of the last batch (or assigned at leadership), −1 when none."""
+        ...
+
+    def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None: ...
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        """(largest epoch ≤ asked, its end offset); (−1, −1) when undefined. Source: LeaderEpochFileCache.endOffsetFor."""
+        ...
+
+    def epoch_at(self, offset: Offset) -> Epoch: ...
+
+    def append_as_leader(self, batches: memoryview, epoch: Epoch) -> AppendInfo:
+        """Stamp base offsets and epoch in place (batches is writable) and stage. Caller has validated the batches."""
+        ...
+
+    def append_as_follower(self, batches: memoryview) -> AppendInfo:
+        """Stage batches that carry their offsets and epochs; they must start at `leo`."""
+        ...
+
+    def write(self) -> None: ...
+
+    def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
+        """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
+
+        Raises OffsetOutOfRange when offset is below log_start_offset or above leo.
+        """
+        ...
+
+    def truncate_to(self, offset: Offset) -> None: ...
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None: ...
+
+    def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
+        """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
+        ...
+
+    def flush(self) -> None: ...
+
+    @property
+    def recovery_point(self) -> Offset: ...
+
+
+class LogStore(Protocol):
+    """All logs of a broker, over its log.dirs, and their checkpoints."""
+
+    def logs(self) -> Mapping[TopicPartition, Log]: ...
+
+    def create(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> Log: ...
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms."""
+        ...
+
+    def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...
+
+    def high_watermarks(self) -> Mapping[TopicPartition, Offset]:
+        """As checkpointed before the start."""
+        ...
+
+    def checkpoint_high_watermarks(self, values: Mapping[TopicPartition, Offset]) -> None: ...
+
+    def checkpoint_recovery_points(self) -> None: ...
+
+    def checkpoint_log_start_offsets(self) -> None: ...
+
+    def close(self, clean: bool) -> None:
+        """clean: flush everything and leave the clean-shutdown mark."""
+        ...

@@ -1,0 +1,83 @@
+"""The nemesis's contract: what a fault is, and what it may know of the cluster it hurts.
+
+A fault changes something outside the broker and the harness, says what it saw of its own effect from outside, and takes
+it back. It knows nodes and the view below, nothing of clients or checkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from harness.nodes.base import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was seen from outside: `seen` is the evidence that the effect (or its end) is there; `text` says how."""
+
+    seen: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A fault as drawn from the seed, before it is applied."""
+
+    fault: str
+    targets: tuple[str, ...]
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+class ClusterView(Protocol):
+    """What targets are chosen from. Reads may be stale or fail (None); a fault then picks by the seed among all."""
+
+    @property
+    def broker_nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def zookeeper_nodes(self) -> Sequence[Node]: ...
+
+    def node(self, name: str) -> Node: ...
+
+    def leader(self, partition: int) -> str | None:
+        """Name of the node that leads the partition of the run's topic, now, as ZooKeeper says."""
+        ...
+
+    def isr(self, partition: int) -> Sequence[str]: ...
+
+    def controller(self) -> str | None: ...
+
+    def partitions(self) -> int: ...
+
+    def restart_broker(self, node: str) -> None:
+        """Start the broker process of a node that was killed or stopped, with the clock settings in force there."""
+        ...
+
+    def daemon(self, node: str) -> str:
+        """Name of the system's daemon on that node (`broker`, `zookeeper`)."""
+        ...
+
+    def clock_file(self, node: str) -> str | None:
+        """libfaketime's control file for that node's broker; None when clock faults are unavailable."""
+        ...
+
+
+class Fault(Protocol):
+    """One family. Instances keep what they need to take the effect back; `stop` is idempotent."""
+
+    name: str
+
+    def probe(self, view: ClusterView) -> str | None:
+        """None when every node of the run can do it, else what is missing and how to get it."""
+        ...
+
+    def draw(self, rng: Random, view: ClusterView, target: str) -> Injection:
+        """Choose targets and parameters. target: one of the run file's selectors."""
+        ...
+
+    def start(self, view: ClusterView, injection: Injection) -> Observation: ...
+
+    def stop(self, view: ClusterView, injection: Injection) -> Observation: ...
