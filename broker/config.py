@@ -1,0 +1,217 @@
+"""server.properties → frozen settings. Names and defaults are Kafka's; the table is `settings_table`.
+
+Every refusal names the setting, the value found and what would be right. A setting of Kafka's that highwater does not
+read is kept in `unknown` and reported once at the start, as Kafka does, never silently taken as if it worked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.settings_table import BY_NAME, TOPIC_SETTINGS, Setting
+
+_LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
+_LONG_MAX = 2**63 - 1
+
+
+class ConfigError(ValueError):
+    """A setting is missing, unknown where it must be known, or has a value that cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One listener. An empty host listens on all addresses."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A broker's settings, parsed and checked. Absent values with a default are filled in."""
+
+    broker_id: int
+    rack: str | None
+    listeners: tuple[Endpoint, ...]
+    advertised_listeners: tuple[Endpoint, ...]
+    log_dirs: tuple[str, ...]
+    zookeeper_connect: str
+    zookeeper_session_timeout_ms: int
+    zookeeper_connection_timeout_ms: int
+    num_partitions: int
+    default_replication_factor: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+    replica_lag_time_max_ms: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    replica_truncation: str
+    controller_socket_timeout_ms: int
+    controlled_shutdown_enable: bool
+    controlled_shutdown_max_retries: int
+    controlled_shutdown_retry_backoff_ms: int
+    request_timeout_ms: int
+    socket_request_max_bytes: int
+    connections_max_idle_ms: int
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    message_max_bytes: int
+    log_retention_check_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    producer_id_expiration_ms: int
+    lab_event_log: str | None
+    topic_defaults: Mapping[str, str]
+    """Topic-level names → the broker's default for them, as text: what a topic without overrides has."""
+    given: Mapping[str, str]
+    """What the file said, for DescribeConfigs."""
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> Settings:
+        """Raises ConfigError at the first setting that cannot work."""
+        values: dict[str, Any] = {name: _value(setting, properties) for name, setting in BY_NAME.items()}
+        get = values.__getitem__
+        if not get("zookeeper.connect"):
+            raise ConfigError(
+                "zookeeper.connect is missing: give host:port[,host:port...][/chroot], for example localhost:2181"
+            )
+        listeners = _endpoints("listeners", get("listeners"))
+        advertised_text = get("advertised.listeners")
+        advertised = _endpoints("advertised.listeners", advertised_text) if advertised_text else listeners
+        for endpoint in advertised:
+            if endpoint.host == "0.0.0.0":
+                raise ConfigError(
+                    "advertised.listeners cannot be 0.0.0.0, which no client can reach: give the address that clients use"
+                )
+        if {e.name for e in advertised} - {e.name for e in listeners}:
+            raise ConfigError(
+                "advertised.listeners names a listener that is not in listeners: both must use the same names"
+            )
+        for endpoint in listeners:
+            if endpoint.name.upper() != "PLAINTEXT":
+                raise ConfigError(f"listeners names {endpoint.name!r}: only PLAINTEXT is served so far")
+        dirs = get("log.dirs") or [get("log.dir")]
+        fields = {name.replace(".", "_").replace("-", "_"): value for name, value in values.items()}
+        return cls(
+            rack=fields["broker_rack"],
+            listeners=listeners,
+            advertised_listeners=advertised,
+            log_dirs=tuple(dict.fromkeys(dirs)),
+            zookeeper_connection_timeout_ms=get("zookeeper.connection.timeout.ms")
+            or get("zookeeper.session.timeout.ms"),
+            topic_defaults=_topic_defaults(values),
+            given=dict(properties),
+            unknown=tuple(sorted(set(properties) - set(BY_NAME))),
+            **{k: fields[k] for k in cls.__dataclass_fields__ if k in fields and k not in _COMPUTED},
+        )
+
+
+_COMPUTED = frozenset({"listeners", "advertised_listeners", "log_dirs", "zookeeper_connection_timeout_ms"})
+
+
+def validate_topic_config(name: str, value: str) -> None:
+    """Raises ConfigError unless `name` is a topic setting and `value` is in its range."""
+    setting = TOPIC_SETTINGS.get(name)
+    if setting is None:
+        raise ConfigError(f"Unknown topic config name: {name}")
+    _convert(name, setting, value)
+
+
+def topic_int(overrides: Mapping[str, str], settings: Settings, name: str) -> int:
+    """A topic's integer setting: the override if the topic has one, else the broker's default."""
+    return int(overrides.get(name, settings.topic_defaults[name]))
+
+
+def topic_bool(overrides: Mapping[str, str], settings: Settings, name: str) -> bool:
+    """A topic's boolean setting, resolved like `topic_int`."""
+    return overrides.get(name, settings.topic_defaults[name]).strip().lower() == "true"
+
+
+def _value(setting: Setting, properties: Mapping[str, str]) -> Any:
+    text = properties.get(setting.name)
+    if text is None or (not text.strip() and setting.kind != "str"):
+        return setting.default
+    return _convert(setting.name, setting, text)
+
+
+def _convert(name: str, setting: Setting, text: str) -> object:
+    text = text.strip()
+    if setting.kind == "list":
+        return [item.strip() for item in text.split(",") if item.strip()]
+    if setting.kind == "bool":
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{name}={text!r}: must be true or false")
+        return text.lower() == "true"
+    if setting.kind in ("int", "float"):
+        try:
+            number: float = int(text) if setting.kind == "int" else float(text)
+        except ValueError:
+            raise ConfigError(f"{name}={text!r}: must be a number") from None
+        if setting.minimum is not None and number < setting.minimum:
+            raise ConfigError(f"{name}={text}: must be at least {setting.minimum:g}")
+        if setting.maximum is not None and number > setting.maximum:
+            raise ConfigError(f"{name}={text}: must be at most {setting.maximum:g}")
+        return number
+    if setting.choices is not None and text not in setting.choices:
+        raise ConfigError(f"{name}={text!r}: must be one of {', '.join(setting.choices)}")
+    return text
+
+
+def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:
+    assert isinstance(items, list)
+    out = []
+    for item in items:
+        match = _LISTENER.match(item)
+        if match is None or int(match["port"]) > 65535:
+            raise ConfigError(f"{name}={item!r}: must look like PLAINTEXT://host:9092")
+        out.append(Endpoint(match["name"].upper(), match["host"].strip("[]"), int(match["port"])))
+    if not out:
+        raise ConfigError(f"{name} is empty: give at least one, for example PLAINTEXT://:9092")
+    return tuple(out)
+
+
+def _topic_defaults(values: Mapping[str, object]) -> dict[str, str]:
+    out = {
+        setting.topic_name: _text(values[setting.name])
+        for setting in BY_NAME.values()
+        if setting.topic_name is not None
+    }
+    out["segment.ms"] = _text(_first(values["log.roll.ms"], _scaled(values["log.roll.hours"], 3_600_000)))
+    out["retention.ms"] = _text(
+        _first(
+            values["log.retention.ms"],
+            _scaled(values["log.retention.minutes"], 60_000),
+            _scaled(values["log.retention.hours"], 3_600_000),
+        )
+    )
+    out["flush.ms"] = _text(_first(values["log.flush.interval.ms"], _LONG_MAX))
+    return out
+
+
+def _first(*candidates: object) -> object:
+    return next(c for c in candidates if c is not None)
+
+
+def _scaled(value: object, factor: int) -> object:
+    if value is None:
+        return None
+    assert isinstance(value, int)
+    return -1 if value < 0 else value * factor
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

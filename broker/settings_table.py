@@ -1,0 +1,107 @@
+"""Every broker setting that highwater reads: Kafka's name, type, default and range, in one table.
+
+Source: kafka.server.KafkaConfig and org.apache.kafka.storage.internals.log.LogConfig (3.9). Settings that start with
+`lab.` and `replica.truncation` are highwater's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["int", "float", "bool", "str", "list"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `minimum` and `maximum` are inclusive; `choices` is the closed set of a `str`."""
+
+    name: str
+    kind: Kind
+    default: object
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] | None = None
+    topic_name: str | None = None
+    """Name of the topic-level override, where there is one."""
+
+
+_INT_MAX = 2**31 - 1
+_LONG_MAX = 2**63 - 1
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("broker.id", "int", -1, -1, _INT_MAX),
+    Setting("broker.rack", "str", None),
+    Setting("listeners", "list", ["PLAINTEXT://:9092"]),
+    Setting("advertised.listeners", "list", None),
+    Setting("log.dirs", "list", None),
+    Setting("log.dir", "str", "/tmp/kafka-logs"),
+    Setting("zookeeper.connect", "str", None),
+    Setting("zookeeper.session.timeout.ms", "int", 18000, 1),
+    Setting("zookeeper.connection.timeout.ms", "int", None, 1),
+    Setting("num.partitions", "int", 1, 1),
+    Setting("default.replication.factor", "int", 1, 1),
+    Setting("auto.create.topics.enable", "bool", True),
+    Setting("delete.topic.enable", "bool", True),
+    Setting("min.insync.replicas", "int", 1, 1, topic_name="min.insync.replicas"),
+    Setting("unclean.leader.election.enable", "bool", False, topic_name="unclean.leader.election.enable"),
+    Setting("replica.lag.time.max.ms", "int", 30000, 1),
+    Setting("replica.fetch.wait.max.ms", "int", 500, 0),
+    Setting("replica.fetch.min.bytes", "int", 1, 0),
+    Setting("replica.fetch.max.bytes", "int", 1048576, 0),
+    Setting("replica.fetch.response.max.bytes", "int", 10485760, 0),
+    Setting("replica.fetch.backoff.ms", "int", 1000, 0),
+    Setting("replica.socket.timeout.ms", "int", 30000, 1),
+    Setting("replica.high.watermark.checkpoint.interval.ms", "int", 5000, 1),
+    Setting("replica.truncation", "str", "leader-epoch", choices=("leader-epoch", "high-watermark")),
+    Setting("controller.socket.timeout.ms", "int", 30000, 1),
+    Setting("controlled.shutdown.enable", "bool", True),
+    Setting("controlled.shutdown.max.retries", "int", 3, 0),
+    Setting("controlled.shutdown.retry.backoff.ms", "int", 5000, 0),
+    Setting("request.timeout.ms", "int", 30000, 1),
+    Setting("socket.request.max.bytes", "int", 104857600, 1, _INT_MAX),
+    Setting("connections.max.idle.ms", "int", 600000, 1),
+    Setting("fetch.max.bytes", "int", 57671680, 1024),
+    Setting("max.incremental.fetch.session.cache.slots", "int", 1000, 0),
+    Setting("message.max.bytes", "int", 1048588, 0, topic_name="max.message.bytes"),
+    Setting("compression.type", "str", "producer", choices=("producer",), topic_name="compression.type"),
+    Setting(
+        "log.message.timestamp.type",
+        "str",
+        "CreateTime",
+        choices=("CreateTime",),
+        topic_name="message.timestamp.type",
+    ),
+    Setting("log.segment.bytes", "int", 1073741824, 14, _INT_MAX, topic_name="segment.bytes"),
+    Setting("log.roll.ms", "int", None, 1),
+    Setting("log.roll.hours", "int", 168, 1),
+    Setting("log.retention.bytes", "int", -1, topic_name="retention.bytes"),
+    Setting("log.retention.ms", "int", None, -1, _LONG_MAX),
+    Setting("log.retention.minutes", "int", None, -1),
+    Setting("log.retention.hours", "int", 168, -1),
+    Setting("log.retention.check.interval.ms", "int", 300000, 1),
+    Setting("log.cleanup.policy", "str", "delete", choices=("delete",), topic_name="cleanup.policy"),
+    Setting("log.index.interval.bytes", "int", 4096, 0, topic_name="index.interval.bytes"),
+    Setting("log.index.size.max.bytes", "int", 10485760, 4, topic_name="segment.index.bytes"),
+    Setting("log.flush.interval.messages", "int", _LONG_MAX, 1, topic_name="flush.messages"),
+    Setting("log.flush.interval.ms", "int", None, 0),
+    Setting("log.flush.offset.checkpoint.interval.ms", "int", 60000, 0),
+    Setting("log.flush.start.offset.checkpoint.interval.ms", "int", 60000, 0),
+    Setting("log.segment.delete.delay.ms", "int", 60000, 0, topic_name="file.delete.delay.ms"),
+    Setting("producer.id.expiration.ms", "int", 86400000, 1),
+    Setting("lab.event.log", "str", None),
+)
+
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+TOPIC_ONLY: tuple[Setting, ...] = (
+    Setting("segment.ms", "int", None, 1, _LONG_MAX),
+    Setting("retention.ms", "int", None, -1, _LONG_MAX),
+    Setting("flush.ms", "int", None, 0, _LONG_MAX),
+)
+"""Topic settings whose broker default is computed from several broker settings."""
+
+TOPIC_SETTINGS: dict[str, Setting] = {
+    **{setting.topic_name: setting for setting in SETTINGS if setting.topic_name is not None},
+    **{setting.name: setting for setting in TOPIC_ONLY},
+}
