@@ -93,7 +93,7 @@ class Settings:
         for endpoint in advertised:
             if endpoint.host == "0.0.0.0":
                 raise ConfigError(
-                    "advertised.listeners cannot be 0.0.0.0, which no client can reach: give the address that clients use"
+                    "advertised.listeners cannot be 0.0.0.0, which no client reaches: give an address that clients use"
                 )
         if {e.name for e in advertised} - {e.name for e in listeners}:
             raise ConfigError(
