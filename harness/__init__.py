@@ -1,0 +1,1 @@
+"""The lab: runs a cluster, drives clients and faults, records what clients saw, and has it judged."""
