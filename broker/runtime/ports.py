@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from broker.wire.chunks import Chunk as Chunk
+from broker.wire.chunks import FileSlice as FileSlice
+
 Offset = int
 BrokerId = int
 Epoch = int
@@ -44,17 +47,6 @@ class Loop(Protocol):
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
         """The one door by which other threads hand work to the loop."""
         ...
-
-
-class FileSlice(NamedTuple):
-    """Bytes [position, position + length) of an open file, for sendfile or pread."""
-
-    fd: int
-    position: int
-    length: int
-
-
-Chunk = bytes | bytearray | memoryview | FileSlice
 
 
 class ResponseSlot(Protocol):

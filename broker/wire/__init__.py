@@ -1,0 +1,1 @@
+"""Kafka's protocol as pure functions between bytes and values."""

@@ -1,0 +1,298 @@
+"""The engine behind the cold messages: compiles declared fields into a plan per version, and runs it.
+
+A message is a dataclass whose attributes are declared with `fields`. A field outside its versions reads as its
+default; to write one that is neither at its default nor ignorable is a ValueError, as in Kafka's own code, because
+dropping it silently would change what the request means. Unknown tagged fields are skipped.
+A plan joins neighbouring fixed-width fields into one `struct` call.
+Messages are slotted but not frozen: a decode builds one object per element, and freezing triples its cost.
+Source: KIP-482; org.apache.kafka.message.MessageDataGenerator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+from broker.wire.api import FLEXIBLE_FROM, SUPPORTED, ApiKey
+from broker.wire.fields import SPEC, Spec
+from broker.wire.primitives import Reader, Writer
+
+_FORMAT: Final = {"boolean": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
+
+_ReadValue = Callable[[Reader], Any]
+_WriteValue = Callable[[Writer, Any], None]
+_ReadStep = Callable[[Reader, dict[str, Any]], None]
+
+
+class Struct:
+    """Base of everything that is declared with `fields`."""
+
+    __slots__ = ()
+
+
+class Message(Struct):
+    """A request's or a response's body."""
+
+    __slots__ = ()
+    API: ClassVar[ApiKey]
+
+    @classmethod
+    def decode(cls, version: int, data: memoryview | bytes | bytearray) -> Self:
+        """The message that all of `data` is; raises MalformedFrame, or ValueError for a version not offered."""
+        reader = Reader(data)
+        message: Self = _message_codec(cls, version).read(reader)
+        reader.expect_end(cls.__name__)
+        return message
+
+    def encode(self, version: int) -> bytes:
+        """The body's bytes; raises ValueError when a value cannot be said in this version."""
+        writer = Writer()
+        try:
+            _message_codec(type(self), version).write(writer, self)
+        except struct.error as error:
+            raise ValueError(f"{self!r}: a number is out of its field's range: {error}") from error
+        return bytes(writer.buffer)
+
+
+class _Codec(NamedTuple):
+    """Reads and writes one value; size_min: bytes that the shortest value takes."""
+
+    read: _ReadValue
+    write: _WriteValue
+    size_min: int
+
+
+class _Step(NamedTuple):
+    """Reads one or several attributes into a dict; writes them from an object."""
+
+    read: _ReadStep
+    write: _WriteValue
+    size_min: int
+
+
+def _message_codec(cls: type[Message], version: int) -> _Codec:
+    first, last = SUPPORTED[cls.API]
+    if not first <= version <= last:
+        raise ValueError(f"{cls.__name__}: version {version} is not one of {first}-{last}")
+    return _struct_codec(cls, version, version >= FLEXIBLE_FROM[cls.API])
+
+
+_codecs: dict[tuple[type[Any], int, bool], _Codec] = {}
+
+
+def _struct_codec(cls: type[Any], version: int, flexible: bool) -> _Codec:
+    """The compiled codec of one class in one version; compiled once."""
+    key = (cls, version, flexible)
+    codec = _codecs.get(key)
+    if codec is None:
+        codec = _codecs[key] = _compile(cls, version, flexible)
+    return codec
+
+
+def _compile(cls: type[Any], version: int, flexible: bool) -> _Codec:
+    plain: list[tuple[str, Spec]] = []
+    tagged: list[tuple[str, Spec]] = []
+    absent: list[tuple[str, object]] = []
+    for field in dataclasses.fields(cls):
+        spec: Spec = field.metadata[SPEC]
+        if version not in spec.versions:
+            if not spec.ignorable:
+                absent.append((field.name, _default_of(field)))
+        elif version in spec.tagged:
+            tagged.append((field.name, spec))
+        else:
+            plain.append((field.name, spec))
+
+    steps: list[_Step] = []
+    index = 0
+    while index < len(plain):
+        end = index
+        while end < len(plain) and plain[end][1].kind in _FORMAT and not plain[end][1].is_array:
+            end += 1
+        if end > index:
+            steps.append(_fixed_step(cls, plain[index:end]))
+            index = end
+        else:
+            name, spec = plain[index]
+            steps.append(_single_step(name, _field_codec(cls, name, spec, version, flexible)))
+            index += 1
+    if flexible:
+        steps.append(_tags_step(cls, tagged, version))
+    elif tagged:
+        raise AssertionError(f"{cls.__name__}: tagged field {tagged[0][0]} in the inflexible version {version}")
+    reads = [step.read for step in steps]
+    writes = [step.write for step in steps]
+
+    def read(reader: Reader) -> Any:
+        values: dict[str, Any] = {}
+        for step in reads:
+            step(reader, values)
+        return cls(**values)
+
+    def write(writer: Writer, value: Any) -> None:
+        for name, default in absent:
+            if getattr(value, name) != default:
+                said = getattr(value, name)
+                raise ValueError(f"{cls.__name__}.{name} = {said!r} cannot be said in version {version}")
+        for step in writes:
+            step(writer, value)
+
+    return _Codec(read, write, sum(step.size_min for step in steps))
+
+
+def _default_of(field: dataclasses.Field[Any]) -> object:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _fixed_step(cls: type[Any], run: Sequence[tuple[str, Spec]]) -> _Step:
+    """Neighbouring numbers as one layout."""
+    layout = struct.Struct(">" + "".join(_FORMAT[spec.kind] for _, spec in run))
+    names = tuple(name for name, _ in run)
+    label = f"{cls.__name__}.{names[0]}" if len(names) == 1 else f"{cls.__name__}.{names[0]}…{names[-1]}"
+    get = attrgetter(*names)
+
+    def read(reader: Reader, values: dict[str, Any]) -> None:
+        values.update(zip(names, reader.unpack(layout, label), strict=True))
+
+    if len(names) == 1:
+
+        def write(writer: Writer, value: Any) -> None:
+            writer.buffer += layout.pack(get(value))
+    else:
+
+        def write(writer: Writer, value: Any) -> None:
+            writer.buffer += layout.pack(*get(value))
+
+    return _Step(read, write, layout.size)
+
+
+def _single_step(name: str, codec: _Codec) -> _Step:
+    read_value, write_value, size_min = codec
+
+    def read(reader: Reader, values: dict[str, Any]) -> None:
+        values[name] = read_value(reader)
+
+    def write(writer: Writer, value: Any) -> None:
+        write_value(writer, getattr(value, name))
+
+    return _Step(read, write, size_min)
+
+
+def _field_codec(cls: type[Any], name: str, spec: Spec, version: int, flexible: bool) -> _Codec:
+    label = f"{cls.__name__}.{name}"
+    nullable = version in spec.nullable
+    if not spec.is_array:
+        return _value_codec(label, spec, version, flexible, nullable)
+    if spec.kind in _FORMAT:
+        return _number_array_codec(label, spec.kind, flexible)
+    element = _value_codec(label, spec, version, flexible, nullable=False)
+    return _array_codec(label, element, flexible, nullable)
+
+
+def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable: bool) -> _Codec:
+    if spec.element is not None:
+        return _struct_codec(spec.element, version, flexible)
+    match spec.kind:
+        case "uuid":
+            return _Codec(lambda reader: reader.uuid(label), Writer.uuid, 16)
+        case "string":
+            size_min = 1 if flexible else 2
+            if nullable:
+                return _Codec(
+                    lambda reader: reader.nullable_string(label, flexible),
+                    lambda writer, value: writer.nullable_string(value, flexible),
+                    size_min,
+                )
+            return _Codec(
+                lambda reader: reader.string(label, flexible),
+                lambda writer, value: writer.string(value, flexible),
+                size_min,
+            )
+        case kind:
+            layout = struct.Struct(">" + _FORMAT[kind])
+            return _Codec(
+                lambda reader: reader.unpack(layout, label)[0],
+                lambda writer, value: writer.raw(layout.pack(value)),
+                layout.size,
+            )
+
+
+def _number_array_codec(label: str, kind: str, flexible: bool) -> _Codec:
+    """An array of numbers as one layout, so that a long replica list costs one call."""
+    code = _FORMAT[kind]
+    size = struct.calcsize(">" + code)
+
+    def read(reader: Reader) -> list[int]:
+        count = reader.count(label, flexible, size)
+        return list(struct.unpack(f">{count}{code}", reader.take(count * size, label)))
+
+    def write(writer: Writer, values: Sequence[int]) -> None:
+        writer.length(len(values), flexible, wide=True)
+        writer.buffer += struct.pack(f">{len(values)}{code}", *values)
+
+    return _Codec(read, write, 1 if flexible else 4)
+
+
+def _array_codec(label: str, element: _Codec, flexible: bool, nullable: bool) -> _Codec:
+    read_element, write_element, element_size_min = element
+
+    def read(reader: Reader) -> list[Any] | None:
+        if nullable:
+            count = reader.nullable_count(label, flexible, element_size_min)
+            if count < 0:
+                return None
+        else:
+            count = reader.count(label, flexible, element_size_min)
+        return [read_element(reader) for _ in range(count)]
+
+    def write(writer: Writer, values: Sequence[Any] | None) -> None:
+        if values is None:
+            if not nullable:
+                raise ValueError(f"{label}: null where an array is required")
+            writer.length(-1, flexible, wide=True)
+            return
+        writer.length(len(values), flexible, wide=True)
+        for value in values:
+            write_element(writer, value)
+
+    return _Codec(read, write, 1 if flexible else 4)
+
+
+def _tags_step(cls: type[Any], tagged: Sequence[tuple[str, Spec]], version: int) -> _Step:
+    label = f"{cls.__name__} tags"
+    known: dict[int, tuple[str, _Codec]] = {}
+    defaults: dict[int, object] = {}
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for name, spec in tagged:
+        assert spec.tag is not None
+        known[spec.tag] = (name, _field_codec(cls, name, spec, version, True))
+        defaults[spec.tag] = _default_of(fields[name])
+    in_order = sorted(known)
+
+    def read(reader: Reader, values: dict[str, Any]) -> None:
+        if not known:
+            reader.skip_tags(label)
+            return
+        for tag, data in reader.tags(label):
+            if tag in known:
+                name, codec = known[tag]
+                inner = Reader(data)
+                values[name] = codec.read(inner)
+                inner.expect_end(f"{cls.__name__}.{name}")
+
+    def write(writer: Writer, value: Any) -> None:
+        said: list[tuple[int, bytes | bytearray]] = []
+        for tag in in_order:
+            name, codec = known[tag]
+            if getattr(value, name) != defaults[tag]:
+                inner = Writer()
+                codec.write(inner, getattr(value, name))
+                said.append((tag, inner.buffer))
+        writer.tags(said)
+
+    return _Step(read, write, 1)
