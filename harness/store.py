@@ -1,0 +1,127 @@
+"""Where a run's files stand: store/<name>/<time>/, with `latest` links (docs/history-format.md).
+
+Decides names and how files are replaced. Must not know what they mean. Invariant: run.json is replaced whole, so a
+reader never sees half of one; a link always names a folder that exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+DEFAULT_STORE = Path("store")
+
+
+class StoreError(Exception):
+    """A folder that is not a run's, or cannot be written; the text says which and what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStore:
+    """One run's folder."""
+
+    path: Path
+
+    @property
+    def run_json(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def run_toml(self) -> Path:
+        return self.path / "run.toml"
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history.jsonl"
+
+    @property
+    def evidence(self) -> Path:
+        return self.path / "evidence"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results.json"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def junit(self) -> Path:
+        return self.path / "junit.xml"
+
+    def write_run(self, run: Mapping[str, object]) -> None:
+        write_json(self.run_json, run)
+
+    def read_run(self) -> dict[str, object]:
+        return read_json(self.run_json)
+
+    def update_run(self, **changes: object) -> None:
+        """Change some keys of run.json."""
+        self.write_run({**self.read_run(), **changes})
+
+
+def create(root: Path, name: str, now: datetime | None = None) -> RunStore:
+    """Make a new run's folder and point the links at it. Two runs of one millisecond get two folders."""
+    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+    folder = root / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = _make_unique(folder, stamp)
+        (path / "evidence").mkdir()
+        _link(folder / "latest", path.name)
+        _link(root / "latest", f"{name}/{path.name}")
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot make a run's folder there: {error}") from None
+    return RunStore(path.resolve())
+
+
+def _make_unique(folder: Path, stamp: str) -> Path:
+    suffix = 0
+    while True:
+        path = folder / (stamp if suffix == 0 else f"{stamp}-{suffix}")
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:
+            suffix += 1
+
+
+def open_run(path: Path) -> RunStore:
+    """An existing run's folder (a link to one will do)."""
+    store = RunStore(path.resolve())
+    if not store.history.is_file():
+        raise StoreError(f"{path}: not a run's folder: it holds no history.jsonl")
+    if not store.run_json.is_file():
+        raise StoreError(f"{path}: not a run's folder: it holds no run.json")
+    return store
+
+
+def write_json(path: Path, value: Mapping[str, object]) -> None:
+    """Replace a file whole, keys sorted."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(part, path)
+
+
+def read_json(path: Path) -> dict[str, object]:
+    """A JSON object. Raises StoreError naming the file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise StoreError(f"{path}: not a JSON object")
+    return cast(dict[str, object], value)
+
+
+def _link(link: Path, target: str) -> None:
+    part = link.with_name(link.name + ".part")
+    part.unlink(missing_ok=True)
+    part.symlink_to(target)
+    os.replace(part, link)
