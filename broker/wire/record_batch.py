@@ -1,0 +1,195 @@
+"""Record batches, magic 2: their header, their check, and where the broker may write into them.
+
+A produced batch stays opaque: base offset and partition leader epoch lie outside the CRC and are stamped in place,
+nothing is re-encoded. Magic 0 and 1 are refused. Bytes that are no batch raise `CorruptBatch` and nothing else.
+`records` builds batches and reads single records; the broker's hot path needs neither.
+Source: KIP-98; org.apache.kafka.common.record.DefaultRecordBatch; kafka LogValidator.validateBatch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import crc32c
+
+from broker.wire.compression import Compression
+from broker.wire.errors import ErrorCode
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = 61
+LENGTH_PREFIX_SIZE: Final = 12  # base offset and batch length, which batch_length does not count
+CRC_START: Final = 21  # attributes: the first byte under the CRC
+MAGIC: Final = 2
+
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+
+_PREFIX = struct.Struct(">qiib")
+_BASE_OFFSET = struct.Struct(">q")
+_LEADER_EPOCH = struct.Struct(">i")
+
+
+class CorruptBatch(Exception):
+    """Bytes that are no whole, undamaged batch. position: where the batch starts in the view."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"corrupt batch at byte {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+class UnsupportedMagic(CorruptBatch):
+    """A message set of the formats before 0.11."""
+
+    def __init__(self, position: int, magic: int) -> None:
+        super().__init__(position, f"magic {magic}; only magic 2 (Kafka 0.11 and later) is served")
+        self.magic = magic
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records, as they are."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.batch_length + LENGTH_PREFIX_SIZE
+
+    @property
+    def last_offset(self) -> int:
+        """Inclusive."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def last_sequence(self) -> int:
+        """Inclusive; sequences wrap from 2^31 − 1 to 0. −1 without a sequence."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+    @property
+    def compression(self) -> int:
+        """A `Compression` value, or one of 5-7, which nobody uses."""
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & TIMESTAMP_TYPE_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
+
+
+class InvalidBatch(NamedTuple):
+    """Why a producer may not append this batch."""
+
+    error: ErrorCode
+    reason: str
+
+
+def read_header(view: memoryview, position: int = 0) -> BatchHeader:
+    """The header at position; raises CorruptBatch when the batch is not whole, too short, or not magic 2."""
+    left = len(view) - position
+    if left < _PREFIX.size:
+        raise CorruptBatch(position, f"{left} bytes left, too few for a batch header")
+    _, batch_length, _, magic = _PREFIX.unpack_from(view, position)
+    if magic != MAGIC:
+        if magic in (0, 1):
+            raise UnsupportedMagic(position, magic)
+        raise CorruptBatch(position, f"magic {magic} does not exist")
+    if batch_length < HEADER_SIZE - LENGTH_PREFIX_SIZE:
+        raise CorruptBatch(position, f"batch length {batch_length}, which is shorter than a header")
+    if batch_length + LENGTH_PREFIX_SIZE > left:
+        raise CorruptBatch(position, f"batch length {batch_length} with {left - LENGTH_PREFIX_SIZE} bytes left")
+    return BatchHeader._make(HEADER.unpack_from(view, position))
+
+
+def iter_batches(
+    view: memoryview, *, verify_crc: bool, allow_partial_tail: bool = False
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch in view, in order; raises CorruptBatch at the first that is none.
+
+    allow_partial_tail: stop silently where the last batch is cut off, as a broker may cut a fetch answer.
+    """
+    position = 0
+    end = len(view)
+    while position < end:
+        if allow_partial_tail and is_cut_off(view, position):
+            return
+        header = read_header(view, position)
+        if verify_crc:
+            check_crc(view, position, header)
+        yield position, header
+        position += header.batch_length + LENGTH_PREFIX_SIZE
+
+
+def is_cut_off(view: memoryview, position: int) -> bool:
+    """Whether view ends before the batch at position does."""
+    left = len(view) - position
+    if left < LENGTH_PREFIX_SIZE:
+        return True
+    batch_length: int = _PREFIX.unpack_from(view, position)[1] if left >= _PREFIX.size else left
+    return batch_length + LENGTH_PREFIX_SIZE > left
+
+
+def check_crc(view: memoryview, position: int, header: BatchHeader) -> None:
+    """Raises CorruptBatch unless the CRC32C over attributes to end is the header's."""
+    computed = crc32c.crc32c(view[position + CRC_START : position + header.batch_length + LENGTH_PREFIX_SIZE])
+    if computed != header.crc:
+        raise CorruptBatch(position, f"CRC32C is {computed:#010x}, the header says {header.crc:#010x}")
+
+
+def validate_produced(header: BatchHeader) -> InvalidBatch | None:
+    """What a leader refuses of a producer beyond damaged bytes; None when the batch is fine.
+
+    The single records stay unread.
+    """
+    if header.record_count <= 0:
+        return InvalidBatch(ErrorCode.INVALID_RECORD, f"a batch of {header.record_count} records")
+    if header.record_count != header.last_offset_delta + 1:
+        return InvalidBatch(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records, but offsets for {header.last_offset_delta + 1}",
+        )
+    if header.is_control:
+        return InvalidBatch(ErrorCode.INVALID_RECORD, "clients are not allowed to write control batches")
+    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        return InvalidBatch(
+            ErrorCode.INVALID_RECORD,
+            f"producer {header.producer_id} with epoch {header.producer_epoch}, sequence {header.base_sequence}",
+        )
+    if header.is_transactional and header.producer_id < 0:
+        return InvalidBatch(ErrorCode.INVALID_RECORD, "a transactional batch without a producer id")
+    if header.compression > Compression.ZSTD:
+        return InvalidBatch(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression type {header.compression} does not exist"
+        )
+    return None
+
+
+def stamp(view: memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Write base offset and partition leader epoch in place; view must be writable."""
+    _BASE_OFFSET.pack_into(view, position, base_offset)
+    _LEADER_EPOCH.pack_into(view, position + LENGTH_PREFIX_SIZE, leader_epoch)
