@@ -1,0 +1,63 @@
+"""What a leader knows of one follower.
+
+`leo` is the offset of the follower's last accepted fetch: all below it is on the follower. `caught_up_ms` is the
+largest time t of which it can be said that the follower then had all that the leader had. A new broker epoch is a new
+follower: nothing that was known of the old incarnation holds.
+Source: kafka.cluster.Replica.updateFetchStateOrThrow, resetReplicaState; KIP-903.
+"""
+
+from __future__ import annotations
+
+from broker.core.fencing import NO_EPOCH
+from broker.core.watermark import UNKNOWN_OFFSET
+
+NEVER = float("-inf")
+
+
+class FollowerProgress:
+    """One follower as its leader sees it, within one leader epoch."""
+
+    __slots__ = ("broker_epoch", "broker_id", "caught_up_ms", "fetch_ms", "leader_leo_at_fetch", "leo")
+
+    def __init__(self, broker_id: int, in_isr: bool, now_ms: float) -> None:
+        """A member of the ISR has until now + lag time to come and fetch; another counts as never caught up."""
+        self.broker_id = broker_id
+        self.leo = UNKNOWN_OFFSET
+        self.broker_epoch = NO_EPOCH
+        self.fetch_ms = NEVER
+        self.leader_leo_at_fetch = UNKNOWN_OFFSET
+        self.caught_up_ms = now_ms if in_isr else NEVER
+
+    def record_fetch(self, offset: int, broker_epoch: int, leader_leo: int, now_ms: float) -> bool:
+        """Take a fetch at `offset` for what it proves; True when leo changed. leader_leo: before this turn's appends.
+
+        Reaching the LEO of the *previous* fetch's time proves that the follower was caught up then: without that a
+        steady trickle of appends would let no follower ever look caught up.
+        """
+        if broker_epoch != self.broker_epoch:
+            if self.broker_epoch != NO_EPOCH:
+                self._void()
+            self.broker_epoch = broker_epoch
+        if offset >= leader_leo:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif offset >= self.leader_leo_at_fetch:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetch_ms)
+        self.fetch_ms = now_ms
+        self.leader_leo_at_fetch = max(leader_leo, self.leader_leo_at_fetch)
+        changed = offset != self.leo
+        self.leo = offset
+        return changed
+
+    def is_caught_up(self, leader_leo: int, now_ms: float, lag_time_max_ms: float) -> bool:
+        """Has all, or had all within the lag time."""
+        return self.leo == leader_leo or now_ms - self.caught_up_ms <= lag_time_max_ms
+
+    def leave_isr(self) -> None:
+        """It must be seen to catch up again before the watermark waits for it."""
+        self.caught_up_ms = NEVER
+
+    def _void(self) -> None:
+        self.leo = UNKNOWN_OFFSET
+        self.fetch_ms = NEVER
+        self.leader_leo_at_fetch = UNKNOWN_OFFSET
+        self.caught_up_ms = NEVER

@@ -1,0 +1,123 @@
+"""The in-sync set of a partition as its leader holds it: what is committed, and the one change that is under way.
+
+`committed` is what the controller's last word made it, at `partition_epoch`. At most one proposal is in flight. A
+pending expansion counts at once (`maximal`): the controller may have committed it already. A pending shrink counts
+only once committed. An answer is taken only for the very proposal that stands; everything else is stale.
+Source: KIP-497, KIP-903; kafka.cluster.Partition (PendingExpandIsr, PendingShrinkIsr, handleAlterPartitionError).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Literal
+
+from broker.wire.errors import ErrorCode
+
+INELIGIBLE_ANSWERS_TO_GIVE_UP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One ISR change as asked of the controller. `isr` is in assignment order; broker_epochs: −1 where unknown."""
+
+    kind: Literal["shrink", "expand"]
+    isr: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
+    broker_epochs: Mapping[int, int]
+    reason: str
+
+
+class AnswerEffect(Enum):
+    """What the leader does after an answer to its proposal."""
+
+    IGNORE = auto()
+    """The proposal no longer stands."""
+    COMMITTED = auto()
+    """The controller's set is now the committed one; the watermark may move."""
+    REVERTED = auto()
+    """Refused for certain: the set is what it was."""
+    RETRY = auto()
+    """It is not known what the controller did: ask the same again."""
+    AWAIT = auto()
+    """The controller knows better: its LeaderAndIsr will say."""
+
+
+# The controller read the current version and did not apply the change.
+_NOT_APPLIED = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+# Ours is old; the news is on its way.
+_OUT_OF_DATE = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+class IsrState:
+    """Committed set, partition epoch, pending proposal."""
+
+    __slots__ = ("_outcome_unknown", "_refusals", "committed", "maximal", "partition_epoch", "pending")
+
+    def __init__(self, committed: frozenset[int], partition_epoch: int) -> None:
+        self.committed = committed
+        self.maximal = committed
+        self.partition_epoch = partition_epoch
+        self.pending: Proposal | None = None
+        self._outcome_unknown = False
+        self._refusals = 0
+
+    def propose(self, proposal: Proposal) -> None:
+        """Put a change in flight."""
+        assert self.pending is None, "one AlterPartition in flight per partition"
+        assert proposal.partition_epoch == self.partition_epoch
+        assert proposal.isr, "the ISR never becomes empty"
+        self.pending = proposal
+        self._outcome_unknown = False
+        self._refusals = 0
+        if proposal.kind == "expand":
+            self.maximal = self.committed | set(proposal.isr)
+
+    def learn(self, committed: frozenset[int], partition_epoch: int) -> None:
+        """LeaderAndIsr's newer word ends whatever is pending: its version check can no longer succeed."""
+        assert partition_epoch > self.partition_epoch
+        self._settle(committed, partition_epoch)
+
+    def handle_answer(
+        self, proposal: Proposal, error: int, isr: frozenset[int], partition_epoch: int, leader_epoch: int
+    ) -> AnswerEffect:
+        """error: the partition's error code; isr, partition_epoch, leader_epoch: the echo where it is NONE.
+
+        A refusal after an attempt of unknown outcome is not believed at once: the earlier attempt may still be on its
+        way to the controller, and forgetting the joiner then could raise the watermark past it.
+        """
+        if self.pending is not proposal:
+            return AnswerEffect.IGNORE
+        if error == ErrorCode.NONE:
+            if leader_epoch != proposal.leader_epoch or partition_epoch < self.partition_epoch:
+                return AnswerEffect.IGNORE
+            self._settle(isr, partition_epoch)
+            return AnswerEffect.COMMITTED
+        if error in _NOT_APPLIED:
+            self._refusals += 1
+            if self._outcome_unknown and self._refusals < INELIGIBLE_ANSWERS_TO_GIVE_UP:
+                return AnswerEffect.RETRY
+            self._settle(self.committed, self.partition_epoch)
+            return AnswerEffect.REVERTED
+        if error in _OUT_OF_DATE:
+            return AnswerEffect.AWAIT
+        self._outcome_unknown = True
+        self._refusals = 0
+        return AnswerEffect.RETRY
+
+    def _settle(self, committed: frozenset[int], partition_epoch: int) -> None:
+        self.committed = committed
+        self.maximal = committed
+        self.partition_epoch = partition_epoch
+        self.pending = None

@@ -1,0 +1,227 @@
+"""A partition's leader role: who has what, how far it is committed, who is in sync.
+
+Lives for one leader epoch. Knows offsets, times and broker ids, not bytes. Its invariants:
+- high_watermark never falls, and is ≤ the LEO of every member of the maximal ISR at the moment it rises;
+- it stands while the committed ISR is short of min.insync.replicas (KAFKA-15583);
+- a follower joins only with LEO ≥ high_watermark and ≥ the start of this epoch (KAFKA-7128): what lies between the
+  two may be committed already, under an earlier leader;
+- nothing is believed of a follower but what its fetches in this epoch, under one broker epoch, have proved.
+Source: kafka.cluster.Partition; KIP-497, KIP-841, KIP-903.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from broker.core.fencing import NO_EPOCH, check_follower_broker_epoch
+from broker.core.follower import FollowerProgress
+from broker.core.isr import AnswerEffect, IsrState, Proposal
+from broker.core.watermark import effective_min_isr
+from broker.wire.errors import ErrorCode
+
+
+class Leader:
+    """Leader role of one partition on this broker, in one leader epoch.
+
+    leo: next offset that this broker has written (flushed, under group commit): its own part of the watermark.
+    alive: brokers with a live session as this broker's metadata has it, None where unknown; only *joining* and
+    waiting for joiners depend on it, never what is required for commit.
+    """
+
+    __slots__ = (
+        "alive",
+        "broker_id",
+        "epoch_start_offset",
+        "followers",
+        "high_watermark",
+        "isr",
+        "lag_time_max_ms",
+        "leader_epoch",
+        "leo",
+        "min_insync_replicas",
+        "refused_until_ms",
+        "replicas",
+    )
+
+    def __init__(
+        self,
+        broker_id: int,
+        replicas: Sequence[int],
+        isr: Collection[int],
+        leader_epoch: int,
+        partition_epoch: int,
+        leo: int,
+        high_watermark: int,
+        min_insync_replicas: int,
+        lag_time_max_ms: float,
+        now_ms: float,
+    ) -> None:
+        assert high_watermark <= leo
+        self.broker_id = broker_id
+        self.replicas = tuple(replicas)
+        self.leader_epoch = leader_epoch
+        self.isr = IsrState(frozenset(isr), partition_epoch)
+        self.leo = leo
+        self.epoch_start_offset = leo
+        self.high_watermark = high_watermark
+        self.min_insync_replicas = min_insync_replicas
+        self.lag_time_max_ms = lag_time_max_ms
+        self.alive: Collection[int] | None = None
+        self.refused_until_ms: dict[int, float] = {}
+        self.followers = {
+            broker: FollowerProgress(broker, broker in self.isr.committed, now_ms)
+            for broker in self.replicas
+            if broker != broker_id
+        }
+
+    @property
+    def min_isr(self) -> int:
+        return effective_min_isr(self.min_insync_replicas, len(self.replicas))
+
+    @property
+    def under_min_isr(self) -> bool:
+        return len(self.isr.committed) < min(self.min_insync_replicas, len(self.replicas))
+
+    @property
+    def offsets_available(self) -> bool:
+        """Whether the watermark has reached this epoch's start: before, an end offset told could be too low."""
+        return self.high_watermark >= self.epoch_start_offset
+
+    def check_append(self, acks: int) -> ErrorCode:
+        """acks=all is refused before the append while the ISR is short; acks 0 and 1 go on."""
+        if acks == -1 and self.under_min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return ErrorCode.NONE
+
+    def check_committed(self, required_offset: int) -> ErrorCode | None:
+        """For a waiting acks=all append that ends at required_offset (exclusive): None while it must wait."""
+        if self.high_watermark < required_offset:
+            return None
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.under_min_isr else ErrorCode.NONE
+
+    def check_fetch(self, follower_id: int, broker_epoch: int) -> ErrorCode:
+        """Whether a fetch that claims to come from follower_id may be served and counted."""
+        progress = self.followers.get(follower_id)
+        if progress is None:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return check_follower_broker_epoch(broker_epoch, progress.broker_epoch)
+
+    def record_fetch(self, follower_id: int, offset: int, broker_epoch: int, now_ms: float) -> bool:
+        """Count a checked fetch that does not diverge; True when the follower's LEO changed."""
+        return self.followers[follower_id].record_fetch(offset, broker_epoch, self.leo, now_ms)
+
+    def advance_leo(self, leo: int) -> None:
+        """This broker has written up to leo."""
+        assert leo >= self.leo
+        self.leo = leo
+
+    def maybe_advance_high_watermark(self, now_ms: float) -> bool:
+        """Raise the watermark to the smallest LEO that counts; True when it rose.
+
+        Beside the maximal ISR it waits for replicas that are caught up and on their way in; else under steady load a
+        joiner could chase the leader's end for ever.
+        """
+        if self.under_min_isr:
+            return False
+        lowest = self.leo
+        maximal = self.isr.maximal
+        for broker, progress in self.followers.items():
+            if progress.leo < lowest and (
+                broker in maximal
+                or (progress.is_caught_up(self.leo, now_ms, self.lag_time_max_ms) and self._may_join(progress, now_ms))
+            ):
+                lowest = progress.leo
+        if lowest <= self.high_watermark:
+            return False
+        self.high_watermark = lowest
+        return True
+
+    def leos(self) -> dict[int, int]:
+        """LEO by broker as known here, itself included."""
+        known = {broker: progress.leo for broker, progress in self.followers.items()}
+        known[self.broker_id] = self.leo
+        return known
+
+    def propose_shrink(self, now_ms: float) -> Proposal | None:
+        """The ISR without those that were not caught up within the lag time; None when all are, or one is in flight."""
+        if self.isr.pending is not None:
+            return None
+        late = {
+            broker
+            for broker in self.isr.committed
+            if broker != self.broker_id
+            and (
+                (progress := self.followers.get(broker)) is None
+                or not progress.is_caught_up(self.leo, now_ms, self.lag_time_max_ms)
+            )
+        }
+        if not late:
+            return None
+        return self._propose("shrink", self.isr.committed - late, "lag")
+
+    def propose_expand(self, follower_id: int, now_ms: float) -> Proposal | None:
+        """The ISR with follower_id, if its last fetch shows that it has all that is or may be committed."""
+        if self.isr.pending is not None or follower_id in self.isr.committed:
+            return None
+        progress = self.followers[follower_id]
+        if progress.leo < self.high_watermark or progress.leo < self.epoch_start_offset:
+            return None
+        if not self._may_join(progress, now_ms):
+            return None
+        return self._propose("expand", self.isr.committed | {follower_id}, "caught-up")
+
+    def handle_alter_answer(
+        self, proposal: Proposal, error: int, isr: Collection[int], partition_epoch: int, leader_epoch: int
+    ) -> AnswerEffect:
+        """The controller's word on a proposal; COMMITTED may let the watermark rise."""
+        before = self.isr.committed
+        effect = self.isr.handle_answer(proposal, error, frozenset(isr), partition_epoch, leader_epoch)
+        if effect is AnswerEffect.COMMITTED:
+            self._void_leavers(before)
+        return effect
+
+    def defer_join(self, proposal: Proposal, until_ms: float) -> None:
+        """After a refusal: don't ask for the same joiners again before until_ms."""
+        for broker in proposal.isr:
+            if broker not in self.isr.committed:
+                self.refused_until_ms[broker] = until_ms
+
+    def learn_state(self, replicas: Sequence[int], isr: Collection[int], partition_epoch: int, now_ms: float) -> None:
+        """LeaderAndIsr in the same leader epoch with a larger partition epoch."""
+        before = self.isr.committed
+        self.replicas = tuple(replicas)
+        self.isr.learn(frozenset(isr), partition_epoch)
+        for broker in list(self.followers):
+            if broker not in self.replicas:
+                del self.followers[broker]
+        for broker in self.replicas:
+            if broker != self.broker_id and broker not in self.followers:
+                self.followers[broker] = FollowerProgress(broker, broker in self.isr.committed, now_ms)
+        self._void_leavers(before)
+
+    def _void_leavers(self, before: frozenset[int]) -> None:
+        for broker in before - self.isr.committed:
+            progress = self.followers.get(broker)
+            if progress is not None:
+                progress.leave_isr()
+
+    def _may_join(self, progress: FollowerProgress, now_ms: float) -> bool:
+        return (
+            progress.broker_epoch != NO_EPOCH
+            and (self.alive is None or progress.broker_id in self.alive)
+            and self.refused_until_ms.get(progress.broker_id, now_ms) <= now_ms
+        )
+
+    def _propose(self, kind: str, isr: Collection[int], reason: str) -> Proposal:
+        members = set(isr)
+        epochs = {broker: progress.broker_epoch for broker, progress in self.followers.items() if broker in members}
+        proposal = Proposal(
+            "shrink" if kind == "shrink" else "expand",
+            tuple(broker for broker in self.replicas if broker in members),
+            self.leader_epoch,
+            self.isr.partition_epoch,
+            epochs,
+            reason,
+        )
+        self.isr.propose(proposal)
+        return proposal

@@ -1,0 +1,76 @@
+"""Requests that wait: appends for the watermark, fetches for bytes. Who is woken by what.
+
+Consumers' waits are kept apart from followers': an HW advance must not wake followers, an append must wake the
+followers of that partition (they are what raises HW), and nothing that waits on an idle partition costs anything.
+Holds no timers and no clocks: the driver owns them.
+Source: kafka.server.DelayedProduce, DelayedFetch; performance.md ("keep consumer waits apart").
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class OffsetWaiters(Generic[T]):
+    """Things that wait for an offset of one partition to be reached. A smallest-first heap; appends come in order."""
+
+    __slots__ = ("_heap", "_sequence")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, T]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, required_offset: int, waiter: T) -> None:
+        """waiter is handed out once `reach(offset)` is called with offset ≥ required_offset."""
+        self._sequence += 1
+        heapq.heappush(self._heap, (required_offset, self._sequence, waiter))
+
+    def reach(self, offset: int) -> list[T]:
+        """Take out all that waited for at most offset, smallest first, then in order of arrival."""
+        heap = self._heap
+        reached: list[T] = []
+        while heap and heap[0][0] <= offset:
+            reached.append(heapq.heappop(heap)[2])
+        return reached
+
+    def take_all(self) -> list[T]:
+        """Take out everything, in order of offset: the role is gone."""
+        taken = [entry[2] for entry in sorted(self._heap, key=lambda entry: entry[:2])]
+        self._heap.clear()
+        return taken
+
+
+class Watchers(Generic[T]):
+    """Waits keyed by partition; one wait may watch many partitions and leaves all of them at once."""
+
+    __slots__ = ("_by_key",)
+
+    def __init__(self) -> None:
+        self._by_key: dict[object, dict[int, T]] = {}
+
+    def watch(self, key: object, waiter: T) -> None:
+        waiters = self._by_key.get(key)
+        if waiters is None:
+            waiters = self._by_key[key] = {}
+        waiters[id(waiter)] = waiter
+
+    def unwatch(self, key: object, waiter: T) -> None:
+        waiters = self._by_key.get(key)
+        if waiters is not None:
+            waiters.pop(id(waiter), None)
+            if not waiters:
+                del self._by_key[key]
+
+    def of(self, key: object) -> list[T]:
+        """Those that watch key now; a copy, so that completing one may unwatch it."""
+        waiters = self._by_key.get(key)
+        return list(waiters.values()) if waiters else []
+
+    def keys_watched(self) -> int:
+        return len(self._by_key)
