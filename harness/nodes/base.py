@@ -1,7 +1,7 @@
 """Nodes: machines of a run, whatever they are made of. One protocol; `local`, `docker` and `ssh` implement it.
 
-A node is a Linux machine with an address that the other nodes and the harness reach. What a fault does to a node, it does
-through this protocol only, so every fault works on every kind. Paths are paths on the node.
+A node is a Linux machine with an address that the other nodes and the harness reach. What a fault does to a node,
+it does through this protocol only, so every fault works on every kind. Paths are paths on the node.
 """
 
 from __future__ import annotations

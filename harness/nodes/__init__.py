@@ -1,0 +1,1 @@
+"""Machines of a run: network namespaces, containers or machines behind SSH; `factory.make_nodes` makes them."""

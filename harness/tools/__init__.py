@@ -1,0 +1,1 @@
+"""What the lab needs from outside: Java, ZooKeeper, libfaketime, Debian packages."""
