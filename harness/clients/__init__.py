@@ -1,0 +1,1 @@
+"""The harness's own clients: one operation is one request, with no retry inside."""

@@ -1,0 +1,207 @@
+"""Requests as functions: arguments in, one exchange, the part of the answer that the harness needs out.
+
+Decides protocol versions and which fields count. Must not know routing, retries or the history. Every function sends
+one request over a connection that is already made, and raises ClientError when there is no answer that can be read;
+an error that the broker answered is a value (`error`: Kafka's name).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+from broker.wire.api import ApiKey
+from broker.wire.errors import error_name
+from broker.wire.messages import produce
+from broker.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from broker.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker.wire.primitives import MalformedFrame
+from broker.wire.records import NewRecord, encode_batch
+from harness import outcomes
+from harness.clients.connection import Answer, ClientError, Connection
+from harness.clients.values import encode_value
+
+PRODUCE_VERSION = 9
+LIST_OFFSETS_VERSION = 7
+METADATA_VERSION = 9
+CREATE_TOPICS_VERSION = 7
+
+LATEST = -1
+EARLIEST = -2
+Acks = Literal[-1, 0, 1]
+T = TypeVar("T")
+
+
+class Produced(NamedTuple):
+    """base_offset: −1 when unknown (acks=0 or an error)."""
+
+    error: str | None
+    base_offset: int
+    at_ns: int
+
+
+class Listed(NamedTuple):
+    error: str | None
+    offset: int
+    leader_epoch: int
+    at_ns: int
+
+
+class PartitionState(NamedTuple):
+    """As one node's Metadata says. leader: broker id, −1 for none."""
+
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class ClusterState(NamedTuple):
+    """As one node's Metadata says. brokers: ids alive; partitions: of one topic, empty with `error` when it is not
+    known.
+    """
+
+    brokers: tuple[int, ...]
+    controller: int
+    error: str | None
+    partitions: Mapping[int, PartitionState]
+
+
+def produce_one(
+    connection: Connection,
+    topic: str,
+    partition: int,
+    values: Sequence[int],
+    *,
+    acks: int,
+    record_bytes: int,
+    timeout_ms: int,
+    deadline_ns: int,
+) -> Produced:
+    """One batch with one record for each value. timeout_ms: how long the broker may wait for the ISR."""
+    records = [NewRecord(None, encode_value(value, topic, partition, record_bytes)) for value in values]
+    batch = encode_batch(records, timestamps=time.time_ns() // 1_000_000)
+    request = produce.ProduceRequest(
+        None, acks, timeout_ms, [produce.ProducePartition(topic, partition, memoryview(batch))]
+    )
+    body = produce.encode_request(PRODUCE_VERSION, request)
+    if acks == 0:
+        return Produced(None, -1, connection.send_only(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns))
+    answer = connection.exchange(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
+    response = _decode(connection, answer, lambda: produce.decode_response(PRODUCE_VERSION, answer.body))
+    for result in response.results:
+        if (result.topic, result.partition) == (topic, partition):
+            if result.error:
+                return Produced(error_name(result.error), -1, answer.at_ns)
+            if result.base_offset < 0:
+                raise _malformed(connection, f"success at offset {result.base_offset}")
+            return Produced(None, result.base_offset, answer.at_ns)
+    raise _malformed(connection, f"no result for {topic}-{partition}")
+
+
+def list_offset(
+    connection: Connection,
+    topic: str,
+    partition: int,
+    *,
+    timestamp: int,
+    isolation: int,
+    leader_epoch: int,
+    deadline_ns: int,
+) -> Listed:
+    """Offset for a timestamp, LATEST or EARLIEST."""
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=[ListOffsetsTopic(topic, [ListOffsetsPartition(partition, leader_epoch, timestamp)])],
+    )
+    body = request.encode(LIST_OFFSETS_VERSION)
+    answer = connection.exchange(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, body, deadline_ns)
+    response = _decode(connection, answer, lambda: ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, answer.body))
+    for group in response.topics:
+        for found in group.partitions:
+            if (group.name, found.partition_index) == (topic, partition):
+                error = error_name(found.error_code) if found.error_code else None
+                return Listed(error, found.offset, found.leader_epoch, answer.at_ns)
+    raise _malformed(connection, f"no offset for {topic}-{partition}")
+
+
+def metadata(connection: Connection, topic: str, deadline_ns: int) -> ClusterState:
+    """The cluster and one topic as the asked node sees them; creates nothing."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(topic)], allow_auto_topic_creation=False)
+    body = request.encode(METADATA_VERSION)
+    answer = connection.exchange(ApiKey.METADATA, METADATA_VERSION, body, deadline_ns)
+    response = _decode(connection, answer, lambda: MetadataResponse.decode(METADATA_VERSION, answer.body))
+    brokers = tuple(sorted(broker.node_id for broker in response.brokers))
+    for found in response.topics:
+        if found.name == topic:
+            partitions = {
+                p.partition_index: PartitionState(
+                    p.leader_id, p.leader_epoch, tuple(p.isr_nodes), tuple(p.replica_nodes)
+                )
+                for p in found.partitions
+            }
+            error = error_name(found.error_code) if found.error_code else None
+            return ClusterState(brokers, response.controller_id, error, partitions)
+    raise _malformed(connection, f"no topic {topic} in the answer")
+
+
+def create_topic(
+    connection: Connection,
+    topic: str,
+    *,
+    partitions: int,
+    replication_factor: int,
+    assignment: Sequence[Sequence[int]] | None,
+    config: Mapping[str, str],
+    timeout_ms: int,
+    deadline_ns: int,
+) -> tuple[str | None, str]:
+    """(error, message); the node asked should be the controller."""
+    manual = [CreatableReplicaAssignment(index, list(replicas)) for index, replicas in enumerate(assignment or ())]
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=topic,
+                num_partitions=-1 if manual else partitions,
+                replication_factor=-1 if manual else replication_factor,
+                assignments=manual,
+                configs=[CreatableTopicConfig(key, value) for key, value in config.items()],
+            )
+        ],
+        timeout_ms=timeout_ms,
+    )
+    body = request.encode(CREATE_TOPICS_VERSION)
+    answer = connection.exchange(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, body, deadline_ns)
+    response = _decode(connection, answer, lambda: CreateTopicsResponse.decode(CREATE_TOPICS_VERSION, answer.body))
+    for result in response.topics:
+        if result.name == topic:
+            error = error_name(result.error_code) if result.error_code else None
+            return error, result.error_message or ""
+    raise _malformed(connection, f"no result for topic {topic}")
+
+
+def _decode(connection: Connection, answer: Answer, decode: Callable[[], T]) -> T:
+    try:
+        return decode()
+    except MalformedFrame as error:
+        raise _malformed(connection, str(error), answer) from None
+
+
+def _malformed(connection: Connection, what: str, answer: Answer | None = None) -> ClientError:
+    connection.close()
+    size = f" ({len(answer.body)} bytes)" if answer is not None else ""
+    return ClientError(outcomes.MALFORMED, f"{connection.address.host}:{connection.address.port}: {what}{size}")
