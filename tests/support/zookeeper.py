@@ -1,7 +1,7 @@
 """A real ZooKeeper server for tests, run from the jars that ship inside pyspark.
 
-`start_zookeeper(folder)` returns when the server answers. The server survives neither the test (use `stop`) nor the
-test process: it gets SIGKILL when its parent dies.
+`start_zookeeper(folder)` returns when the server answers. The server outlives neither the test (use `stop`) nor
+the test process: it gets SIGKILL when its parent dies.
 """
 
 from __future__ import annotations
@@ -138,9 +138,7 @@ class ZooKeeperServer:
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(
-                    f"ZooKeeper did not start: {(self.folder / 'out.log').read_text()[-3000:]}"
-                )
+                raise RuntimeError(f"ZooKeeper did not start: {(self.folder / 'out.log').read_text()[-3000:]}")
             time.sleep(0.02)
 
     def _answers(self) -> bool:

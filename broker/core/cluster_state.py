@@ -1,0 +1,122 @@
+"""What a controller knows of its cluster: live brokers, topics, partition states. Values and look-ups, no decisions.
+
+One `ClusterState` belongs to one controller term; only the controller's thread touches it. It must not know where the
+facts come from (ZooKeeper) or go to (brokers). Invariants: a partition state's ISR is a non-empty subset of its
+assignment; leader is an ISR member or NO_LEADER.
+Source: kafka.controller.ControllerContext, org.apache.kafka.metadata.LeaderAndIsr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from broker.runtime.ports import BrokerId, Epoch, TopicPartition
+
+NO_LEADER = -1
+INITIAL_LEADER_EPOCH = 0
+NO_BROKER_EPOCH = -1
+
+
+class ControllerMoved(Exception):
+    """Another controller took over: every write of this term fails from now on."""
+
+
+class StoreUnavailable(Exception):
+    """ZooKeeper could not be reached in the time allowed; whether a pending write happened is unknown."""
+
+
+class BrokerEndpoint(NamedTuple):
+    """An advertised listener. security_protocol: Kafka's name, `PLAINTEXT`."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A registered broker. epoch: czxid of its registration, one per incarnation."""
+
+    id: BrokerId
+    epoch: int
+    endpoints: tuple[BrokerEndpoint, ...]
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsr:
+    """A partition's state. partition_epoch: the znode's version. isr: in assignment order where written here."""
+
+    leader: BrokerId
+    leader_epoch: Epoch
+    isr: tuple[BrokerId, ...]
+    controller_epoch: Epoch
+    partition_epoch: int
+    recovering: bool = False
+    """Set by an unclean election until the leader has recovered (KIP-704)."""
+
+    def changed(self, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
+        """The same partition under the next leader epoch; controller and partition epoch are the writer's to stamp."""
+        assert isr
+        assert leader == NO_LEADER or leader in isr
+        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic's assignment. topic_id: Kafka's base64 text. partitions: index → replicas, preferred leader first."""
+
+    name: str
+    topic_id: str
+    partitions: Mapping[int, tuple[BrokerId, ...]]
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """A controller's mutable picture of the cluster."""
+
+    brokers: dict[BrokerId, Broker] = field(default_factory=dict)
+    shutting_down: set[BrokerId] = field(default_factory=set)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    states: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    deleting: set[str] = field(default_factory=set)
+    unclean: dict[str, bool] = field(default_factory=dict)
+    """Topics whose `unclean.leader.election.enable` differs from the broker's default."""
+    unclean_default: bool = False
+
+    def live(self) -> frozenset[BrokerId]:
+        """Brokers that may lead or join an ISR: registered, and not shutting down."""
+        return frozenset(self.brokers) - self.shutting_down
+
+    def replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
+        """Assigned replicas in order; empty when the partition is not assigned."""
+        topic = self.topics.get(topic_partition.topic)
+        return topic.partitions.get(topic_partition.partition, ()) if topic is not None else ()
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, tuple[BrokerId, ...]]]:
+        """All assigned partitions, in the order of topic creation here and partition index."""
+        for name, topic in self.topics.items():
+            for partition, replicas in topic.partitions.items():
+                yield TopicPartition(name, partition), replicas
+
+    def partitions_of(self, broker_ids: Iterable[BrokerId]) -> list[TopicPartition]:
+        """Partitions with a replica on one of the brokers."""
+        wanted = frozenset(broker_ids)
+        return [tp for tp, replicas in self.partitions() if not wanted.isdisjoint(replicas)]
+
+    def unclean_allowed(self, topic: str) -> bool:
+        return self.unclean.get(topic, self.unclean_default)
+
+    def topic_by_id(self, topic_id: str) -> Topic | None:
+        return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop a topic with its states and settings."""
+        self.topics.pop(topic, None)
+        self.unclean.pop(topic, None)
+        self.deleting.discard(topic)
+        for topic_partition in [tp for tp in self.states if tp.topic == topic]:
+            del self.states[topic_partition]

@@ -1,0 +1,1 @@
+"""ZooKeeper: znode paths, layouts, a typed client over kazoo, and what brokers and controller write there."""

@@ -1,0 +1,403 @@
+"""A thin typed wrapper over kazoo: conditional writes whose outcome is always known, watches that fire once.
+
+Blocking calls are for worker threads, never for kazoo's own or the loop's. While disconnected they wait: kazoo answers
+them when it reconnects, when the session turns out to be expired, or when the client closes. Lost connections are
+retried a bounded number of times with jitter, writes only after reading back (`operations.landed`).
+
+No rule may rest on a LOST event: a client cut off from ZooKeeper sees SUSPENDED only. `session_deadline_ms` is a local,
+monotonic lower bound of the time at which ZooKeeper may have expired the session. Watches are forgotten by kazoo when
+the connection drops: whoever sets one re-reads on every `SessionEvent.CONNECTED`.
+Source: kafka.zookeeper.ZooKeeperClient; KAFKA-2729, KAFKA-13407.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
+from kazoo.protocol.states import KazooState, ZnodeStat
+
+from broker.core.cluster_state import StoreUnavailable
+from broker.zk.operations import Check, Create, Delete, Landed, Node, Operation, SetData, landed_together
+
+_log = logging.getLogger("broker.zk")
+
+_TRIES = 12
+_BACKOFF_FIRST_S = 0.02
+_BACKOFF_MAX_S = 1.0
+_PIPELINE = 256
+
+
+class SessionEvent(Enum):
+    """CONNECTED: usable, watches are gone. NEW_SESSION: the same, and our ephemerals are gone too."""
+
+    CONNECTED = "connected"
+    NEW_SESSION = "new-session"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+
+
+class WriteRefused(Exception):
+    """A condition of a write failed: index of the operation in its multi, and which of the three reasons."""
+
+    def __init__(self, operation: Operation, index: int, reason: str) -> None:
+        super().__init__(f"{type(operation).__name__} {operation.path}: {reason}")
+        self.operation = operation
+        self.index = index
+        self.reason = reason
+        """no-node, node-exists, bad-version, not-empty"""
+
+
+class SessionExpired(Exception):
+    """The session ended before the call was carried out; a new one is being opened."""
+
+
+_REASONS = {
+    kazoo_errors.NoNodeError: "no-node",
+    kazoo_errors.NodeExistsError: "node-exists",
+    kazoo_errors.BadVersionError: "bad-version",
+    kazoo_errors.NotEmptyError: "not-empty",
+}
+Watch = Callable[[], None]
+
+
+class ZkClient:
+    """One ZooKeeper session, renewed when it expires. All methods may be called from any thread but kazoo's."""
+
+    def __init__(self, hosts: str, session_timeout_ms: int, connection_timeout_ms: int) -> None:
+        self.hosts = hosts
+        self._connection_timeout_ms = connection_timeout_ms
+        self._requested_timeout_ms = session_timeout_ms
+        self._client = KazooClient(
+            hosts,
+            timeout=session_timeout_ms / 1000,
+            connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.5, "max_delay": 1.0},
+        )
+        self._listeners: list[Callable[[SessionEvent], None]] = []
+        self._last_session_id: int | None = None
+        self._contact_ms = -float("inf")
+        self._closing = threading.Event()
+        self._contact_thread = threading.Thread(target=self._keep_contact, name="zk-contact", daemon=True)
+        self._client.add_listener(self._on_state)
+
+    # Session
+
+    def start(self) -> None:
+        """Connect. Raises StoreUnavailable naming the hosts when no server answers in the connection time-out."""
+        connected = self._client.start_async()
+        connected.wait(self._connection_timeout_ms / 1000)
+        if not self._client.connected:
+            self.close()
+            raise StoreUnavailable(
+                f"no ZooKeeper answered at zookeeper.connect={self.hosts} within {self._connection_timeout_ms} ms "
+                "(zookeeper.connection.timeout.ms): is it running, and is the address right?"
+            )
+        self._contact_ms = _now_ms()
+        self._contact_thread.start()
+        self._make_chroot()
+
+    def _make_chroot(self) -> None:
+        """Make the folder that `zookeeper.connect` ends with, as Kafka does."""
+        servers, slash, chroot = self.hosts.partition("/")
+        if slash and not self.exists("/"):
+            maker = KazooClient(servers, timeout=self._requested_timeout_ms / 1000)
+            try:
+                maker.start(self._connection_timeout_ms / 1000)
+                maker.ensure_path("/" + chroot)
+            finally:
+                maker.stop()
+                maker.close()
+
+    def close(self) -> None:
+        """End the session: its ephemeral znodes go at once. Calls in flight fail. Idempotent."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        try:
+            self._client.stop()
+            self._client.close()
+        except Exception:
+            _log.warning("closing the ZooKeeper session failed", exc_info=True)
+        if self._contact_thread.is_alive():
+            self._contact_thread.join()
+
+    @property
+    def session_id(self) -> int | None:
+        """None while disconnected."""
+        identity = self._client.client_id
+        return None if identity is None else int(identity[0])
+
+    @property
+    def credentials(self) -> tuple[int, bytes] | None:
+        """Session id and password, with which another client may end this session."""
+        identity = self._client.client_id
+        return None if identity is None else (int(identity[0]), bytes(identity[1]))
+
+    @property
+    def session_timeout_ms(self) -> float:
+        """As asked for; the server may clip it to its own bounds, which kazoo does not tell."""
+        return float(self._requested_timeout_ms)
+
+    @property
+    def last_contact_ms(self) -> float:
+        """Monotonic ms at which the last request that was answered had been sent: the session lived then."""
+        return self._contact_ms
+
+    @property
+    def session_deadline_ms(self) -> float:
+        """Monotonic ms from which on ZooKeeper may have expired our session, whatever we were told."""
+        return self._contact_ms + self.session_timeout_ms
+
+    def add_session_listener(self, listener: Callable[[SessionEvent], None]) -> None:
+        """Called on kazoo's thread: it may only hand the event over to another thread."""
+        self._listeners.append(listener)
+
+    def _on_state(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            identity = self._client.client_id
+            session_id = None if identity is None else int(identity[0])
+            known = self._last_session_id
+            self._last_session_id = session_id
+            event = SessionEvent.CONNECTED if known in (None, session_id) else SessionEvent.NEW_SESSION
+        else:
+            event = SessionEvent.SUSPENDED if state == KazooState.SUSPENDED else SessionEvent.LOST
+        for listener in self._listeners:
+            listener(event)
+
+    def _keep_contact(self) -> None:
+        """Ask for something small four times per session time-out, so that `last_contact_ms` stays fresh."""
+        while not self._closing.wait(self.session_timeout_ms / 4000):
+            if self._client.connected:
+                sent_ms = _now_ms()
+                self._client.exists_async("/").rawlink(lambda result, at=sent_ms: self._note(result, at))
+
+    def _note(self, result: Any, sent_ms: float) -> None:
+        if result.successful() and sent_ms > self._contact_ms:
+            self._contact_ms = sent_ms
+
+    # Reads
+
+    def get(self, path: str, watch: Watch | None = None) -> Node | None:
+        """A znode, or None. The watch is left behind only where the znode exists. Use `exists` to await one."""
+        return self.get_many([path], watch)[path]
+
+    def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> dict[str, Node | None]:
+        """Many znodes, requests pipelined."""
+        raw = self._pipelined(paths, lambda path: self._client.get_async(path, watch=_once(watch)))
+        return {path: None if value is None else _node(value[0], value[1]) for path, value in raw.items()}
+
+    def exists(self, path: str, watch: Watch | None = None) -> bool:
+        """Whether a znode is there; the watch fires on creation, change and deletion."""
+        raw = self._pipelined([path], lambda p: self._client.exists_async(p, watch=_once(watch)))
+        return raw[path] is not None
+
+    def children(self, path: str, watch: Watch | None = None) -> list[str] | None:
+        return self.children_many([path], watch)[path]
+
+    def children_many(self, paths: Sequence[str], watch: Watch | None = None) -> dict[str, list[str] | None]:
+        """Children by path; None where the znode is missing."""
+        raw = self._pipelined(paths, lambda path: self._client.get_children_async(path, watch=_once(watch)))
+        return {path: None if value is None else sorted(value) for path, value in raw.items()}
+
+    def _pipelined(self, paths: Sequence[str], ask: Callable[[str], Any]) -> dict[str, Any]:
+        """Ask for every path, some hundred at a time; lost connections are retried, a missing znode is None."""
+        answers: dict[str, Any] = {}
+        open_paths = list(dict.fromkeys(paths))
+        for attempt in range(_TRIES):
+            failed: list[str] = []
+            for start in range(0, len(open_paths), _PIPELINE):
+                sent_ms = _now_ms()
+                asked = [(path, ask(path)) for path in open_paths[start : start + _PIPELINE]]
+                for path, result in asked:
+                    try:
+                        answers[path] = result.get()
+                        self._note(result, sent_ms)
+                    except kazoo_errors.NoNodeError:
+                        answers[path] = None
+                        self._contact_ms = max(self._contact_ms, sent_ms)
+                    except (ConnectionLoss, SessionExpiredError, ConnectionClosedError):
+                        failed.append(path)
+            if not failed:
+                return answers
+            open_paths = failed
+            self._back_off(attempt, f"reading {open_paths[0]}")
+        raise StoreUnavailable(f"reading {open_paths[0]}: the connection was lost {_TRIES} times")
+
+    # Writes
+
+    def multi(self, operations: Sequence[Operation]) -> list[int]:
+        """Carry out all or none. Returns per operation the new version (0 for a create, −1 where there is none).
+
+        Raises WriteRefused, SessionExpired, StoreUnavailable.
+        """
+        result = self.multi_many([operations])[0]
+        if isinstance(result, WriteRefused):
+            raise result
+        return result
+
+    def multi_many(self, multis: Sequence[Sequence[Operation]]) -> list[list[int] | WriteRefused]:
+        """Many independent multis, pipelined and in order; each is atomic by itself."""
+        results: list[list[int] | WriteRefused | None] = [None] * len(multis)
+        open_indexes = list(range(len(multis)))
+        for attempt in range(_TRIES):
+            lost: list[int] = []
+            for start in range(0, len(open_indexes), _PIPELINE):
+                window = open_indexes[start : start + _PIPELINE]
+                sent_ms = _now_ms()
+                asked = [(index, self._commit_async(multis[index])) for index in window]
+                for index, result in asked:
+                    try:
+                        results[index] = _outcome(multis[index], result.get())
+                        self._note(result, sent_ms)
+                    except ConnectionLoss:
+                        lost.append(index)
+                    except SessionExpiredError:
+                        raise SessionExpired(f"writing {multis[index][0].path}") from None
+                    except ConnectionClosedError:
+                        raise StoreUnavailable("the ZooKeeper client is closed") from None
+            open_indexes = []
+            for index in lost:
+                answer = self._read_back(multis[index])
+                if answer is None:
+                    open_indexes.append(index)
+                else:
+                    results[index] = answer
+            if not open_indexes:
+                return [result for result in results if result is not None]
+            self._back_off(attempt, f"writing {multis[open_indexes[0]][0].path}")
+        raise StoreUnavailable(f"writing {multis[open_indexes[0]][0].path}: the connection was lost {_TRIES} times")
+
+    def _commit_async(self, operations: Sequence[Operation]) -> Any:
+        transaction = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create():
+                    transaction.create(operation.path, operation.data, ephemeral=operation.ephemeral)
+                case SetData():
+                    transaction.set_data(operation.path, operation.data, version=operation.version)
+                case Delete():
+                    transaction.delete(operation.path, version=operation.version)
+                case Check():
+                    transaction.check(operation.path, operation.version)
+        return transaction.commit_async()
+
+    def _read_back(self, operations: Sequence[Operation]) -> list[int] | WriteRefused | None:
+        """After a lost answer: the multi's result if it landed, a refusal if it was overtaken, None to try again."""
+        nodes: Mapping[str, Node | None] = self.get_many([operation.path for operation in operations])
+        match landed_together(operations, nodes, self._last_session_id or 0):
+            case Landed.YES:
+                return [_version_of(nodes[operation.path]) for operation in operations]
+            case Landed.NO:
+                return None
+            case Landed.OVERTAKEN:
+                index = next(i for i, operation in enumerate(operations) if not isinstance(operation, Check))
+                return WriteRefused(operations[index], index, "bad-version")
+
+    def create(self, path: str, data: bytes, ephemeral: bool = False) -> None:
+        """Raises WriteRefused (node-exists, no-node). After a lost answer our own znode is not node-exists."""
+        self.multi([Create(path, data, ephemeral)])
+
+    def create_sequence(self, prefix: str, data: bytes) -> None:
+        """A persistent sequence node; after a lost answer there may be two, which readers must bear."""
+        for attempt in range(_TRIES):
+            try:
+                self._client.create_async(prefix, data, sequence=True).get()
+                return
+            except ConnectionLoss:
+                self._back_off(attempt, f"creating {prefix}")
+            except (SessionExpiredError, ConnectionClosedError):
+                raise SessionExpired(f"creating {prefix}") from None
+        raise StoreUnavailable(f"creating {prefix}: the connection was lost {_TRIES} times")
+
+    def set(self, path: str, data: bytes, version: int) -> int:
+        """The new version. Raises WriteRefused (bad-version, no-node)."""
+        return self.multi([SetData(path, data, version)])[0]
+
+    def overwrite(self, path: str, data: bytes) -> int:
+        """Set unconditionally and learn the new version (for /brokers/seqid, whose version is the value wanted)."""
+        for _ in range(_TRIES):
+            node = self.get(path)
+            if node is None:
+                self.ensure_path(path)
+                continue
+            try:
+                return self.set(path, data, node.version)
+            except WriteRefused as refused:
+                if refused.reason not in ("bad-version", "no-node"):
+                    raise
+        raise StoreUnavailable(f"writing {path}: overtaken {_TRIES} times")
+
+    def delete(self, path: str, version: int = -1) -> bool:
+        """False when it was not there. Raises WriteRefused (bad-version, not-empty)."""
+        try:
+            self.multi([Delete(path, version)])
+        except WriteRefused as refused:
+            if refused.reason == "no-node":
+                return False
+            raise
+        return True
+
+    def delete_recursive(self, path: str) -> None:
+        """Delete a subtree, leaves first; what others delete meanwhile is fine."""
+        for child in self.children(path) or []:
+            self.delete_recursive(f"{path}/{child}")
+        self.delete(path)
+
+    def ensure_path(self, path: str) -> None:
+        """Make a persistent znode and its ancestors where missing, with empty data as Kafka does."""
+        parts = path.strip("/").split("/")
+        for end in range(1, len(parts) + 1):
+            ancestor = "/" + "/".join(parts[:end])
+            if not self.exists(ancestor):
+                try:
+                    self.create(ancestor, b"")
+                except WriteRefused as refused:
+                    if refused.reason not in ("node-exists", "bad-version"):
+                        raise
+
+    def _back_off(self, attempt: int, doing: str) -> None:
+        if self._closing.is_set():
+            raise StoreUnavailable(f"{doing}: the ZooKeeper client is closing")
+        delay_s = min(_BACKOFF_MAX_S, _BACKOFF_FIRST_S * 2**attempt) * random.uniform(0.5, 1.0)
+        if self._closing.wait(delay_s):
+            raise StoreUnavailable(f"{doing}: the ZooKeeper client is closing")
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1000
+
+
+def _once(watch: Watch | None) -> Callable[[Any], None] | None:
+    """kazoo passes an event; whoever watches re-reads, so its content does not matter."""
+    return None if watch is None else lambda _event: watch()
+
+
+def _node(data: bytes, stat: ZnodeStat) -> Node:
+    return Node(bytes(data or b""), stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner or 0)
+
+
+def _version_of(node: Node | None) -> int:
+    return -1 if node is None else node.version
+
+
+def _outcome(operations: Sequence[Operation], answers: Sequence[Any]) -> list[int] | WriteRefused:
+    """kazoo's list of answers: versions, or the refusal at the operation whose condition failed."""
+    for index, (operation, answer) in enumerate(zip(operations, answers, strict=True)):
+        for error, reason in _REASONS.items():
+            if isinstance(answer, error):
+                return WriteRefused(operation, index, reason)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return [
+        answer.version if isinstance(answer, ZnodeStat) else 0 if isinstance(operation, Create) else -1
+        for operation, answer in zip(operations, answers, strict=True)
+    ]

@@ -1,0 +1,179 @@
+"""Kafka's JSON layouts of cluster-wide znodes ↔ values: brokers, controller, cluster id, configs, producer ids. Pure.
+
+Decoding takes any layout version whose fields we know and ignores fields that we don't; encoding over an older text
+keeps what that text had besides ours. Source: kafka.zk.ZkData (3.9).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.cluster_state import Broker, BrokerEndpoint
+from broker.runtime.ports import BrokerId
+
+BROKER_VERSION = 5
+_NO_KRAFT_EPOCH = -1
+
+
+class MalformedZnode(Exception):
+    """A znode's bytes are not what Kafka writes there; the text names the znode and what is wrong."""
+
+
+def encode_json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decode_json(data: bytes, what: str) -> dict[str, Any]:
+    """The JSON object in a znode; `what` names the znode in the error."""
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise MalformedZnode(f"{what}: not JSON ({error}): {data[:80]!r}") from None
+    if not isinstance(value, dict):
+        raise MalformedZnode(f"{what}: must be a JSON object, found {data[:80]!r}")
+    return value
+
+
+def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
+    """`/brokers/ids/N`, version 5. host and port repeat the first plaintext endpoint, for old tools."""
+    plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
+    fields: dict[str, Any] = {
+        "features": {},
+        "listener_security_protocol_map": {e.listener: e.security_protocol for e in broker.endpoints},
+        "endpoints": [f"{e.listener}://{_bracketed(e.host)}:{e.port}" for e in broker.endpoints],
+        "jmx_port": -1,
+        "port": plain.port if plain else -1,
+        "host": plain.host if plain else None,
+        "version": BROKER_VERSION,
+        "timestamp": str(timestamp_ms),
+    }
+    if broker.rack is not None:
+        fields["rack"] = broker.rack
+    return encode_json(fields)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def decode_broker(broker_id: BrokerId, data: bytes, epoch: int) -> Broker:
+    """Any version 1-5. epoch: the znode's czxid."""
+    what = f"/brokers/ids/{broker_id}"
+    fields = decode_json(data, what)
+    protocols = fields.get("listener_security_protocol_map") or {}
+    endpoints: list[BrokerEndpoint] = []
+    for text in fields.get("endpoints") or []:
+        listener, separator, address = str(text).partition("://")
+        host, colon, port = address.rpartition(":")
+        if not separator or not colon or not port.isdigit():
+            raise MalformedZnode(f"{what}: endpoint {text!r} must look like PLAINTEXT://host:9092")
+        endpoints.append(BrokerEndpoint(listener, host.strip("[]"), int(port), str(protocols.get(listener, listener))))
+    if not endpoints:
+        if "host" not in fields or "port" not in fields:
+            raise MalformedZnode(f"{what}: has neither endpoints nor host and port: {data[:120]!r}")
+        endpoints.append(BrokerEndpoint("PLAINTEXT", str(fields["host"]), int(fields["port"]), "PLAINTEXT"))
+    rack = fields.get("rack")
+    return Broker(broker_id, epoch, tuple(endpoints), None if rack is None else str(rack))
+
+
+def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
+    """`/controller`, version 2."""
+    return encode_json(
+        {
+            "version": 2,
+            "brokerid": broker_id,
+            "timestamp": str(timestamp_ms),
+            "kraftControllerEpoch": _NO_KRAFT_EPOCH,
+        }
+    )
+
+
+def decode_controller(data: bytes) -> BrokerId:
+    """The controller's broker id; the oldest layout is the bare number."""
+    text = data.decode("utf-8", "replace").strip()
+    if text.lstrip("-").isdigit():
+        return int(text)
+    value = decode_json(data, "/controller").get("brokerid")
+    if not isinstance(value, int):
+        raise MalformedZnode(f"/controller: brokerid must be a number, found {value!r}")
+    return value
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(data: bytes) -> int:
+    text = data.decode("utf-8", "replace").strip()
+    if not text.isdigit():
+        raise MalformedZnode(f"/controller_epoch: must be a number, found {data[:40]!r}")
+    return int(text)
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return encode_json({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes) -> str:
+    value = decode_json(data, "/cluster/id").get("id")
+    if not isinstance(value, str):
+        raise MalformedZnode(f"/cluster/id: id must be text, found {value!r}")
+    return value
+
+
+def encode_config(config: Mapping[str, str], old: bytes | None = None) -> bytes:
+    """`/config/<type>/<name>`: overrides only."""
+    kept = decode_json(old, "/config") if old else {}
+    return encode_json({**kept, "version": 1, "config": dict(sorted(config.items()))})
+
+
+def decode_config(data: bytes | None, what: str) -> dict[str, str]:
+    """No znode, or an empty one, is no override."""
+    if not data:
+        return {}
+    config = decode_json(data, what).get("config") or {}
+    if not isinstance(config, dict):
+        raise MalformedZnode(f"{what}: config must be an object, found {config!r}")
+    return {str(name): str(value) for name, value in config.items() if value is not None}
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """`/config/changes/config_change_<seq>`; entity_path: `topics/T`."""
+    return encode_json({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(data: bytes) -> str | None:
+    """Entity path, from version 2 and version 1 alike; None when it names none."""
+    fields = decode_json(data, "/config/changes")
+    if isinstance(fields.get("entity_path"), str):
+        return str(fields["entity_path"])
+    if isinstance(fields.get("entity_type"), str) and isinstance(fields.get("entity_name"), str):
+        return f"{fields['entity_type']}/{fields['entity_name']}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlock:
+    """Producer ids [first, last], last included, handed to one broker."""
+
+    broker_id: BrokerId
+    first: int
+    last: int
+
+
+def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    """Kafka writes the bounds as text."""
+    return encode_json(
+        {"version": 1, "broker": block.broker_id, "block_start": str(block.first), "block_end": str(block.last)}
+    )
+
+
+def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
+    fields = decode_json(data, "/latest_producer_id_block")
+    try:
+        return ProducerIdBlock(int(fields["broker"]), int(fields["block_start"]), int(fields["block_end"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedZnode(f"/latest_producer_id_block: {error!r} in {data[:120]!r}") from None

@@ -1,0 +1,106 @@
+"""What one writes to ZooKeeper, and how one learns afterwards whether a write that lost its answer happened. Pure.
+
+A connection can be lost between a write and its answer. The write is then read back: the znode's version, owner and
+data tell whether it landed, did not land, or met someone else's write. Blind repetition would create sequence nodes
+twice, take a foreign ephemeral for one's own, and fail one's own conditional write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A znode as read. czxid: transaction that created it; owner: session of an ephemeral, 0 otherwise."""
+
+    data: bytes
+    version: int
+    czxid: int
+    mzxid: int
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    path: str
+    data: bytes
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """version: as last read; −1 would overwrite anything and is refused."""
+
+    path: str
+    data: bytes
+    version: int
+
+    def __post_init__(self) -> None:
+        assert self.version >= 0, "an unconditional write cannot be told apart from someone else's"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Holds while the znode has this version."""
+
+    path: str
+    version: int
+
+
+Operation = Create | SetData | Delete | Check
+
+
+class Landed(Enum):
+    """What reading back says of a write whose answer was lost."""
+
+    YES = "yes"
+    NO = "no"
+    OVERTAKEN = "overtaken"
+    """Someone else wrote there: treat as a failed condition."""
+
+
+def landed(operation: Create | SetData | Delete, node: Node | None, session_id: int) -> Landed:
+    """What `node`, read after the lost answer, says of `operation`."""
+    match operation:
+        case Create():
+            if node is None:
+                return Landed.NO
+            mine = node.data == operation.data and node.owner == (session_id if operation.ephemeral else 0)
+            return Landed.YES if mine else Landed.OVERTAKEN
+        case SetData():
+            if node is not None and node.version == operation.version:
+                return Landed.NO
+            mine = node is not None and node.version == operation.version + 1 and node.data == operation.data
+            return Landed.YES if mine else Landed.OVERTAKEN
+        case Delete():
+            if node is None:
+                return Landed.YES
+            if operation.version in (-1, node.version):
+                return Landed.NO
+            return Landed.OVERTAKEN
+
+
+def landed_together(operations: Sequence[Operation], nodes: Mapping[str, Node | None], session_id: int) -> Landed:
+    """The same for an atomic multi: it landed wholly or not at all.
+
+    One write that surely landed proves the whole, unless another write of the multi surely did not.
+    """
+    answers = [
+        landed(operation, nodes.get(operation.path), session_id)
+        for operation in operations
+        if not isinstance(operation, Check)
+    ]
+    if not answers or all(answer is Landed.NO for answer in answers):
+        return Landed.NO
+    if all(answer is Landed.YES for answer in answers):
+        return Landed.YES
+    return Landed.OVERTAKEN

@@ -1,0 +1,69 @@
+"""Names of the znodes, all Kafka's own. Pure. Source: kafka.zk.ZkData."""
+
+from __future__ import annotations
+
+from broker.runtime.ports import BrokerId, TopicPartition
+
+BROKER_IDS = "/brokers/ids"
+BROKER_SEQUENCE = "/brokers/seqid"
+TOPICS = "/brokers/topics"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CLUSTER_ID = "/cluster/id"
+CONFIG_TOPICS = "/config/topics"
+CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE_PREFIX = "/config/changes/config_change_"
+DELETE_TOPICS = "/admin/delete_topics"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+
+PERSISTENT = (
+    "/consumers",
+    BROKER_IDS,
+    TOPICS,
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    BROKER_SEQUENCE,
+    "/isr_change_notification",
+    PRODUCER_ID_BLOCK,
+    "/log_dir_event_notification",
+    CONFIG_TOPICS,
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+)
+"""Made at a broker's start where missing. Source: ZkData.PersistentZkPaths."""
+
+
+def broker_id(broker: BrokerId) -> str:
+    return f"{BROKER_IDS}/{broker}"
+
+
+def topic(name: str) -> str:
+    return f"{TOPICS}/{name}"
+
+
+def topic_partitions(name: str) -> str:
+    return f"{TOPICS}/{name}/partitions"
+
+
+def topic_partition(topic_partition: TopicPartition) -> str:
+    return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}"
+
+
+def partition_state(topic_partition: TopicPartition) -> str:
+    return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}/state"
+
+
+def topic_config(name: str) -> str:
+    return f"{CONFIG_TOPICS}/{name}"
+
+
+def delete_topic(name: str) -> str:
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def parents(path: str) -> list[str]:
+    """Ancestors of a znode from the top, the root and the znode itself left out."""
+    parts = path.strip("/").split("/")[:-1]
+    return ["/" + "/".join(parts[: i + 1]) for i in range(len(parts))]

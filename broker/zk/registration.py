@@ -1,0 +1,169 @@
+"""A broker's ephemeral `/brokers/ids/N`, its id, and the cluster's id.
+
+The registration's czxid is the broker epoch: one per incarnation and session. A znode left by an earlier incarnation of
+this data folder is removed by ending its recorded session, never by deleting the path: between a look and a delete the
+znode could have become another broker's. A znode of any other session is waited for up to the session time-out (its
+owner may be dying) and then refused. Blocking; runs on a worker thread.
+Source: kafka.zk.KafkaZkClient.registerBroker, CheckedEphemeral; KAFKA-7165.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from kazoo.client import KazooClient
+
+from broker.core.cluster_state import Broker, StoreUnavailable
+from broker.runtime.ports import BrokerId
+from broker.zk import codecs, paths
+from broker.zk.client import SessionExpired, WriteRefused, ZkClient
+from broker.zk.session_file import RecordedSession
+
+_log = logging.getLogger("broker.zk")
+
+_WAIT_SLACK = 1.5
+_POLL_S = 0.05
+_END_TIMEOUT_S = 5.0
+
+
+class BrokerIdInUse(Exception):
+    """Another live broker is registered under this broker's id; the text names both."""
+
+
+class SessionRecord(Protocol):
+    """Where sessions are recorded before they own anything; see `session_file`."""
+
+    def read(self) -> list[RecordedSession]: ...
+
+    def write(self, sessions: list[RecordedSession]) -> None: ...
+
+
+def prepare(client: ZkClient) -> None:
+    """Make Kafka's persistent znodes where missing."""
+    for path in paths.PERSISTENT:
+        client.ensure_path(path)
+
+
+def cluster_id(client: ZkClient) -> str:
+    """Read `/cluster/id`, or make a cluster id of 16 random bytes in Kafka's base64 form."""
+    while True:
+        node = client.get(paths.CLUSTER_ID)
+        if node is not None and node.data:
+            return codecs.decode_cluster_id(node.data)
+        client.ensure_path("/cluster")
+        fresh = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        try:
+            client.create(paths.CLUSTER_ID, codecs.encode_cluster_id(fresh))
+        except WriteRefused as refused:
+            if refused.reason not in ("node-exists", "bad-version"):
+                raise
+
+
+def generate_broker_id(client: ZkClient, reserved_max_id: int = 1000) -> BrokerId:
+    """A new id above reserved.broker.max.id, from the version of `/brokers/seqid`."""
+    client.ensure_path(paths.BROKER_SEQUENCE)
+    return reserved_max_id + client.overwrite(paths.BROKER_SEQUENCE, b"")
+
+
+class Registration:
+    """Keeps one broker registered. `register` is called at the start and again after every expired session."""
+
+    def __init__(
+        self,
+        client: ZkClient,
+        broker: Broker,
+        record: SessionRecord,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        self._client = client
+        self._broker = broker
+        self._record = record
+        self._wall_clock_ms = wall_clock_ms
+        self._mine: list[RecordedSession] = record.read()
+
+    def register(self) -> int:
+        """Own `/brokers/ids/N`; returns the broker epoch.
+
+        Raises BrokerIdInUse, SessionExpired (call again), StoreUnavailable.
+        """
+        session = self._record_session()
+        self._end_older_sessions(session)
+        path = paths.broker_id(self._broker.id)
+        data = codecs.encode_broker(replace(self._broker, epoch=-1), self._wall_clock_ms())
+        deadline = time.monotonic() + self._client.session_timeout_ms / 1000 * _WAIT_SLACK
+        while True:
+            node = self._client.get(path)
+            if node is None:
+                self._try_create(path, data)
+                node = self._client.get(path)
+            if node is not None and node.owner == session.session_id:
+                self._mine = [session]
+                self._record.write(self._mine)
+                return node.czxid
+            if node is not None and time.monotonic() > deadline:
+                other = codecs.decode_broker(self._broker.id, node.data, node.czxid)
+                raise BrokerIdInUse(self._refusal(other, node.owner))
+            if self._client.session_id not in (None, session.session_id):
+                raise SessionExpired(f"registering {path}")
+            time.sleep(_POLL_S)
+
+    def _try_create(self, path: str, data: bytes) -> None:
+        """Whether it is ours is read afterwards: an answer may be lost, another may be first."""
+        try:
+            self._client.create(path, data, ephemeral=True)
+        except WriteRefused as refused:
+            if refused.reason not in ("node-exists", "bad-version"):
+                raise
+
+    def _refusal(self, other: Broker, owner: int) -> str:
+        where = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in other.endpoints)
+        ours = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in self._broker.endpoints)
+        return (
+            f"broker.id={self._broker.id} is already registered by a live broker at {where} (ZooKeeper session "
+            f"0x{owner & (2**64 - 1):x}), so the broker at {ours} does not start: give it another broker.id, or stop "
+            "the other one. A copied data folder needs its own broker.id and no meta.properties of the original"
+        )
+
+    def _record_session(self) -> RecordedSession:
+        """Note the current session on disk before it owns a znode."""
+        credentials = self._client.credentials
+        if credentials is None:
+            raise SessionExpired("registering: not connected")
+        session = RecordedSession(*credentials)
+        if session not in self._mine:
+            self._mine = [*self._mine, session]
+            self._record.write(self._mine)
+        return session
+
+    def _end_older_sessions(self, current: RecordedSession) -> None:
+        """End recorded sessions that still own this broker's znode or the controller's."""
+        owners = {
+            node.owner
+            for path in (paths.broker_id(self._broker.id), paths.CONTROLLER)
+            if (node := self._client.get(path)) is not None
+        }
+        for session in self._mine:
+            if session.session_id in owners and session.session_id != current.session_id:
+                _log.info("ending this broker's earlier ZooKeeper session 0x%x", session.session_id & (2**64 - 1))
+                end_session(self._client.hosts, session)
+
+
+def end_session(hosts: str, session: RecordedSession) -> None:
+    """Join a session by its id and password and close it; the server removes its ephemerals at once.
+
+    Does nothing when the session has expired meanwhile.
+    """
+    client = KazooClient(hosts, timeout=_END_TIMEOUT_S, client_id=(session.session_id, session.password))
+    try:
+        client.start(timeout=_END_TIMEOUT_S)
+    except Exception as error:
+        raise StoreUnavailable(f"ending the earlier ZooKeeper session failed: {error!r}") from error
+    finally:
+        client.stop()
+        client.close()

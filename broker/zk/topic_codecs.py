@@ -1,0 +1,77 @@
+"""Kafka's JSON layouts of a topic's assignment and of a partition's state ↔ values. Pure.
+
+Rewriting keeps fields that this code does not know (a newer Kafka's, or a reassignment's). Source: kafka.zk.TopicZNode,
+TopicPartitionStateZNode (3.9).
+"""
+
+from __future__ import annotations
+
+from broker.core.cluster_state import LeaderAndIsr, Topic
+from broker.runtime.ports import BrokerId, TopicPartition
+from broker.zk.codecs import MalformedZnode, decode_json, encode_json
+
+NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+_RECOVERING = 1
+
+
+def encode_topic(topic: Topic, old: bytes | None = None) -> bytes:
+    """`/brokers/topics/T`, version 3."""
+    kept = decode_json(old, f"/brokers/topics/{topic.name}") if old else {}
+    kept.setdefault("adding_replicas", {})
+    kept.setdefault("removing_replicas", {})
+    return encode_json(
+        {
+            **kept,
+            "version": 3,
+            "partitions": {str(p): list(replicas) for p, replicas in sorted(topic.partitions.items())},
+            "topic_id": topic.topic_id,
+        }
+    )
+
+
+def decode_topic(name: str, data: bytes) -> Topic:
+    """Any version 1-3; a topic without an id (Kafka before 2.8) gets the zero id."""
+    what = f"/brokers/topics/{name}"
+    fields = decode_json(data, what)
+    raw = fields.get("partitions")
+    if not isinstance(raw, dict):
+        raise MalformedZnode(f"{what}: partitions must be an object, found {raw!r}")
+    partitions: dict[int, tuple[BrokerId, ...]] = {}
+    for partition in sorted(raw, key=lambda text: int(text) if text.isdigit() else -1):
+        if not partition.isdigit() or not isinstance(raw[partition], list):
+            raise MalformedZnode(f"{what}: partition {partition!r} → {raw[partition]!r}: must be number → list of ids")
+        partitions[int(partition)] = tuple(int(broker) for broker in raw[partition])
+    return Topic(name, str(fields.get("topic_id") or NO_TOPIC_ID), partitions)
+
+
+def encode_partition_state(state: LeaderAndIsr, old: bytes | None = None) -> bytes:
+    """`/brokers/topics/T/partitions/P/state`, version 1. Its partition epoch is the znode's version."""
+    kept = decode_json(old, "partition state") if old else {}
+    kept.pop("leader_recovery_state", None)
+    fields = {
+        **kept,
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": 1,
+        "leader_epoch": state.leader_epoch,
+        "isr": list(state.isr),
+    }
+    if state.recovering:
+        fields["leader_recovery_state"] = _RECOVERING
+    return encode_json(fields)
+
+
+def decode_partition_state(topic_partition: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
+    """version: the znode's version."""
+    fields = decode_json(data, f"state of {topic_partition}")
+    try:
+        return LeaderAndIsr(
+            leader=int(fields["leader"]),
+            leader_epoch=int(fields["leader_epoch"]),
+            isr=tuple(int(broker) for broker in fields["isr"]),
+            controller_epoch=int(fields["controller_epoch"]),
+            partition_epoch=version,
+            recovering=fields.get("leader_recovery_state") == _RECOVERING,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedZnode(f"state of {topic_partition}: {error!r} in {data[:200]!r}") from None

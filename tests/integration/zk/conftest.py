@@ -1,0 +1,41 @@
+"""One ZooKeeper for the whole folder; every test gets a chroot of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from broker.zk.client import ZkClient
+from tests.support.zookeeper import ZooKeeperServer, start_zookeeper
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    running = start_zookeeper(tmp_path_factory.mktemp("zookeeper"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def hosts(server: ZooKeeperServer) -> str:
+    return f"{server.connect}/test-{next(_numbers)}"
+
+
+@pytest.fixture
+def connect(hosts: str) -> Iterator[Callable[[], ZkClient]]:
+    """Open clients; they are closed after the test."""
+    opened: list[ZkClient] = []
+
+    def open_client(session_timeout_ms: int = 1000) -> ZkClient:
+        client = ZkClient(hosts, session_timeout_ms, 10_000)
+        opened.append(client)
+        client.start()
+        return client
+
+    yield open_client
+    for client in opened:
+        client.close()

@@ -1,0 +1,174 @@
+"""The client against a real ZooKeeper: lost answers, conflicts, sessions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.core.cluster_state import StoreUnavailable
+from broker.zk.client import SessionEvent, WriteRefused, ZkClient
+from broker.zk.operations import Check, Create, Delete, SetData
+from broker.zk.registration import end_session
+from broker.zk.session_file import RecordedSession
+from tests.support.proxy import Proxy
+from tests.support.zookeeper import ZooKeeperServer, free_port, start_zookeeper
+
+Connect = Callable[..., ZkClient]
+
+
+@pytest.fixture
+def proxy(server: ZooKeeperServer) -> Iterator[Proxy]:
+    between = Proxy(server.port)
+    yield between
+    between.close()
+
+
+@pytest.fixture
+def proxied(server: ZooKeeperServer, proxy: Proxy, hosts: str) -> Iterator[ZkClient]:
+    client = ZkClient(hosts.replace(str(server.port), str(proxy.port)), 10_000, 10_000)
+    client.start()
+    yield client
+    client.close()
+
+
+def test_start_without_server_names_hosts_and_setting() -> None:
+    client = ZkClient(f"127.0.0.1:{free_port()}", 1000, 300)
+    with pytest.raises(StoreUnavailable, match=r"zookeeper\.connect=127\.0\.0\.1"):
+        client.start()
+
+
+def test_set_with_stale_version_is_refused(connect: Connect) -> None:
+    client = connect()
+    client.create("/a", b"1")
+    assert client.set("/a", b"2", 0) == 1
+    with pytest.raises(WriteRefused) as refused:
+        client.set("/a", b"3", 0)
+    assert refused.value.reason == "bad-version"
+    node = client.get("/a")
+    assert node is not None
+    assert (node.data, node.version) == (b"2", 1)
+
+
+def test_multi_with_failed_check_changes_nothing(connect: Connect) -> None:
+    client = connect()
+    client.create("/a", b"1")
+    with pytest.raises(WriteRefused) as refused:
+        client.multi([Create("/b", b""), Check("/a", 7)])
+    assert (refused.value.index, refused.value.reason) == (1, "bad-version")
+    assert client.get("/b") is None
+
+
+@pytest.mark.parametrize("ephemeral", [True, False])
+def test_create_whose_answer_is_lost_is_ours(proxy: Proxy, proxied: ZkClient, ephemeral: bool) -> None:
+    proxy.lose_after = lambda chunk: b"/mine" in chunk
+    proxied.create("/mine", b"data", ephemeral=ephemeral)
+    assert proxy.lose_after is None, "the answer was not lost: the test proves nothing"
+    node = proxied.get("/mine")
+    assert node is not None
+    assert node.owner == (proxied.session_id if ephemeral else 0)
+
+
+def test_set_whose_answer_is_lost_happens_once(proxy: Proxy, proxied: ZkClient) -> None:
+    proxied.create("/a", b"0")
+    proxy.lose_after = lambda chunk: b"hello" in chunk
+    assert proxied.set("/a", b"hello", 0) == 1
+    assert proxy.lose_after is None
+    node = proxied.get("/a")
+    assert node is not None
+    assert node.version == 1
+
+
+def test_multi_whose_answer_is_lost_reports_versions(proxy: Proxy, proxied: ZkClient) -> None:
+    proxied.create("/epoch", b"1")
+    proxied.create("/state", b"0")
+    proxy.lose_after = lambda chunk: b"second" in chunk
+    assert proxied.multi([Check("/epoch", 0), SetData("/state", b"second", 0)]) == [0, 1]
+    assert proxy.lose_after is None
+
+
+def test_delete_whose_answer_is_lost_is_done(proxy: Proxy, proxied: ZkClient) -> None:
+    proxied.create("/gone", b"")
+    proxy.lose_after = lambda chunk: b"/gone" in chunk
+    proxied.multi([Delete("/gone", 0)])
+    assert proxy.lose_after is None
+    assert proxied.get("/gone") is None
+
+
+def test_reads_survive_a_cut_connection(proxy: Proxy, proxied: ZkClient) -> None:
+    proxied.create("/a", b"x")
+    session_id = proxied.session_id
+    proxy.cut()
+    node = proxied.get("/a")
+    assert node is not None
+    assert node.data == b"x"
+    assert proxied.session_id == session_id
+
+
+def test_silent_server_ages_contact_without_lost_event(server: ZooKeeperServer, connect: Connect) -> None:
+    client = connect(session_timeout_ms=600)
+    events: list[SessionEvent] = []
+    client.add_session_listener(events.append)
+    server.pause()
+    try:
+        deadline = time.monotonic() + 20
+        while client.session_deadline_ms > time.monotonic() * 1000:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert SessionEvent.LOST not in events
+    finally:
+        server.resume()
+    while client.session_deadline_ms < time.monotonic() * 1000:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_server_restart_keeps_session_and_rearms_nothing_silently(tmp_path: Path) -> None:
+    server = start_zookeeper(tmp_path)
+    client = ZkClient(server.connect, 20_000, 10_000)
+    try:
+        client.start()
+        connected = threading.Event()
+        client.add_session_listener(lambda event: connected.set() if event is SessionEvent.CONNECTED else None)
+        client.create("/e", b"", ephemeral=True)
+        server.restart()
+        assert client.get("/e") is not None
+        assert connected.wait(20)
+        client.set("/e", b"1", 0)
+    finally:
+        client.close()
+        server.stop()
+
+
+def test_expired_session_is_renewed_and_told(server: ZooKeeperServer, connect: Connect) -> None:
+    client = connect(session_timeout_ms=1000)
+    renewed = threading.Event()
+    client.add_session_listener(lambda event: renewed.set() if event is SessionEvent.NEW_SESSION else None)
+    client.create("/e", b"", ephemeral=True)
+    first = client.credentials
+    assert first is not None
+    end_session(server.connect, RecordedSession(*first))
+    assert renewed.wait(20)
+    assert client.get("/e") is None
+    assert client.session_id != first[0]
+
+
+def test_watch_fires_once_on_change(connect: Connect) -> None:
+    client, other = connect(), connect()
+    fired = threading.Semaphore(0)
+    assert client.exists("/w", fired.release) is False
+    other.create("/w", b"")
+    assert fired.acquire(timeout=10)
+    other.set("/w", b"1", 0)
+    assert not fired.acquire(timeout=0.2)
+
+
+def test_delete_recursive_removes_subtree(connect: Connect) -> None:
+    client = connect()
+    client.ensure_path("/a/b/c")
+    client.ensure_path("/a/d")
+    client.delete_recursive("/a")
+    assert client.get("/a") is None

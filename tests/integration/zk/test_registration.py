@@ -1,0 +1,121 @@
+"""Registering under a broker id: refusing a second broker, and coming back inside one's own old session."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.core.cluster_state import Broker, BrokerEndpoint
+from broker.zk import codecs, paths
+from broker.zk.client import ZkClient
+from broker.zk.registration import BrokerIdInUse, Registration, cluster_id, generate_broker_id, prepare
+from broker.zk.session_file import RecordedSession, SessionFile
+
+Connect = Callable[..., ZkClient]
+BROKER = Broker(1, -1, (BrokerEndpoint("PLAINTEXT", "10.0.0.1", 9092, "PLAINTEXT"),), "rack-a")
+
+
+def registration(client: ZkClient, folder: Path) -> Registration:
+    folder.mkdir(exist_ok=True)
+    return Registration(client, BROKER, SessionFile(folder), lambda: 1_700_000_000_000)
+
+
+@pytest.fixture
+def ready(connect: Connect) -> Connect:
+    prepare(connect())
+    return connect
+
+
+def test_register_writes_kafka_layout_and_returns_czxid(ready: Connect, tmp_path: Path) -> None:
+    client = ready()
+    epoch = registration(client, tmp_path).register()
+    node = client.get("/brokers/ids/1")
+    assert node is not None
+    assert node.czxid == epoch
+    assert node.owner == client.session_id
+    fields = codecs.decode_json(node.data, "/brokers/ids/1")
+    assert (fields["version"], fields["host"], fields["port"]) == (5, "10.0.0.1", 9092)
+    assert fields["endpoints"] == ["PLAINTEXT://10.0.0.1:9092"]
+    assert fields["rack"] == "rack-a"
+
+
+def test_second_broker_with_same_id_is_refused_by_name(ready: Connect, tmp_path: Path) -> None:
+    first = ready()
+    registration(first, tmp_path / "first").register()
+    with pytest.raises(BrokerIdInUse, match=r"broker\.id=1 .*10\.0\.0\.1:9092"):
+        registration(ready(session_timeout_ms=500), tmp_path / "second").register()
+    node = first.get("/brokers/ids/1")
+    assert node is not None
+    assert node.owner == first.session_id
+
+
+def test_cloned_folder_beside_live_broker_is_refused(ready: Connect, tmp_path: Path) -> None:
+    first = ready()
+    epoch = registration(first, tmp_path / "first").register()
+    shutil.copytree(tmp_path / "first", tmp_path / "clone")
+    with pytest.raises(BrokerIdInUse):
+        registration(ready(session_timeout_ms=500), tmp_path / "clone").register()
+    node = first.get("/brokers/ids/1")
+    assert node is not None
+    assert node.czxid == epoch
+
+
+def abandoned_session(client: ZkClient, folder: Path, extra: dict[str, bytes]) -> int:
+    """Register as a broker that is then killed: its session stays open on the server, nobody renews it."""
+    epoch = registration(client, folder).register()
+    for path, data in extra.items():
+        client.create(path, data, ephemeral=True)
+    return epoch
+
+
+def test_restart_within_old_session_takes_over_at_once(ready: Connect, tmp_path: Path) -> None:
+    killed = ready(session_timeout_ms=60_000)
+    old = abandoned_session(killed, tmp_path, {paths.CONTROLLER: codecs.encode_controller(1, 0)})
+    restarted = ready(session_timeout_ms=60_000)
+    new = registration(restarted, tmp_path).register()
+    assert new > old
+    assert restarted.get(paths.CONTROLLER) is None, "the dead incarnation still holds the controllership"
+
+
+def test_restart_after_crash_between_session_and_znode_still_knows_its_oldest(ready: Connect, tmp_path: Path) -> None:
+    abandoned_session(ready(session_timeout_ms=60_000), tmp_path, {})
+    record = SessionFile(tmp_path)
+    record.write([*record.read(), RecordedSession(12345, b"\x01" * 16)])
+    epoch = registration(ready(session_timeout_ms=60_000), tmp_path).register()
+    assert epoch > 0
+    assert len(record.read()) == 1
+
+
+def test_successor_controller_is_not_touched_by_a_restart(ready: Connect, tmp_path: Path) -> None:
+    killed = ready(session_timeout_ms=60_000)
+    abandoned_session(killed, tmp_path, {})
+    successor = ready()
+    successor.create(paths.CONTROLLER, codecs.encode_controller(2, 0), ephemeral=True)
+    registration(ready(), tmp_path).register()
+    node = successor.get(paths.CONTROLLER)
+    assert node is not None
+    assert node.owner == successor.session_id
+
+
+def test_new_session_registers_under_new_epoch(ready: Connect, tmp_path: Path) -> None:
+    client = ready()
+    keeper = registration(client, tmp_path)
+    first = keeper.register()
+    assert keeper.register() == first
+    client.delete("/brokers/ids/1")
+    assert keeper.register() > first
+
+
+def test_cluster_id_is_made_once(ready: Connect) -> None:
+    made = cluster_id(ready())
+    assert cluster_id(ready()) == made
+    assert len(made) == 22
+
+
+def test_generated_broker_ids_differ_and_start_above_reserved(ready: Connect) -> None:
+    ids = [generate_broker_id(ready()) for _ in range(2)]
+    assert ids == sorted(set(ids))
+    assert ids[0] > 1000

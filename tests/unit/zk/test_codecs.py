@@ -1,0 +1,108 @@
+"""Znode layouts, against texts that Apache Kafka writes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from broker.core.cluster_state import Broker, BrokerEndpoint, LeaderAndIsr, Topic
+from broker.runtime.ports import TopicPartition
+from broker.zk import codecs, paths, topic_codecs
+
+T0 = TopicPartition("t", 0)
+
+
+def test_broker_of_kafka_3_decodes() -> None:
+    data = (
+        b'{"features":{},"listener_security_protocol_map":{"IN":"PLAINTEXT","OUT":"SSL"},"endpoints":'
+        b'["IN://h1:9092","OUT://[::1]:9093"],"jmx_port":-1,"port":9092,"host":"h1","version":5,"timestamp":"1"}'
+    )
+    broker = codecs.decode_broker(3, data, 77)
+    assert broker == Broker(
+        3, 77, (BrokerEndpoint("IN", "h1", 9092, "PLAINTEXT"), BrokerEndpoint("OUT", "::1", 9093, "SSL"))
+    )
+
+
+def test_broker_version_1_decodes_host_and_port() -> None:
+    broker = codecs.decode_broker(1, b'{"version":1,"host":"old","port":9092,"jmx_port":-1}', 5)
+    assert broker.endpoints == (BrokerEndpoint("PLAINTEXT", "old", 9092, "PLAINTEXT"),)
+
+
+@pytest.mark.parametrize("rack", [None, "a"])
+@pytest.mark.parametrize("host", ["h", "10.0.0.1", "::1"])
+def test_broker_round_trip(rack: str | None, host: str) -> None:
+    broker = Broker(1, 9, (BrokerEndpoint("PLAINTEXT", host, 1, "PLAINTEXT"),), rack)
+    assert codecs.decode_broker(1, codecs.encode_broker(broker, 5), 9) == broker
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"version":5}', b'{"endpoints":["nonsense"]}'])
+def test_malformed_broker_names_znode(data: bytes) -> None:
+    with pytest.raises(codecs.MalformedZnode, match="/brokers/ids/4"):
+        codecs.decode_broker(4, data, 1)
+
+
+def test_topic_rewrite_keeps_unknown_fields_and_reassignment() -> None:
+    old = b'{"version":3,"partitions":{"0":[1]},"adding_replicas":{"0":[2]},"removing_replicas":{},"new":7,"topic_id":"x"}'
+    fields = json.loads(topic_codecs.encode_topic(Topic("t", "x", {0: (1, 2)}), old))
+    assert fields["new"] == 7
+    assert fields["adding_replicas"] == {"0": [2]}
+    assert fields["partitions"] == {"0": [1, 2]}
+
+
+def test_topic_partitions_sort_by_number() -> None:
+    topic = topic_codecs.decode_topic("t", b'{"version":1,"partitions":{"10":[1],"2":[2],"0":[3]}}')
+    assert list(topic.partitions) == [0, 2, 10]
+    assert topic.topic_id == topic_codecs.NO_TOPIC_ID
+
+
+@pytest.mark.parametrize("data", [b'{"version":3}', b'{"partitions":{"x":[1]}}', b'{"partitions":{"0":1}}'])
+def test_malformed_topic_names_znode(data: bytes) -> None:
+    with pytest.raises(codecs.MalformedZnode, match="/brokers/topics/t"):
+        topic_codecs.decode_topic("t", data)
+
+
+def test_partition_state_of_kafka_decodes() -> None:
+    data = b'{"controller_epoch":4,"leader":2,"version":1,"leader_epoch":7,"isr":[2,3]}'
+    assert topic_codecs.decode_partition_state(T0, data, 11) == LeaderAndIsr(2, 7, (2, 3), 4, 11)
+
+
+@pytest.mark.parametrize("recovering", [True, False])
+def test_partition_state_round_trip_keeps_unknown_fields(recovering: bool) -> None:
+    state = LeaderAndIsr(-1, 3, (1,), 2, 5, recovering)
+    data = topic_codecs.encode_partition_state(state, b'{"later":1,"leader_recovery_state":1}')
+    assert topic_codecs.decode_partition_state(T0, data, 5) == state
+    assert json.loads(data)["later"] == 1
+
+
+@pytest.mark.parametrize("data", [b"{}", b'{"leader":"x"}', b"nothing"])
+def test_malformed_partition_state_names_partition(data: bytes) -> None:
+    with pytest.raises(codecs.MalformedZnode, match="t-0"):
+        topic_codecs.decode_partition_state(T0, data, 0)
+
+
+def test_controller_layouts() -> None:
+    assert codecs.decode_controller(codecs.encode_controller(5, 1)) == 5
+    assert codecs.decode_controller(b"3") == 3
+    assert json.loads(codecs.encode_controller(5, 1))["version"] == 2
+    assert codecs.decode_controller_epoch(codecs.encode_controller_epoch(12)) == 12
+
+
+def test_config_layouts() -> None:
+    assert codecs.decode_config(None, "/config/topics/t") == {}
+    assert codecs.decode_config(codecs.encode_config({"a": "1"}, b'{"x":1}'), "t") == {"a": "1"}
+    assert json.loads(codecs.encode_config({}, b'{"x":1,"config":{"old":"1"}}')) == {"x": 1, "version": 1, "config": {}}
+    assert codecs.decode_config_change(codecs.encode_config_change("topics/t")) == "topics/t"
+    assert codecs.decode_config_change(b'{"version":1,"entity_type":"topics","entity_name":"t"}') == "topics/t"
+
+
+def test_producer_id_block_round_trip_has_text_bounds() -> None:
+    block = codecs.ProducerIdBlock(1, 1000, 1999)
+    data = codecs.encode_producer_id_block(block)
+    assert json.loads(data)["block_end"] == "1999"
+    assert codecs.decode_producer_id_block(data) == block
+
+
+def test_paths_are_kafkas() -> None:
+    assert paths.partition_state(T0) == "/brokers/topics/t/partitions/0/state"
+    assert paths.parents("/a/b/c") == ["/a", "/a/b"]

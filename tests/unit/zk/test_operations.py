@@ -1,0 +1,53 @@
+"""What a read-back says of a write that lost its answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.zk.operations import Check, Create, Delete, Landed, Node, SetData, landed, landed_together
+
+ME, OTHER = 7, 8
+
+
+def node(data: bytes = b"d", version: int = 0, owner: int = 0) -> Node:
+    return Node(data, version, 1, 1, owner)
+
+
+@pytest.mark.parametrize(
+    ("operation", "found", "expected"),
+    [
+        (Create("/a", b"d"), None, Landed.NO),
+        (Create("/a", b"d"), node(), Landed.YES),
+        (Create("/a", b"d"), node(b"other"), Landed.OVERTAKEN),
+        (Create("/a", b"d", ephemeral=True), node(owner=ME), Landed.YES),
+        (Create("/a", b"d", ephemeral=True), node(owner=OTHER), Landed.OVERTAKEN),
+        (SetData("/a", b"d", 3), node(b"old", 3), Landed.NO),
+        (SetData("/a", b"d", 3), node(b"d", 4), Landed.YES),
+        (SetData("/a", b"d", 3), node(b"x", 4), Landed.OVERTAKEN),
+        (SetData("/a", b"d", 3), node(b"d", 5), Landed.OVERTAKEN),
+        (SetData("/a", b"d", 3), None, Landed.OVERTAKEN),
+        (Delete("/a", 2), None, Landed.YES),
+        (Delete("/a", 2), node(version=2), Landed.NO),
+        (Delete("/a", 2), node(version=3), Landed.OVERTAKEN),
+        (Delete("/a"), node(version=3), Landed.NO),
+    ],
+)
+def test_landed(operation: Create | SetData | Delete, found: Node | None, expected: Landed) -> None:
+    assert landed(operation, found, ME) is expected
+
+
+def test_multi_landed_by_its_writes_not_its_checks() -> None:
+    multi = [Check("/epoch", 5), SetData("/s", b"d", 0)]
+    assert landed_together(multi, {"/epoch": node(version=9), "/s": node(b"d", 1)}, ME) is Landed.YES
+    assert landed_together(multi, {"/epoch": node(version=5), "/s": node(b"o", 0)}, ME) is Landed.NO
+
+
+def test_multi_with_mixed_evidence_was_overtaken() -> None:
+    multi = [Create("/controller", b"1", ephemeral=True), SetData("/epoch", b"6", 5)]
+    nodes = {"/controller": node(b"2", owner=OTHER), "/epoch": node(b"6", 6)}
+    assert landed_together(multi, nodes, ME) is Landed.OVERTAKEN
+
+
+def test_unconditional_set_is_refused() -> None:
+    with pytest.raises(AssertionError):
+        SetData("/a", b"", -1)
