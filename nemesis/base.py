@@ -13,6 +13,15 @@ from typing import Protocol
 
 from harness.nodes.base import Node
 
+BROKER = "broker"
+"""Name of the daemon that is the broker, on every broker node."""
+
+NOTHING_WANTED: Mapping[str, object] = {}
+
+
+class Unavailable(Exception):
+    """This fault cannot be done here and now; the text says what is missing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -24,7 +33,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A fault as drawn from the seed, before it is applied."""
+    """A fault as drawn from the seed, before it is applied. params are JSON values."""
 
     fault: str
     targets: tuple[str, ...]
@@ -52,12 +61,27 @@ class ClusterView(Protocol):
 
     def partitions(self) -> int: ...
 
+    def expect_down(self, node: str) -> None:
+        """The daemon of that node is about to be killed or stopped on purpose, until `restart_broker`."""
+        ...
+
     def restart_broker(self, node: str) -> None:
-        """Start the broker process of a node that was killed or stopped, with the clock settings in force there."""
+        """Start the broker process of a node that was killed or stopped, with the clock settings in force there.
+
+        Returns once it answers; does nothing when it is alive. Raises TimeoutError when it does not answer.
+        """
+        ...
+
+    def crashed(self) -> Sequence[tuple[str, str]]:
+        """(node, log tail) of daemons that ended though nobody was to end them; each is told once."""
         ...
 
     def daemon(self, node: str) -> str:
         """Name of the system's daemon on that node (`broker`, `zookeeper`)."""
+        ...
+
+    def event_log(self, node: str) -> str:
+        """Path on the node of its broker's event log."""
         ...
 
     def clock_file(self, node: str) -> str | None:
@@ -74,8 +98,14 @@ class Fault(Protocol):
         """None when every node of the run can do it, else what is missing and how to get it."""
         ...
 
-    def draw(self, rng: Random, view: ClusterView, target: str) -> Injection:
-        """Choose targets and parameters. target: one of the run file's selectors."""
+    def draw(
+        self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
+    ) -> Injection:
+        """Choose targets and parameters. target: one of the run file's selectors; wanted: parameters already fixed."""
+        ...
+
+    def claims(self, injection: Injection) -> frozenset[str]:
+        """What this injection needs for itself while it is active; two active ones never share a claim."""
         ...
 
     def start(self, view: ClusterView, injection: Injection) -> Observation: ...

@@ -1,0 +1,159 @@
+"""Faults of a process: kill -9, stop (SIGTERM), pause (SIGSTOP).
+
+The effect is read from /proc on the node. A killed or stopped broker is started again by the view, a paused daemon is
+continued. Must not know why the process matters.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Mapping
+from random import Random
+
+from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation
+from nemesis.targets import choose
+from nemesis.waiting import until
+
+GONE_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 20.0
+STATE_TIMEOUT_S = 3.0
+
+
+def process_state(view: ClusterView, name: str) -> str | None:
+    """The state letter of the node's daemon as /proc/<pid>/stat has it (T: stopped), or None when there is none."""
+    node = view.node(name)
+    pid = node.pid(view.daemon(name))
+    if pid is None:
+        return None
+    done = node.run(["cat", f"/proc/{pid}/stat"], check=False)
+    # The command's name may hold spaces and brackets; the state follows the last closing one.
+    fields = done.stdout.rpartition(")")[2].split()
+    return fields[0] if done.returncode == 0 and fields else None
+
+
+class _ProcessFault:
+    """What the three have in common: targets by selector, one process each."""
+
+    name: str
+
+    def probe(self, view: ClusterView) -> str | None:
+        return None
+
+    def draw(
+        self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
+    ) -> Injection:
+        return Injection(self.name, choose(target, rng, view), dict(wanted))
+
+    def claims(self, injection: Injection) -> frozenset[str]:
+        return frozenset(f"{kind}:{name}" for name in injection.targets for kind in ("process", "clock"))
+
+
+class _DownFault(_ProcessFault):
+    """The process goes away, and is started again."""
+
+    signal_number: int
+    gone_timeout_s: float
+
+    def start(self, view: ClusterView, injection: Injection) -> Observation:
+        """Signal every target, then wait for each to be gone. Seen only if each was there before and is gone."""
+        pids: dict[str, int | None] = {}
+        began = time.monotonic()
+        for name in injection.targets:
+            node, daemon = view.node(name), view.daemon(name)
+            pids[name] = node.pid(daemon)
+            if pids[name] is not None:
+                view.expect_down(name)
+                node.signal(daemon, self.signal_number)
+        return _all(injection, lambda name: self._gone(view, name, pids[name], began))
+
+    def _gone(self, view: ClusterView, name: str, pid: int | None, began: float) -> Observation:
+        if pid is None:
+            return Observation(False, f"{name}: no {view.daemon(name)} was running")
+        gone = view.node(name).wait_gone(view.daemon(name), self.gone_timeout_s)
+        after_ms = (time.monotonic() - began) * 1000
+        how = "gone" if gone else "still there"
+        return Observation(gone, f"{name}: pid {pid} {how} {after_ms:.0f} ms after {_signal(self.signal_number)}")
+
+    def stop(self, view: ClusterView, injection: Injection) -> Observation:
+        """Start every target again; one that never ended is ended first."""
+
+        def restart(name: str) -> Observation:
+            view.restart_broker(name)
+            pid = view.node(name).pid(view.daemon(name))
+            return Observation(pid is not None, f"{name}: pid {pid} answers")
+
+        for name in injection.targets:
+            node, daemon = view.node(name), view.daemon(name)
+            if self.signal_number == signal.SIGTERM and node.pid(daemon) is not None and self._is_stopping(view, name):
+                node.signal(daemon, signal.SIGKILL)
+                node.wait_gone(daemon, GONE_TIMEOUT_S)
+        return _all(injection, restart)
+
+    def _is_stopping(self, view: ClusterView, name: str) -> bool:
+        return False
+
+
+class Kill(_DownFault):
+    """kill -9, and a restart."""
+
+    name = "kill"
+    signal_number = signal.SIGKILL
+    gone_timeout_s = GONE_TIMEOUT_S
+
+
+class Stop(_DownFault):
+    """SIGTERM, and a restart. A process that does not end in time is killed before it is started again."""
+
+    name = "stop"
+    signal_number = signal.SIGTERM
+    gone_timeout_s = STOP_TIMEOUT_S
+
+    def __init__(self) -> None:
+        self._stopping: dict[str, int] = {}
+
+    def start(self, view: ClusterView, injection: Injection) -> Observation:
+        for name in injection.targets:
+            pid = view.node(name).pid(view.daemon(name))
+            if pid is not None:
+                self._stopping[name] = pid
+        return super().start(view, injection)
+
+    def _is_stopping(self, view: ClusterView, name: str) -> bool:
+        return self._stopping.pop(name, None) == view.node(name).pid(view.daemon(name))
+
+
+class Pause(_ProcessFault):
+    """SIGSTOP, and SIGCONT."""
+
+    name = "pause"
+
+    def start(self, view: ClusterView, injection: Injection) -> Observation:
+        for name in injection.targets:
+            if view.node(name).pid(view.daemon(name)) is not None:
+                view.node(name).signal(view.daemon(name), signal.SIGSTOP)
+        return _all(injection, lambda name: self._in_state(view, name, stopped=True))
+
+    def stop(self, view: ClusterView, injection: Injection) -> Observation:
+        """Continue every target. One that was killed meanwhile has nothing to continue: its pause is over as well."""
+        for name in injection.targets:
+            if view.node(name).pid(view.daemon(name)) is not None:
+                view.node(name).signal(view.daemon(name), signal.SIGCONT)
+        return _all(injection, lambda name: self._in_state(view, name, stopped=False))
+
+    def _in_state(self, view: ClusterView, name: str, stopped: bool) -> Observation:
+        def seen() -> bool:
+            state = process_state(view, name)
+            return state in ("T", "t") if stopped else state not in ("T", "t")
+
+        reached = until(seen, STATE_TIMEOUT_S, interval_s=0.02)
+        return Observation(reached, f"{name}: /proc state {process_state(view, name) or 'none, no such process'}")
+
+
+def _all(injection: Injection, observe: Callable[[str], Observation]) -> Observation:
+    seen = [observe(name) for name in injection.targets]
+    return Observation(bool(seen) and all(one.seen for one in seen), "; ".join(one.text for one in seen))
+
+
+def _signal(number: int) -> str:
+    return signal.Signals(number).name

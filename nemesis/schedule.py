@@ -1,0 +1,171 @@
+"""When which kind of fault comes, and at whom: a random mix, from the seed alone. Pure.
+
+Kinds and selectors are drawn from shuffled decks, so each comes up before any comes up again. The first deck begins
+with what a short run needs to prove something: a leader killed, a leader paused beyond its session, a follower cut off
+for longer than the lag time, a skewed clock, a leader stopped. Nothing is active after `time_limit_s - recovery_s`.
+Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+KINDS = (
+    "kill",
+    "stop",
+    "pause",
+    "isolate",
+    "halves",
+    "majority-ring",
+    "one-way",
+    "cut-zookeeper",
+    "clock-step",
+    "clock-drift",
+    "clock-strobe",
+)
+CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
+CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way"})
+ROLES = frozenset({"leader", "follower", "controller"})
+ZOOKEEPER_TICK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The brokers' own clocks, as far as the run file sets them; None: not known, nothing is asked of durations."""
+
+    session_s: float | None = None
+    lag_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """The run file's [faults], and the run's length. Ranges are closed, in seconds."""
+
+    kinds: Sequence[str]
+    targets: Sequence[str]
+    interval_s: tuple[float, float]
+    duration_s: tuple[float, float]
+    overlap: int
+    time_limit_s: float
+    recovery_s: float
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One fault to come: active [start_s, start_s + duration_s) after the beginning of the load.
+
+    lane: slots of one lane follow each other; of different lanes they overlap. number is unique in the run.
+    """
+
+    number: int
+    lane: int
+    kind: str
+    target: str
+    wanted: Mapping[str, object]
+    start_s: float
+    duration_s: float
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.duration_s
+
+
+def default_recovery_s(time_limit_s: float) -> float:
+    """How long before the end of the load the last fault must be over: 15 % of it, 8 s at most."""
+    return min(8.0, 0.15 * time_limit_s)
+
+
+def timing_of(settings: Mapping[str, str]) -> Timing:
+    """The timing that server.properties sets in so many words; what it leaves to defaults stays unknown."""
+    return Timing(
+        session_s=_seconds(settings.get("zookeeper.session.timeout.ms")),
+        lag_s=_seconds(settings.get("replica.lag.time.max.ms")),
+    )
+
+
+def isolation_scope(timing: Timing) -> str:
+    """`all` when a follower cut off from everyone leaves the ISR for lag before its session ends, else `brokers`.
+
+    A leader proposes the shrink up to 1.5 x the lag time after the cut; ZooKeeper ends a session that long after the
+    last heartbeat, and heartbeats are a third of the session time-out apart.
+    """
+    if timing.session_s is None or timing.lag_s is None:
+        return "all"
+    return "all" if 1.5 * timing.lag_s < timing.session_s * 2 / 3 else "brokers"
+
+
+def needed_s(kind: str, timing: Timing) -> float:
+    """Shortest duration in which the kind can have its whole effect on sessions and ISRs."""
+    session = 0.0 if timing.session_s is None else timing.session_s + 2 * ZOOKEEPER_TICK_S + 1.0
+    lag = 0.0 if timing.lag_s is None else 1.5 * timing.lag_s + 1.0
+    if kind == "cut-zookeeper":
+        return session
+    if kind == "pause" or kind in CUTS:
+        return max(session, lag)
+    return 0.0
+
+
+def slots(mix: Mix, seed: int) -> tuple[Slot, ...]:
+    """The whole schedule in order of start; the same for the same mix and seed."""
+    rng = Random(f"{seed}/schedule")
+    deck = _kinds(mix, rng)
+    selectors = _cycle(list(mix.targets), rng)
+    end_s = mix.time_limit_s - mix.recovery_s
+    free_at = [0.0] * mix.overlap
+    drawn: list[Slot] = []
+    while True:
+        lane = min(range(mix.overlap), key=free_at.__getitem__)
+        kind, role, wanted = next(deck)
+        start_s = free_at[lane] + rng.uniform(*mix.interval_s)
+        duration_s = _duration(kind, mix, rng)
+        if start_s + duration_s > end_s:
+            return tuple(sorted(drawn, key=lambda slot: (slot.start_s, slot.number)))
+        target = role if role is not None else next(selectors)
+        drawn.append(Slot(len(drawn), lane, kind, target, wanted, start_s, duration_s))
+        free_at[lane] = start_s + duration_s
+
+
+def _duration(kind: str, mix: Mix, rng: Random) -> float:
+    low, high = mix.duration_s
+    low = max(low, needed_s(kind, mix.timing))
+    return rng.uniform(low, max(low, high))
+
+
+def _kinds(mix: Mix, rng: Random) -> Iterator[tuple[str, str | None, Mapping[str, object]]]:
+    """Endless (kind, role or None for the next selector, wanted parameters)."""
+    head = _head(mix, rng)
+    yield from head
+    rest = [kind for kind in mix.kinds if kind not in {kind for kind, _, _ in head}]
+    rng.shuffle(rest)
+    for kind in rest:
+        yield kind, None, {}
+    for kind in _cycle(list(mix.kinds), rng):
+        yield kind, None, {}
+
+
+def _head(mix: Mix, rng: Random) -> list[tuple[str, str | None, Mapping[str, object]]]:
+    if not ROLES & set(mix.targets):
+        return []
+    clocks = [kind for kind in mix.kinds if kind in CLOCKS]
+    head: list[tuple[str, str | None, Mapping[str, object]]] = [
+        ("kill", "leader", {}),
+        ("pause", "leader", {}),
+        ("isolate", "follower", {"scope": isolation_scope(mix.timing)}),
+        *([(rng.choice(clocks), None, {})] if clocks else []),
+        ("stop", "leader", {}),
+    ]
+    return [entry for entry in head if entry[0] in mix.kinds]
+
+
+def _cycle(cards: list[str], rng: Random) -> Iterator[str]:
+    while True:
+        deck = list(cards)
+        rng.shuffle(deck)
+        yield from deck
+
+
+def _seconds(ms: str | None) -> float | None:
+    return None if ms is None else float(ms) / 1000

@@ -1,0 +1,76 @@
+"""Whom a fault hits: a selector of the run file becomes node names, at the moment of firing.
+
+Decides by the seed's random numbers and the view of the cluster at that moment. When the view does not know (no leader,
+ZooKeeper unreachable), any broker may be hit. Must not know what the fault does.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from nemesis.base import ClusterView
+
+SELECTORS = ("one", "minority", "majority", "all", "leader", "follower", "controller")
+
+
+def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
+    """Names of the nodes that the selector means now, at least one. Raises ValueError for an unknown selector.
+
+    leader, follower: of a partition drawn at random among those for which the view knows one; a follower is in the ISR,
+    and not the controller where there is another. minority: fewer than half; majority: just more than half.
+    """
+    brokers = [node.name for node in view.broker_nodes]
+    count = len(brokers)
+    match selector:
+        case "one":
+            return (rng.choice(brokers),)
+        case "minority":
+            return _some(rng, brokers, max(1, (count - 1) // 2))
+        case "majority":
+            return _some(rng, brokers, count // 2 + 1)
+        case "all":
+            return tuple(brokers)
+        case "leader":
+            return (_leader(rng, view) or rng.choice(brokers),)
+        case "follower":
+            return (_follower(rng, view) or rng.choice(brokers),)
+        case "controller":
+            return (view.controller() or rng.choice(brokers),)
+        case _:
+            known = [*brokers, *(node.name for node in view.zookeeper_nodes)]
+            if selector not in known:
+                allowed = ", ".join([*SELECTORS, *known])
+                raise ValueError(f"faults.targets: {selector!r} is neither a selector nor a node; allowed: {allowed}")
+            return (selector,)
+
+
+def _some(rng: Random, names: list[str], count: int) -> tuple[str, ...]:
+    return tuple(sorted(rng.sample(names, count), key=names.index))
+
+
+def _shuffled_partitions(rng: Random, view: ClusterView) -> list[int]:
+    partitions = list(range(view.partitions()))
+    rng.shuffle(partitions)
+    return partitions
+
+
+def _leader(rng: Random, view: ClusterView) -> str | None:
+    for partition in _shuffled_partitions(rng, view):
+        leader = view.leader(partition)
+        if leader is not None:
+            return leader
+    return None
+
+
+def _follower(rng: Random, view: ClusterView) -> str | None:
+    controller = view.controller()
+    only_controller: str | None = None
+    for partition in _shuffled_partitions(rng, view):
+        leader = view.leader(partition)
+        followers = [name for name in view.isr(partition) if name != leader]
+        others = [name for name in followers if name != controller]
+        if others:
+            return rng.choice(others)
+        if followers:
+            only_controller = followers[0]
+    return only_controller

@@ -1,0 +1,19 @@
+"""Waiting for a condition instead of for a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], timeout_s: float, interval_s: float = 0.1) -> T:
+    """Call until the answer is true or the time is up; the last answer. Called at least once."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        answer = condition()
+        if answer or time.monotonic() >= deadline:
+            return answer
+        time.sleep(interval_s)

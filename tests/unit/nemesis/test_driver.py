@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+
+from nemesis import clock, partition
+from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
+from nemesis.driver import Ledger, Nemesis
+from nemesis.process import Kill, Pause
+from nemesis.schedule import KINDS, Mix, Slot
+from tests.unit.nemesis.fake_cluster import FakeView, Lines, Time
+
+MIX = Mix(("kill",), ("one",), (1.0, 1.0), (4.0, 4.0), 1, 60.0, 8.0)
+
+
+class Probe:
+    """A fault that notes its calls; `fails` raises when it is applied."""
+
+    def __init__(
+        self, name: str, *, fails: bool = False, missing: str | None = None, cuts_nothing: bool = False
+    ) -> None:
+        self.name = name
+        self.fails, self.missing, self.cuts_nothing = fails, missing, cuts_nothing
+        self.calls: list[str] = []
+
+    def probe(self, view: ClusterView) -> str | None:
+        return self.missing
+
+    def draw(
+        self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
+    ) -> Injection:
+        if self.cuts_nothing:
+            raise Unavailable("it cuts nothing")
+        return Injection(self.name, (target,), dict(wanted))
+
+    def claims(self, injection: Injection) -> frozenset[str]:
+        return frozenset(injection.targets)
+
+    def start(self, view: ClusterView, injection: Injection) -> Observation:
+        self.calls.append("start")
+        if self.fails:
+            raise RuntimeError("no such device")
+        return Observation(True, "there")
+
+    def stop(self, view: ClusterView, injection: Injection) -> Observation:
+        self.calls.append("stop")
+        return Observation(True, "gone")
+
+
+@pytest.fixture(autouse=True)
+def no_firewall(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    healed: list[str] = []
+    monkeypatch.setattr(partition.firewall, "heal", lambda node: healed.append(node.name))
+    return healed
+
+
+def slot(number: int, kind: str, start_s: float, duration_s: float = 4.0, target: str = "n1") -> Slot:
+    return Slot(number, 0, kind, target, {}, start_s, duration_s)
+
+
+def test_carry_out_slots_starts_and_stops_each_in_order() -> None:
+    view, lines, time = FakeView(), Lines(), Time()
+    nemesis = Nemesis(MIX, 1, view, lines, clock_s=time)
+    nemesis.carry_out([slot(0, "kill", 1.0), slot(1, "pause", 6.0, target="leader")], 0.0, MIX, time)
+    assert lines.brief() == [
+        ("start", "kill", ["n1"]),
+        ("stop", "kill", ["n1"]),
+        ("start", "pause", ["n2"]),
+        ("stop", "pause", ["n2"]),
+    ]
+    assert all(line["observed"] for line in lines.lines)
+    assert [line["fault_id"] for line in lines.lines] == [1, 1, 2, 2]
+    assert time.now_s == 10.0
+    assert not nemesis.active()
+
+
+def test_carry_out_stopped_in_the_middle_takes_the_fault_back() -> None:
+    view, lines, time = FakeView(), Lines(), Time(end_s=3.0)
+    Nemesis(MIX, 1, view, lines, clock_s=time).carry_out([slot(0, "pause", 1.0), slot(1, "kill", 6.0)], 0.0, MIX, time)
+    assert lines.brief() == [("start", "pause", ["n1"]), ("stop", "pause", ["n1"])]
+    assert view.node("n1").state == "S"
+
+
+def test_carry_out_late_fault_that_would_reach_into_recovery_is_left_out() -> None:
+    view, lines, time = FakeView(), Lines(), Time()
+    time.now_s = 49.0  # Earlier faults took long; 49 + 4 is beyond 60 - 8.
+    Nemesis(MIX, 1, view, lines, clock_s=time).carry_out([slot(0, "kill", 1.0)], 0.0, MIX, time)
+    assert lines.lines == []
+
+
+def test_carry_out_fault_that_fails_is_recorded_and_reverted() -> None:
+    probe, lines, time = Probe("kill", fails=True), Lines(), Time()
+    nemesis = Nemesis(MIX, 1, FakeView(), lines, faults={"kill": probe}, clock_s=time)
+    nemesis.carry_out([slot(0, "kill", 1.0)], 0.0, MIX, time)
+    assert probe.calls == ["start", "stop"]
+    assert lines.lines[0]["error"] == "RuntimeError: no such device"
+    assert lines.lines[0]["observed"] is False
+    assert lines.lines[1]["error"] is None
+
+
+def test_carry_out_draw_that_cuts_nothing_is_recorded_as_unavailable() -> None:
+    lines, time = Lines(), Time()
+    nemesis = Nemesis(MIX, 1, FakeView(), lines, faults={"kill": Probe("kill", cuts_nothing=True)}, clock_s=time)
+    nemesis.carry_out([slot(0, "kill", 1.0)], 0.0, MIX, time)
+    assert lines.brief() == [("unavailable", "kill", [])]
+    assert nemesis.unavailable == {"kill": "it cuts nothing"}
+
+
+def test_run_unavailable_kinds_are_recorded_and_nothing_of_them_is_drawn() -> None:
+    lines, stop = Lines(), threading.Event()
+    stop.set()
+    faults = {kind: Probe(kind, missing="no nft") for kind in KINDS}
+    nemesis = Nemesis(MIX, 1, FakeView(), lines, faults=faults)
+    nemesis.run(stop)
+    assert lines.brief() == [("unavailable", "kill", [])]
+    assert lines.lines[0]["error"] == "no nft"
+
+
+def test_run_crash_without_a_fault_is_recorded_with_its_log() -> None:
+    view, lines, stop = FakeView(), Lines(), threading.Event()
+    view.crashes.append(("n3", "Traceback …"))
+    stop.set()
+    Nemesis(None, 1, view, lines).run(stop)
+    assert [(line["f"], line["node"], line["log_tail"]) for line in lines.lines] == [("crash", "n3", "Traceback …")]
+
+
+def test_ledger_claimed_node_is_free_again_after_stop() -> None:
+    ledger = Ledger(FakeView(), Lines(), {"kill": Kill(), "pause": Pause()})
+    first = ledger.claim(Injection("kill", ("n1",)))
+    assert first is not None
+    assert ledger.claim(Injection("pause", ("n1",))) is None
+    assert ledger.claim(Injection("pause", ("n2",))) is not None
+    ledger.start(first)
+    ledger.stop(first)
+    assert ledger.claim(Injection("pause", ("n1",))) is not None
+
+
+def test_ledger_stop_twice_records_once() -> None:
+    lines = Lines()
+    ledger = Ledger(FakeView(), lines)
+    fault_id = ledger.claim(Injection("pause", ("n1",)))
+    assert fault_id is not None
+    ledger.start(fault_id)
+    assert ledger.stop(fault_id) is not None
+    assert ledger.stop(fault_id) is None
+    assert [line["f"] for line in lines.lines] == ["start", "stop"]
+
+
+def test_heal_all_active_and_forgotten_faults_are_gone(no_firewall: list[str]) -> None:
+    view, lines = FakeView(), Lines()
+    ledger = Ledger(view, lines)
+    fault_id = ledger.claim(Injection("kill", ("n1",)))
+    assert fault_id is not None
+    ledger.start(fault_id)
+    view.node("n2").state = "T"
+    view.node("zk1").state = "T"
+    view.node("n3").state = None
+    assert ledger.heal_all() == []
+    assert [node.state for node in [*view.brokers, *view.zookeepers]] == ["S"] * 4
+    assert no_firewall == ["n1", "n2", "n3", "zk1"]
+    assert {node.files[f"/{node.name}/faketime"] for node in view.brokers} == {clock.RIGHT}
+    assert lines.brief() == [("start", "kill", ["n1"]), ("stop", "kill", ["n1"])]
+    assert ledger.heal_all() == []
+    assert len(lines.lines) == 2
+
+
+def test_heal_all_one_node_unreachable_heals_the_others_and_says_so() -> None:
+    view, lines = FakeView(), Lines()
+    view.node("n1").broken = True
+    view.node("n2").state = "T"
+    errors = Ledger(view, lines).heal_all()
+    assert len(errors) == 1
+    assert "unreachable" in errors[0]
+    assert view.node("n2").state == "S"
+    assert [line["f"] for line in lines.lines] == ["heal"]
