@@ -1,0 +1,150 @@
+"""One fetch of one partition: what came back as records of the harness, and which offsets it covered.
+
+Decides how the bytes of an answer become records: a cut-off last batch is left for the next fetch, a batch that
+begins before the position gives only what lies at or after it, control batches give none but are passed over. Must
+not know routing or the history. Invariant: every record that the answer holds in [position, next_position) is in
+`records`, also one that is damaged; nothing outside of it is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.wire.api import ApiKey
+from broker.wire.errors import error_name
+from broker.wire.messages import fetch, fetch_response
+from broker.wire.primitives import MalformedFrame
+from broker.wire.record_batch import BatchHeader, CorruptBatch, check_crc, is_cut_off, read_header
+from broker.wire.records import decode_records
+from harness import outcomes
+from harness.clients.connection import ClientError, Connection
+from harness.clients.values import parse_value
+
+FETCH_VERSION = 12
+
+
+class Polled(NamedTuple):
+    """records: (offset, value or None, leader epoch of its batch, intact), by offset."""
+
+    error: str | None
+    next_position: int
+    hw: int
+    lso: int
+    log_start: int
+    records: list[tuple[int, int | None, int, bool]]
+    at_ns: int
+
+
+def fetch_one(
+    connection: Connection,
+    topic: str,
+    partition: int,
+    *,
+    position: int,
+    leader_epoch: int,
+    isolation: int,
+    max_wait_ms: int,
+    max_bytes: int,
+    deadline_ns: int,
+) -> Polled:
+    """Ask once, without a fetch session. Raises ClientError when there is no answer that can be read."""
+    request = fetch.FetchRequest(
+        max_wait_ms=max_wait_ms,
+        max_bytes=max_bytes,
+        isolation_level=isolation,
+        partitions=[
+            fetch.FetchPartition(
+                topic,
+                partition=partition,
+                current_leader_epoch=leader_epoch,
+                fetch_offset=position,
+                max_bytes=max_bytes,
+            )
+        ],
+    )
+    body = fetch.encode_request(FETCH_VERSION, request)
+    answer = connection.exchange(ApiKey.FETCH, FETCH_VERSION, body, deadline_ns)
+    try:
+        response = fetch_response.decode_response(FETCH_VERSION, answer.body)
+    except MalformedFrame as error:
+        raise _malformed(connection, str(error)) from None
+    if response.error:
+        return Polled(error_name(response.error), position, -1, -1, -1, [], answer.at_ns)
+    for result in response.results:
+        if (result.topic, result.partition) != (topic, partition):
+            continue
+        if result.error:
+            return Polled(error_name(result.error), position, -1, -1, -1, [], answer.at_ns)
+        try:
+            next_position, records = read_records(result.records_view, topic, partition, position)
+        except CorruptBatch as error:
+            raise _malformed(connection, str(error)) from None
+        return Polled(
+            None,
+            next_position,
+            result.high_watermark,
+            result.last_stable_offset,
+            result.log_start_offset,
+            records,
+            answer.at_ns,
+        )
+    raise _malformed(connection, f"no answer for {topic}-{partition}")
+
+
+def read_records(
+    view: memoryview, topic: str, partition: int, position: int
+) -> tuple[int, list[tuple[int, int | None, int, bool]]]:
+    """(next position, records) of the batches in view. Raises CorruptBatch where no batch header can be read.
+
+    A batch whose CRC or records are broken counts as one record at its first offset that is not intact.
+    """
+    records: list[tuple[int, int | None, int, bool]] = []
+    next_position = position
+    at = 0
+    while at < len(view) and not is_cut_off(view, at):
+        header = read_header(view, at)
+        batch = view[at : at + header.size]
+        at += header.size
+        if header.last_offset < position:
+            continue
+        next_position = max(next_position, header.last_offset + 1)
+        if header.is_control:
+            continue
+        records.extend(_batch_records(batch, header, topic, partition, position))
+    return next_position, records
+
+
+def _batch_records(
+    batch: memoryview, header: BatchHeader, topic: str, partition: int, position: int
+) -> list[tuple[int, int | None, int, bool]]:
+    epoch = header.partition_leader_epoch
+    try:
+        check_crc(batch, 0, header)
+        decoded = decode_records(batch)
+    except CorruptBatch:
+        return [(max(header.base_offset, position), None, epoch, False)]
+    out: list[tuple[int, int | None, int, bool]] = []
+    for record in decoded:
+        if record.offset >= position:
+            value, intact = parse_value(record.value, topic, partition)
+            out.append((record.offset, value, epoch, intact and record.key is None))
+    return out
+
+
+def _malformed(connection: Connection, what: str) -> ClientError:
+    connection.close()
+    return ClientError(outcomes.MALFORMED, f"{connection.address.host}:{connection.address.port}: {what}")
+
+
+def poll_fields(polled: Polled) -> dict[str, object]:
+    """The fields of an ok poll's line (docs/history-format.md)."""
+    return {
+        "next_position": polled.next_position,
+        "hw": polled.hw,
+        "lso": polled.lso,
+        "log_start": polled.log_start,
+        "records": [
+            {"offset": offset, "value": value, "epoch": epoch, "intact": intact}
+            for offset, value, epoch, intact in polled.records
+        ],
+    }
