@@ -1,0 +1,1 @@
+"""Systems that run on nodes: ZooKeeper and the brokers under test."""

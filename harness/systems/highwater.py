@@ -1,0 +1,262 @@
+"""highwater's brokers over ZooKeeper, on the nodes of a run.
+
+Decides how a broker is set up, started, judged ready, and what of it is evidence. Must not know workloads, faults or
+checkers. Invariant: a broker that ends without `expect_down` having been told is a crash, told once by `crashed`.
+
+Evidence of a broker is copied while it runs: its log folders first and its event log last. The event log is written
+before any effect is visible, so a later copy of it says of every record in the earlier copy of the segments who
+appended it and when; truncations and appends after the folders were copied are in the event log only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from harness.nodes.base import CommandFailed, DaemonSpec, Node
+from harness.plan import Plan
+from harness.systems.answers import broker_answers
+from harness.systems.coordination import Coordination
+from harness.systems.view import SystemView, broker_id
+from harness.systems.waiting import SystemFailed, await_daemon, await_true, log_tail
+from harness.systems.zookeeper import DAEMON as ZOOKEEPER
+from harness.systems.zookeeper import ZooKeeperEnsemble
+from harness.tools.faketime import faketime_environment
+
+DAEMON = "broker"
+PORT = 9092
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+COPY_TRIES = 3
+RIGHT_CLOCK = "+0 x1\n"
+
+# libfaketime names its shared memory after its pid and leaves it behind when it is killed. A wrapper with the same pid
+# clears what an earlier process of that pid left; `_forget_shared_memory` removes this process's own.
+_UNDER_FAKETIME = 'rm -f "/dev/shm/faketime_shm_$$" "/dev/shm/sem.faketime_sem_$$"; exec env "$@"'
+
+
+def server_properties(plan: Plan, node: Node, zookeeper_connect: str) -> str:
+    """The broker's configuration file: what the run needs, then [system.settings], then [system.broker.N]."""
+    listener = f"PLAINTEXT://{node.address}:{PORT}"
+    values = {
+        "broker.id": str(broker_id(node.name)),
+        "listeners": listener,
+        "advertised.listeners": listener,
+        "log.dirs": f"{node.root}/data",
+        "zookeeper.connect": zookeeper_connect,
+        "lab.event.log": _event_log(node),
+        **plan.system.settings_of(broker_id(node.name)),
+    }
+    return "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+class HighwaterSystem:
+    """The system under test of one run."""
+
+    def __init__(self, nodes: Mapping[str, Node], plan: Plan, *, zookeeper_connect: str | None = None) -> None:
+        """nodes: n1 … and zk1 …, open. zookeeper_connect: an ensemble of somebody else's, instead of zk1 …."""
+        self.plan = plan
+        self.brokers: tuple[Node, ...] = tuple(nodes[f"n{i + 1}"] for i in range(plan.nodes.brokers))
+        own = [] if zookeeper_connect else [nodes[f"zk{i + 1}"] for i in range(plan.nodes.zookeepers)]
+        self.zookeeper = ZooKeeperEnsemble(own)
+        self._connect = zookeeper_connect or self.zookeeper.connect
+        self._coordination = Coordination(self._connect)
+        self._lock = threading.Lock()
+        self._meant_down: set[str] = set()
+        self._told: set[str] = set()
+        self._clock_files: dict[str, str] = {}
+        self._up = False
+
+    def setup(self) -> None:
+        """Start ZooKeeper, then the brokers; return when all are registered and one controls. Raises SystemFailed."""
+        self.zookeeper.start()
+        self._coordination.start()
+        for node in self.brokers:
+            node.run(["mkdir", "-p", f"{node.root}/data"])
+            node.write_text(f"{node.root}/server.properties", server_properties(self.plan, node, self._connect))
+            if _wants_clock_faults(self.plan) and node.faketime_library is not None:
+                self._clock_files[node.name] = f"{node.root}/faketime"
+                node.write_text(self._clock_files[node.name], RIGHT_CLOCK)
+        self._up = True
+        order = [f"n{number}" for number in self.plan.system.start_order]
+        for name in order:
+            self.start_broker(name)
+            if name == order[0]:
+                self._await_controller(broker_id(name))
+        with ThreadPoolExecutor(max_workers=len(self.brokers)) as pool:
+            list(pool.map(self.start_broker, [node.name for node in self.brokers if node.name not in order]))
+        ids = frozenset(broker_id(node.name) for node in self.brokers)
+        await_true(
+            f"registration of brokers {sorted(ids)} in ZooKeeper",
+            lambda: self._coordination.registered() == ids,
+            START_TIMEOUT_S,
+        )
+        self._await_controller(None)
+
+    def bootstrap(self) -> list[tuple[str, str, int]]:
+        """(node, host, port) of every broker."""
+        return [(node.name, node.address, PORT) for node in self.brokers]
+
+    def view(self) -> SystemView:
+        """What the nemesis may know."""
+        return SystemView(
+            self.brokers,
+            self.zookeeper.nodes,
+            self._coordination,
+            self.plan.topic.name,
+            self.plan.topic.partitions,
+            broker_daemon=DAEMON,
+            restart=self.restart,
+            expect_down=self.expect_down,
+            crashed=self.crashed,
+            event_log=lambda name: _event_log(self._node(name)),
+            clock_files=self._clock_files,
+        )
+
+    @property
+    def coordination(self) -> Coordination:
+        """Reads of ZooKeeper by a client of the harness."""
+        return self._coordination
+
+    def start_broker(self, name: str) -> None:
+        """Start a node's broker and wait until it answers; does nothing when it is alive. Raises SystemFailed."""
+        node = self._node(name)
+        if node.pid(DAEMON) is None:
+            node.start(self._daemon(node))
+        try:
+            await_daemon(node, DAEMON, lambda: broker_answers(node.address, PORT), START_TIMEOUT_S)
+        finally:
+            self._forget_shared_memory(node)
+            with self._lock:
+                self._meant_down.discard(name)
+                self._told.discard(name)
+
+    def stop_broker(self, name: str) -> None:
+        """SIGTERM, and SIGKILL when that takes too long."""
+        node = self._node(name)
+        self.expect_down(name)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if node.pid(DAEMON) is None:
+                return
+            node.signal(DAEMON, number)
+            if node.wait_gone(DAEMON, STOP_TIMEOUT_S):
+                return
+        raise SystemFailed(f"node {name}: the broker survives SIGKILL")
+
+    def restart(self, name: str) -> None:
+        """Start whatever runs on this node, broker or ZooKeeper server, if it is down."""
+        if name in {node.name for node in self.zookeeper.nodes}:
+            self.zookeeper.start_server(self._node(name))
+            with self._lock:
+                self._meant_down.discard(name)
+                self._told.discard(name)
+        else:
+            self.start_broker(name)
+
+    def expect_down(self, name: str) -> None:
+        """From now until it is started again, this node's process may end."""
+        with self._lock:
+            self._meant_down.add(name)
+
+    def crashed(self) -> list[tuple[str, str]]:
+        """(node, end of its log) of every process that ended though nobody was to end it, each told once."""
+        if not self._up:
+            return []
+        found = []
+        for node, daemon in self._daemons():
+            with self._lock:
+                if node.name in self._meant_down or node.name in self._told:
+                    continue
+            if node.pid(daemon) is not None:
+                continue
+            with self._lock:
+                # Asked again: a fault may have announced itself, and struck, in between.
+                if node.name in self._meant_down:
+                    continue
+                self._told.add(node.name)
+            found.append((node.name, log_tail(node, daemon)))
+        return found
+
+    def collect(self, evidence: Path) -> list[tuple[str, str | None]]:
+        """Copy every node's evidence to evidence/<node>; per node None, or what could not be copied."""
+        with ThreadPoolExecutor(max_workers=len(self.brokers) + len(self.zookeeper.nodes)) as pool:
+            brokers = pool.map(lambda node: _collected(node, evidence, _collect_broker), self.brokers)
+            zookeepers = pool.map(lambda node: _collected(node, evidence, self.zookeeper.collect), self.zookeeper.nodes)
+            return [*brokers, *zookeepers]
+
+    def teardown(self) -> None:
+        """End every process of the system, whatever state it is in; idempotent."""
+        self._up = False
+        for node in self.brokers:
+            if node.pid(DAEMON) is not None:
+                self._forget_shared_memory(node)
+                node.signal(DAEMON, signal.SIGKILL)
+                node.wait_gone(DAEMON, 5.0)
+        self._coordination.stop()
+        self.zookeeper.kill()
+
+    def _node(self, name: str) -> Node:
+        return next(node for node, _ in self._daemons() if node.name == name)
+
+    def _daemons(self) -> Sequence[tuple[Node, str]]:
+        return [*((node, DAEMON) for node in self.brokers), *((node, ZOOKEEPER) for node in self.zookeeper.nodes)]
+
+    def _daemon(self, node: Node) -> DaemonSpec:
+        argv: tuple[str, ...] = (node.python, "-m", "broker.cli", "--config", f"{node.root}/server.properties")
+        env = {"PYTHONPATH": node.broker_path, "PYTHONUNBUFFERED": "1"}
+        if node.name in self._clock_files and node.faketime_library is not None:
+            # Only the broker itself may run under the library, not the shell that starts it.
+            fake = faketime_environment(node.faketime_library, self._clock_files[node.name])
+            settings = [f"{key}={value}" for key, value in fake.items()]
+            argv = ("sh", "-c", _UNDER_FAKETIME, "sh", *settings, *argv)
+        return DaemonSpec(DAEMON, argv, env, node.root)
+
+    def _forget_shared_memory(self, node: Node) -> None:
+        if node.name not in self._clock_files:
+            return
+        pid = node.pid(DAEMON)
+        if pid is not None:
+            node.run(["rm", "-f", f"/dev/shm/faketime_shm_{pid}", f"/dev/shm/sem.faketime_sem_{pid}"])
+
+    def _await_controller(self, wanted: int | None) -> None:
+        def found() -> bool:
+            controller = self._coordination.controller()
+            return controller is not None and wanted in (None, controller)
+
+        await_true(f"controller {'of any id' if wanted is None else wanted}", found, START_TIMEOUT_S)
+
+
+def _wants_clock_faults(plan: Plan) -> bool:
+    kinds = plan.faults.kinds if plan.faults is not None else ()
+    return any(kind.startswith("clock-") for kind in kinds) or any(step.do.startswith("clock") for step in plan.script)
+
+
+def _event_log(node: Node) -> str:
+    return f"{node.root}/events.jsonl"
+
+
+def _collect_broker(node: Node, folder: Path) -> None:
+    node.get(f"{node.root}/data", folder / "data")
+    node.get(f"{node.root}/logs", folder / "logs")
+    node.get(f"{node.root}/server.properties", folder / "server.properties")
+    node.get(_event_log(node), folder / "events.jsonl")
+
+
+def _collected(node: Node, evidence: Path, collect: object) -> tuple[str, str | None]:
+    assert callable(collect)
+    folder = evidence / node.name
+    for attempt in range(COPY_TRIES):
+        try:
+            folder.mkdir(parents=True)
+            collect(node, folder)
+            return node.name, None
+        except (OSError, shutil.Error, CommandFailed) as error:
+            # A running broker renames checkpoints over each other: a copy in the middle of that is made again.
+            failed = f"{type(error).__name__}: {error}"
+            if attempt < COPY_TRIES - 1:
+                shutil.rmtree(folder, ignore_errors=True)
+    return node.name, failed
