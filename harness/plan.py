@@ -38,12 +38,16 @@ _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class SystemPlan:
-    """The system under test. settings: server.properties of every broker; broker: overrides by broker id."""
+    """The system under test. settings: server.properties of every broker; broker: overrides by broker id.
+
+    start_order: broker ids in the order in which they start, so that the first controls; empty: all at once.
+    """
 
     kind: str = "highwater"
     source: str | None = None
     settings: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     broker: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    start_order: tuple[int, ...] = ()
 
     def settings_of(self, broker_id: int) -> dict[str, str]:
         """What server.properties of that broker holds beyond what the harness itself sets."""
@@ -63,7 +67,7 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class NodesPlan:
-    """Nodes n1 … with broker ids 1 …, and zk1 …."""
+    """Nodes n1 … with broker ids 1 …, and zk1 …. hosts: for ssh; none means sshd nodes that the harness makes."""
 
     kind: str = "local"
     brokers: int = 3
@@ -198,8 +202,6 @@ class Plan:
         if nodes is not None:
             if nodes not in NODE_KINDS:
                 raise PlanError(f"--nodes: {nodes!r} is not one of {', '.join(NODE_KINDS)}")
-            if nodes == "ssh" and not plan.nodes.hosts:
-                raise PlanError("--nodes ssh: the run file names no hosts; add nodes.hosts (docs/run-files.md)")
             plan = replace(plan, nodes=replace(plan.nodes, kind=nodes))
         workload = plan.workload
         if time_limit_s is not None:

@@ -86,9 +86,20 @@ def _system(table: Table, brokers: int) -> SystemPlan:
         source=table.optional_text("source"),
         settings=table.table("settings").properties(),
         broker=overrides,
+        start_order=_start_order(table, brokers),
     )
     table.finish()
     return system
+
+
+def _start_order(table: Table, brokers: int) -> tuple[int, ...]:
+    raw = table.raw("start_order")
+    if raw is None:
+        return ()
+    ids = list(range(1, brokers + 1))
+    if not isinstance(raw, list) or any(type(item) is not int for item in raw) or sorted(raw) != ids:
+        raise table.error("start_order", f"{show(raw)} is not a list of all broker ids, {ids} in some order")
+    return tuple(raw)
 
 
 def _nodes(table: Table) -> NodesPlan:
@@ -113,8 +124,8 @@ def _nodes(table: Table) -> NodesPlan:
     )
     needed = [f"n{i + 1}" for i in range(nodes.brokers)] + [f"zk{i + 1}" for i in range(nodes.zookeepers)]
     missing = [name for name in needed if name not in {host.name for host in hosts}]
-    if (hosts or nodes.kind == "ssh") and missing:
-        raise table.error("hosts", f"no entry for {', '.join(missing)}; ssh needs one for every broker and ZooKeeper")
+    if hosts and missing:
+        raise table.error("hosts", f"no entry for {', '.join(missing)}; name one for every node, or none at all")
     table.finish()
     return nodes
 
@@ -231,6 +242,8 @@ def render(plan: Plan) -> str:
     system: dict[str, object] = {"kind": plan.system.kind}
     if plan.system.source is not None:
         system["source"] = plan.system.source
+    if plan.system.start_order:
+        system["start_order"] = plan.system.start_order
     nodes: dict[str, object] = {
         "kind": plan.nodes.kind,
         "brokers": plan.nodes.brokers,

@@ -64,6 +64,7 @@ class Shared:
     positions: dict[int, Mapping[int, int]] = field(default_factory=dict)
     high_watermarks: dict[int, int] = field(default_factory=dict)
     log_starts: dict[int, int] = field(default_factory=dict)
+    sentinels: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -180,6 +181,8 @@ class Process:
             timeout_ms=self._settings.request_timeout_ms,
             deadline_ns=self._deadline_ns(),
         )
+        if produced.error is None and invocation.fields["sentinel"]:
+            self._shared.sentinels[invocation.partition] = produced.base_offset
         fields = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
         return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, fields)
 

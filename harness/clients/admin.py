@@ -1,0 +1,161 @@
+"""The harness's own view of the cluster, by Metadata: create the run's topic, wait for leaders and full ISRs, see
+who leads.
+
+Decides whom to ask and for how long. Must not know workloads, faults or the history. Each question is asked anew:
+nothing is cached, and a node that does not answer is passed over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+
+from harness.clients.connection import ClientError, Connection
+from harness.clients.requests import ClusterState, create_topic, metadata
+from harness.clients.router import Cluster
+from harness.plan import TopicPlan
+
+ASK_TIMEOUT_S = 1.0
+PAUSE_S = 0.2
+
+
+class AdminError(Exception):
+    """What was waited for did not come about; the text says what, how long, and what was last seen."""
+
+
+class Admin:
+    """Not thread-safe."""
+
+    def __init__(self, cluster: Cluster, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.cluster = cluster
+        self._sleep = sleep
+        self._rng = Random(0)
+        self._connections = {
+            broker_id: Connection(address, "highwater-admin") for broker_id, address in cluster.addresses.items()
+        }
+
+    def ask(self, broker_id: int) -> ClusterState:
+        """The cluster as this broker sees it. Raises ClientError."""
+        connection = self._connections[broker_id]
+        deadline_ns = time.monotonic_ns() + int(ASK_TIMEOUT_S * 1e9)
+        connection.connect(deadline_ns)
+        return metadata(connection, self.cluster.topic, deadline_ns)
+
+    def state(self, among: Sequence[int] | None = None) -> ClusterState | None:
+        """The cluster as some broker that answers sees it; None when none does."""
+        order = list(among if among is not None else self.cluster.addresses)
+        self._rng.shuffle(order)
+        for broker_id in order:
+            try:
+                return self.ask(broker_id)
+            except ClientError:
+                continue
+        return None
+
+    def wait(
+        self,
+        what: str,
+        good: Callable[[ClusterState], bool],
+        limit_s: float,
+        *,
+        every_broker: bool = False,
+        among: Sequence[int] | None = None,
+    ) -> ClusterState:
+        """Ask until an answer is good; with every_broker until every broker's is. Raises AdminError after limit_s."""
+        end_s = time.monotonic() + limit_s
+        asked = list(among if among is not None else self.cluster.addresses)
+        seen: ClusterState | str | None = None
+        while True:
+            if every_broker:
+                seen = None
+                for broker_id in asked:
+                    try:
+                        seen = self.ask(broker_id)
+                    except ClientError as error:
+                        seen = str(error)
+                        break
+                    if not good(seen):
+                        break
+                else:
+                    assert isinstance(seen, ClusterState)
+                    return seen
+            else:
+                seen = self.state(asked)
+                if seen is not None and good(seen):
+                    return seen
+            if time.monotonic() >= end_s:
+                raise AdminError(f"{what}: not within {limit_s:g} s; last seen: {describe(seen)}")
+            self._sleep(PAUSE_S)
+
+    def create_topic(self, topic: TopicPlan, limit_s: float) -> None:
+        """Create the run's topic, asking the controller, again until it exists. Raises AdminError."""
+        end_s = time.monotonic() + limit_s
+        last = "no broker answered"
+        while time.monotonic() < end_s:
+            state = self.state()
+            if state is not None:
+                if topic.name == self.cluster.topic and len(state.partitions) == topic.partitions:
+                    return
+                controller = state.controller
+                if controller in self._connections:
+                    last = self._create_at(controller, topic)
+                    if last == "":
+                        return
+                    if last.startswith(("INVALID_", "POLICY_VIOLATION", "UNSUPPORTED_VERSION")):
+                        raise AdminError(f"topic {topic.name} cannot be created: {last}")
+                else:
+                    last = f"controller {controller}"
+            self._sleep(PAUSE_S)
+        raise AdminError(f"topic {topic.name} was not created within {limit_s:g} s: {last}")
+
+    def _create_at(self, controller: int, topic: TopicPlan) -> str:
+        """Empty when the topic exists now, else what went wrong."""
+        connection = self._connections[controller]
+        deadline_ns = time.monotonic_ns() + 10_000_000_000
+        try:
+            connection.connect(deadline_ns)
+            error, message = create_topic(
+                connection,
+                topic.name,
+                partitions=topic.partitions,
+                replication_factor=topic.replication_factor,
+                assignment=topic.assignment,
+                config=topic.config,
+                timeout_ms=8000,
+                deadline_ns=deadline_ns,
+            )
+        except ClientError as failure:
+            return str(failure)
+        if error in (None, "TOPIC_ALREADY_EXISTS"):
+            return ""
+        return f"{error}: {message}" if message else str(error)
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+
+def has_leaders(topic: TopicPlan) -> Callable[[ClusterState], bool]:
+    """Every partition is there and led."""
+    return lambda state: (
+        len(state.partitions) == topic.partitions and all(p.leader >= 0 for p in state.partitions.values())
+    )
+
+
+def has_full_isrs(topic: TopicPlan) -> Callable[[ClusterState], bool]:
+    """Every partition is led, and every replica is in its ISR."""
+    led = has_leaders(topic)
+    return lambda state: led(state) and all(len(p.isr) == topic.replication_factor for p in state.partitions.values())
+
+
+def describe(state: ClusterState | str | None) -> str:
+    """A state in a line, for messages."""
+    if state is None:
+        return "no broker answered"
+    if isinstance(state, str):
+        return state
+    if not state.partitions:
+        return f"brokers {list(state.brokers)}, topic {state.error or 'without partitions'}"
+    parts = [f"{i}: leader {p.leader} ISR {list(p.isr)}" for i, p in sorted(state.partitions.items())]
+    return "; ".join(parts)

@@ -1,0 +1,247 @@
+"""The drain: fresh consumers read every partition from its log's start to past the sentinel, twice, by two readers.
+
+Decides what counts as having reached the end. Must not know faults, nodes or generators. Invariants:
+`drain-complete` is only written when every offset of [start, end) was asked of one leader, in one epoch, by one
+consumer, and the sentinel lies below end; every request is an operation of the history.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness import outcomes
+from harness.clients.confluent import ConfluentError, ConfluentReader
+from harness.clients.connection import ClientError, Connection
+from harness.clients.fetch import fetch_one, poll_fields
+from harness.clients.requests import EARLIEST, list_offset
+from harness.clients.router import Cluster, Leader
+from harness.history import History
+from harness.op import Completion, Invocation
+
+Reader = Literal["wire", "confluent"]
+POLL_BYTES = 1 << 20
+PAUSE_S = 0.2
+REQUEST_TIMEOUT_NS = 5_000_000_000
+
+Resolve = Callable[[int], Leader | None]
+"""Partition → the leader that this round reads it from, now; None while there is none."""
+
+
+class _Incomplete(Exception):
+    """Why an attempt did not reach the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One consumer's try at one partition."""
+
+    process: int
+    consumer: str
+    partition: int
+    leader: Leader
+    node: str
+
+
+class Drain:
+    """Not thread-safe. next_process: a process number that nobody has used."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        history: History,
+        next_process: Callable[[], int],
+        sentinels: Mapping[int, int],
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """sentinels: partition → offset of its acknowledged sentinel."""
+        self._cluster = cluster
+        self._history = history
+        self._next_process = next_process
+        self._sentinels = sentinels
+        self._sleep = sleep
+
+    def round(self, partitions: list[int], resolve: Resolve, limit_s: float) -> int:
+        """Drain the partitions with both readers within limit_s in all; returns how many of the readings did not
+        complete.
+        """
+        end_s = time.monotonic() + limit_s
+        incomplete = 0
+        for partition in partitions:
+            start = self._read_again("wire", partition, resolve, end_s, 0)
+            # The second reader begins where the first found the log's start.
+            second = self._read_again("confluent", partition, resolve, end_s, start or 0)
+            incomplete += (start is None) + (second is None)
+        return incomplete
+
+    def _read_again(self, reader: Reader, partition: int, resolve: Resolve, end_s: float, start: int) -> int | None:
+        """Try until one reading completes; its start, or None after end_s."""
+        problem = "no time left"
+        node: str | None = None
+        while time.monotonic() < end_s:
+            leader = resolve(partition)
+            if leader is None:
+                problem = outcomes.NO_LEADER
+            elif partition not in self._sentinels:
+                problem = "no acknowledged sentinel in this partition"
+                node = self._cluster.names[leader.broker_id]
+                break
+            else:
+                node = self._cluster.names[leader.broker_id]
+                process = self._next_process()
+                attempt = _Attempt(process, f"drain-{process}", partition, leader, node)
+                read = self._read_wire if reader == "wire" else self._read_confluent
+                try:
+                    begin, end = read(attempt, start, end_s)
+                    if resolve(partition) != leader:
+                        raise _Incomplete("the leader changed while it was read")
+                except _Incomplete as error:
+                    problem = str(error)
+                else:
+                    self._history.harness(
+                        "drain-complete",
+                        topic=self._cluster.topic,
+                        partition=partition,
+                        reader=reader,
+                        leader=node,
+                        start=begin,
+                        end=end,
+                    )
+                    return begin
+            self._sleep(PAUSE_S)
+        self._history.harness(
+            "drain-incomplete",
+            topic=self._cluster.topic,
+            partition=partition,
+            reader=reader,
+            leader=node,
+            start=None,
+            end=None,
+            error=problem,
+        )
+        return None
+
+    def _read_wire(self, attempt: _Attempt, _start: int, end_s: float) -> tuple[int, int]:
+        connection = Connection(self._cluster.addresses[attempt.leader.broker_id], attempt.consumer)
+        try:
+            try:
+                connection.connect(time.monotonic_ns() + REQUEST_TIMEOUT_NS)
+            except ClientError as error:
+                raise _Incomplete(str(error)) from None
+            start = self._log_start(connection, attempt)
+            position, hw = start, 0
+            goal = self._sentinels[attempt.partition] + 1
+            while position < max(goal, hw):
+                if time.monotonic() >= end_s:
+                    raise _Incomplete(f"at {position}, before the end at {max(goal, hw)}, when the time was over")
+                position, hw = self._poll_wire(connection, attempt, position)
+            return start, position
+        finally:
+            connection.close()
+
+    def _log_start(self, connection: Connection, attempt: _Attempt) -> int:
+        fields: dict[str, object] = {"timestamp": EARLIEST, "isolation": 0, "leader_epoch": attempt.leader.epoch}
+        invocation = self._invocation(attempt, "list_offsets", fields)
+        index = self._history.invoke(invocation)
+        try:
+            listed = list_offset(
+                connection,
+                self._cluster.topic,
+                attempt.partition,
+                timestamp=EARLIEST,
+                isolation=0,
+                leader_epoch=attempt.leader.epoch,
+                deadline_ns=time.monotonic_ns() + REQUEST_TIMEOUT_NS,
+            )
+        except ClientError as error:
+            raise self._failed(index, invocation, error.error, error.at_ns) from None
+        if listed.error is not None:
+            raise self._failed(index, invocation, listed.error, listed.at_ns)
+        answer = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
+        self._history.complete(index, invocation, Completion("ok", listed.at_ns, None, answer))
+        return listed.offset
+
+    def _poll_wire(self, connection: Connection, attempt: _Attempt, position: int) -> tuple[int, int]:
+        invocation = self._poll_invocation(attempt, "wire", position, attempt.leader.epoch)
+        index = self._history.invoke(invocation)
+        try:
+            polled = fetch_one(
+                connection,
+                self._cluster.topic,
+                attempt.partition,
+                position=position,
+                leader_epoch=attempt.leader.epoch,
+                isolation=0,
+                max_wait_ms=100,
+                max_bytes=POLL_BYTES,
+                deadline_ns=time.monotonic_ns() + REQUEST_TIMEOUT_NS,
+            )
+        except ClientError as error:
+            raise self._failed(index, invocation, error.error, error.at_ns) from None
+        if polled.error is not None:
+            raise self._failed(index, invocation, polled.error, polled.at_ns)
+        self._history.complete(index, invocation, Completion("ok", polled.at_ns, None, poll_fields(polled)))
+        return polled.next_position, polled.hw
+
+    def _read_confluent(self, attempt: _Attempt, start: int, end_s: float) -> tuple[int, int]:
+        position = start
+        goal = self._sentinels[attempt.partition] + 1
+        invocation = self._poll_invocation(attempt, "confluent", position, -1)
+        # librdkafka fetches on its own from when it is assigned, so the invocation comes first.
+        index = self._history.invoke(invocation)
+        bootstrap = [self._cluster.addresses[attempt.leader.broker_id]]
+        reader = ConfluentReader(bootstrap, self._cluster.topic, attempt.partition, position, attempt.consumer)
+        try:
+            while True:
+                try:
+                    batch = reader.poll(0.5)
+                except ConfluentError as error:
+                    # Its texts are many; the history's names are few.
+                    self._history.complete(
+                        index, invocation, Completion("fail", time.monotonic_ns(), outcomes.MALFORMED)
+                    )
+                    raise _Incomplete(str(error)) from None
+                fields: dict[str, object] = {
+                    "next_position": batch.next_position,
+                    "hw": batch.hw,
+                    "lso": -1,
+                    "log_start": -1,
+                    "records": [
+                        {"offset": offset, "value": value, "epoch": epoch, "intact": intact}
+                        for offset, value, epoch, intact in batch.records
+                    ],
+                }
+                self._history.complete(index, invocation, Completion("ok", batch.at_ns, None, fields))
+                position = batch.next_position
+                if position >= goal:
+                    return start, position
+                if time.monotonic() >= end_s:
+                    raise _Incomplete(f"at {position}, before the end at {goal}, when the time was over")
+                invocation = self._poll_invocation(attempt, "confluent", position, -1)
+                index = self._history.invoke(invocation)
+        finally:
+            reader.close()
+
+    def _poll_invocation(self, attempt: _Attempt, reader: Reader, position: int, leader_epoch: int) -> Invocation:
+        fields: dict[str, object] = {
+            "position": position,
+            "leader_epoch": leader_epoch,
+            "isolation": 0,
+            "reader": reader,
+            "consumer": attempt.consumer,
+            "max_bytes": POLL_BYTES,
+        }
+        return self._invocation(attempt, "poll", fields)
+
+    def _invocation(
+        self, attempt: _Attempt, f: Literal["poll", "list_offsets"], fields: Mapping[str, object]
+    ) -> Invocation:
+        topic, phase = self._cluster.topic, self._history.phase
+        return Invocation(attempt.process, f, phase, topic, attempt.partition, attempt.node, fields)
+
+    def _failed(self, index: int, invocation: Invocation, error: str, at_ns: int) -> _Incomplete:
+        self._history.complete(index, invocation, Completion(outcomes.read_outcome(error), at_ns, error))
+        return _Incomplete(f"{invocation.f} at {invocation.node}: {error}")

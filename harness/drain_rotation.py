@@ -1,0 +1,157 @@
+"""The rotation: every replica in turn is made to lead all that it holds, by stopping the others, and is drained.
+
+Decides the order of stopping and when a replica leads. Must not know operations. A tail that is acknowledged but
+missing on a replica shows only when that replica leads. Runs after the evidence was collected, because it changes
+the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from harness.clients.admin import Admin, AdminError, has_full_isrs
+from harness.clients.connection import ClientError
+from harness.clients.requests import ClusterState
+from harness.clients.router import Leader
+from harness.drain import Drain
+from harness.history import History, drain_phase
+from harness.plan import TopicPlan
+
+
+class BrokerControl(Protocol):
+    """The part of a system that the rotation needs; both block, and raise when it did not work."""
+
+    def stop_broker(self, node: str) -> None:
+        """Clean stop (SIGTERM)."""
+        ...
+
+    def start_broker(self, node: str) -> None: ...
+
+
+class Rotation:
+    """Not thread-safe."""
+
+    def __init__(
+        self,
+        control: BrokerControl,
+        admin: Admin,
+        drain: Drain,
+        history: History,
+        topic: TopicPlan,
+        limit_s: float,
+        *,
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """limit_s: for each wait and each round."""
+        self._control = control
+        self._admin = admin
+        self._drain = drain
+        self._history = history
+        self._topic = topic
+        self._limit_s = limit_s
+        self._say = say
+
+    def run(self) -> None:
+        """One round for every broker that holds a replica. What does not work out is recorded, and the next one
+        begins.
+        """
+        try:
+            state = self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
+        except AdminError as error:
+            self._history.harness("rotation", error=str(error))
+            known = self._admin.state()
+            if known is None:
+                return
+            state = known
+        for broker_id in sorted(self._admin.cluster.addresses):
+            mine = [index for index, p in sorted(state.partitions.items()) if broker_id in p.replicas]
+            if mine:
+                self._round(broker_id, mine)
+
+    def _round(self, broker_id: int, mine: list[int]) -> None:
+        node = self._admin.cluster.names[broker_id]
+        self._history.begin_phase(drain_phase(node))
+        self._say(f"drain with {node} as leader")
+        stopped: list[int] = []
+        try:
+            leads = self._stop_others(broker_id, mine, stopped)
+            # What it does not lead is drained as far as it does, and said to be incomplete.
+            self._drain.round(mine, self._led_by(broker_id), self._limit_s if leads else min(5.0, self._limit_s))
+        except Exception as error:
+            self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
+        finally:
+            for other in stopped:
+                self._start(other)
+        try:
+            self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
+        except AdminError as error:
+            self._history.harness("rotation", node=node, error=str(error))
+
+    def _stop_others(self, broker_id: int, mine: list[int], stopped: list[int]) -> bool:
+        """Stop other brokers, those that lead first, until broker_id leads all of `mine`. True when it does."""
+        while True:
+            leaders = self._leaders(broker_id, mine)
+            if all(leader == broker_id for leader in leaders):
+                return True
+            running = [b for b in self._admin.cluster.addresses if b != broker_id and b not in stopped]
+            if not running:
+                return self._wait(broker_id, lambda now: all(leader == broker_id for leader in now), mine)
+            other = max(running, key=lambda b: (leaders.count(b), -b))
+            # Noted first: a stop that fails half-way is reverted too.
+            stopped.append(other)
+            self._control.stop_broker(self._admin.cluster.names[other])
+            self._wait(broker_id, lambda now: all(b >= 0 and b not in stopped for b in now), mine)
+
+    def _wait(self, broker_id: int, good: Callable[[list[int]], bool], mine: list[int]) -> bool:
+        try:
+            self._admin.wait(
+                f"leaders as broker {broker_id} sees them",
+                lambda state: good(_leaders_of(state, mine)),
+                self._limit_s,
+                among=[broker_id],
+            )
+        except AdminError as error:
+            self._history.harness("rotation", node=self._admin.cluster.names[broker_id], error=str(error))
+            return False
+        return True
+
+    def _leaders(self, broker_id: int, mine: list[int]) -> list[int]:
+        try:
+            return _leaders_of(self._admin.ask(broker_id), mine)
+        except ClientError:
+            return [-1 for _ in mine]
+
+    def _led_by(self, broker_id: int) -> Callable[[int], Leader | None]:
+        def resolve(partition: int) -> Leader | None:
+            try:
+                found = self._admin.ask(broker_id).partitions.get(partition)
+            except ClientError:
+                return None
+            return Leader(broker_id, found.epoch) if found is not None and found.leader == broker_id else None
+
+        return resolve
+
+    def _start(self, broker_id: int) -> None:
+        node = self._admin.cluster.names[broker_id]
+        try:
+            self._control.start_broker(node)
+        except Exception as error:
+            self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
+
+
+def _leaders_of(state: ClusterState, mine: list[int]) -> list[int]:
+    return [state.partitions[index].leader if index in state.partitions else -1 for index in mine]
+
+
+def current_leaders(admin: Admin) -> Callable[[int], Leader | None]:
+    """The leader of a partition as any broker that answers sees it."""
+
+    def resolve(partition: int) -> Leader | None:
+        state = admin.state()
+        found = state.partitions.get(partition) if state is not None else None
+        if found is None or found.leader not in admin.cluster.addresses:
+            return None
+        return Leader(found.leader, found.epoch)
+
+    return resolve

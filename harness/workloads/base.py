@@ -1,0 +1,21 @@
+"""What a run needs of a workload."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from harness.generator import Generator
+
+
+class Workload(Protocol):
+    """Pure: generators from the plan's seed."""
+
+    threads: int
+
+    def main(self) -> Generator:
+        """The load of the main phase; ends with the time limit."""
+        ...
+
+    def final(self) -> Generator:
+        """The acknowledged sentinels, one per partition; ends when each has come out ok."""
+        ...
