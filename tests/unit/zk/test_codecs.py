@@ -43,7 +43,7 @@ def test_malformed_broker_names_znode(data: bytes) -> None:
 
 
 def test_topic_rewrite_keeps_unknown_fields_and_reassignment() -> None:
-    old = b'{"version":3,"partitions":{"0":[1]},"adding_replicas":{"0":[2]},"removing_replicas":{},"new":7,"topic_id":"x"}'
+    old = b'{"version":3,"partitions":{"0":[1]},"adding_replicas":{"0":[2]},"new":7,"topic_id":"x"}'
     fields = json.loads(topic_codecs.encode_topic(Topic("t", "x", {0: (1, 2)}), old))
     assert fields["new"] == 7
     assert fields["adding_replicas"] == {"0": [2]}

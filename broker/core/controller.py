@@ -1,0 +1,160 @@
+"""The controller's decisions: an event and the cluster's state in, partition changes out. No I/O; nothing is applied.
+
+The runtime writes each change to ZooKeeper under a check of controller epoch and partition epoch, applies what was
+written, and tells the brokers. Invariants of every change: the leader epoch is larger than before, the ISR is a
+non-empty subset of the assignment, the leader is an ISR member or NO_LEADER.
+A bounced broker (same id, new registration) is a failure and then a start.
+Source: kafka.controller.KafkaController.onBrokerFailure, onBrokerStartup, doControlledShutdown; C1, C3 of the design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from broker.core import election
+from broker.core.cluster_state import NO_LEADER, Broker, ClusterState, LeaderAndIsr
+from broker.runtime.ports import BrokerId, Epoch, TopicPartition
+
+OFFLINE = "offline"
+UNCLEAN = "unclean"
+NEW_TOPIC = "new-topic"
+REPLICA_OFFLINE = "replica-offline"
+CONTROLLED_SHUTDOWN = "controlled-shutdown"
+PREFERRED = "preferred"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One partition's decided state. before None: the znode is to be created. reason: as in the event log."""
+
+    topic_partition: TopicPartition
+    before: LeaderAndIsr | None
+    after: LeaderAndIsr
+    reason: str
+
+
+class BrokerChanges(NamedTuple):
+    """What one read of the registrations says against what was known. A bounced broker is in both sets."""
+
+    failed: frozenset[BrokerId]
+    started: frozenset[BrokerId]
+    updated: frozenset[BrokerId]
+    """Same registration, other endpoints or rack."""
+
+
+def compare_brokers(known: Mapping[BrokerId, Broker], found: Mapping[BrokerId, Broker]) -> BrokerChanges:
+    """Failures, starts and updates between two reads; registrations are told apart by broker epoch."""
+    bounced = {id_ for id_, broker in found.items() if id_ in known and known[id_].epoch != broker.epoch}
+    return BrokerChanges(
+        failed=frozenset(known.keys() - found.keys() | bounced),
+        started=frozenset(found.keys() - known.keys() | bounced),
+        updated=frozenset(id_ for id_ in found.keys() & known.keys() - bounced if known[id_] != found[id_]),
+    )
+
+
+def brokers_failed(state: ClusterState, failed: AbstractSet[BrokerId], controller_epoch: Epoch) -> list[Change]:
+    """One batch for brokers that failed together. `state.brokers` no longer has them."""
+    assert failed.isdisjoint(state.brokers)
+    gone = frozenset(failed)
+    changes = []
+    for topic_partition in state.partitions_of(gone):
+        current = state.states.get(topic_partition)
+        if current is None or topic_partition.topic in state.deleting:
+            continue
+        unclean = state.unclean_allowed(topic_partition.topic)
+        replicas = state.replicas(topic_partition)
+        after = election.after_failure(current, replicas, state.live(), gone, unclean)
+        if after is not None:
+            changes.append(_change(topic_partition, current, after, controller_epoch))
+    return changes
+
+
+def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
+    """Leaders for all partitions that have none, and first states for new ones, as far as live replicas allow."""
+    live = state.live()
+    changes = []
+    for topic_partition, replicas in state.partitions():
+        if topic_partition.topic in state.deleting:
+            continue
+        current = state.states.get(topic_partition)
+        if current is None:
+            first = election.initial(replicas, live, controller_epoch)
+            if first is not None:
+                changes.append(Change(topic_partition, None, first, NEW_TOPIC))
+        elif current.leader == NO_LEADER or current.leader not in state.brokers:
+            after = election.elect(current, replicas, live, state.unclean_allowed(topic_partition.topic))
+            if after is not None:
+                changes.append(_change(topic_partition, current, after, controller_epoch))
+    return changes
+
+
+def failover(
+    state: ClusterState,
+    registered_since: Mapping[TopicPartition, AbstractSet[BrokerId]],
+    controller_epoch: Epoch,
+) -> list[Change]:
+    """What a new controller changes after it read everything.
+
+    registered_since: replicas whose registration is newer than the last write of the partition's state: they may have
+    bounced while nobody was controller, and what the state grants them was granted to an earlier incarnation.
+    """
+    live = state.live()
+    changes = []
+    for topic_partition, replicas in state.partitions():
+        current = state.states.get(topic_partition)
+        if current is None or topic_partition.topic in state.deleting:
+            continue
+        bounced = registered_since.get(topic_partition, frozenset())
+        gone = frozenset(replica for replica in replicas if replica not in state.brokers or replica in bounced)
+        unclean = state.unclean_allowed(topic_partition.topic)
+        after = election.after_failure(current, replicas, live - gone, gone, unclean=False)
+        if (after or current).leader == NO_LEADER:
+            # Nobody but those that bounced: their start, which has happened already, may elect them anew.
+            after = election.elect(current, replicas, live, unclean) or after
+        if after is not None:
+            changes.append(_change(topic_partition, current, after, controller_epoch))
+    return changes + [change for change in elect_offline(state, controller_epoch) if change.before is None]
+
+
+def broker_shutdown(state: ClusterState, leaving: BrokerId, controller_epoch: Epoch) -> list[Change]:
+    """Moves every leadership and ISR place of a broker that asked to stop; `state.shutting_down` has it already."""
+    assert leaving in state.shutting_down
+    live = state.live()
+    changes = []
+    for topic_partition in state.partitions_of((leaving,)):
+        current = state.states.get(topic_partition)
+        replicas = state.replicas(topic_partition)
+        if current is None or len(replicas) < 2 or topic_partition.topic in state.deleting:
+            continue
+        after = election.for_shutdown(current, replicas, live, leaving)
+        if after is not None:
+            after = replace(after, controller_epoch=controller_epoch)
+            changes.append(Change(topic_partition, current, after, CONTROLLED_SHUTDOWN))
+    return changes
+
+
+def remaining_leaderships(state: ClusterState, broker: BrokerId) -> list[TopicPartition]:
+    """Replicated partitions that a broker still leads: what its controlled shutdown waits for."""
+    return [
+        topic_partition
+        for topic_partition, current in state.states.items()
+        if current.leader == broker and len(state.replicas(topic_partition)) > 1
+    ]
+
+
+def offline_replicas(state: ClusterState, replicas: Iterable[BrokerId]) -> list[BrokerId]:
+    """Assigned replicas whose broker is not registered, as UpdateMetadata tells."""
+    return [broker for broker in replicas if broker not in state.brokers]
+
+
+def _change(topic_partition: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr, epoch: Epoch) -> Change:
+    if after.leader == before.leader and after.leader != NO_LEADER:
+        reason = REPLICA_OFFLINE
+    elif after.leader not in (NO_LEADER, *before.isr):
+        reason = UNCLEAN
+    else:
+        reason = OFFLINE
+    return Change(topic_partition, before, replace(after, controller_epoch=epoch), reason)
