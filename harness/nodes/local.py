@@ -15,15 +15,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.nodes.base import CommandFailed, Completed, Node
+from harness.nodes import netns
+from harness.nodes.base import Completed, Node
 from harness.nodes.manifest import Manifest
 from harness.nodes.payload import Payload
-from harness.nodes.posix import CLEAN_PATH, PosixNode, failed, timed_out
-from harness.nodes.topology import HARNESS_ADDRESS, PREFIX_LENGTH, Place
+from harness.nodes.posix import PosixNode, failed, timed_out
+from harness.nodes.topology import Place
 from harness.sandbox import inside_sandbox, outer_process
-
-BRIDGE = "hw0"
-NETNS_FOLDER = "/run/netns"
 
 
 class LocalNode(PosixNode):
@@ -46,11 +44,11 @@ class LocalNode(PosixNode):
     ) -> Completed:
         try:
             done = subprocess.run(
-                ["nsenter", f"--net={NETNS_FOLDER}/{self.name}", "--", *argv],
+                [*netns.enter(self.name), *argv],
                 capture_output=True,
                 input=None if input_text is None else input_text.encode(),
                 stdin=subprocess.DEVNULL if input_text is None else None,
-                env=_environment(),
+                env=netns.environment(),
                 timeout=timeout_s,
                 check=False,
             )
@@ -112,9 +110,9 @@ class LocalNodeSet:
         self._manifest.write()
         self._folder.mkdir(parents=True, exist_ok=True)
         self._payload.copy_broker()
-        make_bridge()
+        netns.make_bridge()
         for place in self._places:
-            make_namespace(place)
+            netns.make_namespace(place)
             Path(self._locals[place.name].root, "logs").mkdir(parents=True, exist_ok=True)
 
     def close(self) -> None:
@@ -123,50 +121,9 @@ class LocalNodeSet:
         for node in self._locals.values():
             if Path(node.root).exists():
                 node.kill_daemons()
-        remove_links([place.name for place in self._places])
+        netns.remove([place.name for place in self._places])
         shutil.rmtree(self._folder, ignore_errors=True)
         self._manifest.remove()
-
-
-def make_bridge() -> None:
-    """The switch that the nodes hang on; the harness has an address on it."""
-    _ip("link", "add", BRIDGE, "type", "bridge", "forward_delay", "0")
-    _ip("addr", "add", f"{HARNESS_ADDRESS}/{PREFIX_LENGTH}", "dev", BRIDGE)
-    _ip("link", "set", BRIDGE, "up")
-
-
-def make_namespace(place: Place) -> None:
-    """A network namespace with its address, linked to the bridge by a veth pair."""
-    outside = f"hw-{place.name}"
-    _ip("netns", "add", place.name)
-    _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", place.name)
-    _ip("link", "set", outside, "master", BRIDGE, "up")
-    _ip("-n", place.name, "link", "set", "lo", "up")
-    _ip("-n", place.name, "addr", "add", f"{place.address}/{PREFIX_LENGTH}", "dev", "eth0")
-    _ip("-n", place.name, "link", "set", "eth0", "up")
-
-
-def remove_links(names: Sequence[str]) -> None:
-    """Take namespaces and bridge away again, as far as they exist."""
-    for name in names:
-        if Path(NETNS_FOLDER, name).exists():
-            _ip("netns", "del", name)
-    subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True, check=False, env=_environment())
-
-
-def _ip(*arguments: str) -> None:
-    try:
-        done = subprocess.run(["ip", *arguments], capture_output=True, text=True, env=_environment(), check=False)
-    except FileNotFoundError as error:
-        raise CommandFailed("the command `ip` is missing: apt-get install iproute2") from error
-    if done.returncode != 0:
-        raise CommandFailed(f"ip {' '.join(arguments)} exited {done.returncode}: {done.stderr.strip()}")
-
-
-def _environment() -> dict[str, str]:
-    """What commands of a node see: an ordinary user's PATH lacks sbin, where ip and iptables are."""
-    kept = {key: os.environ[key] for key in ("HOME", "LD_LIBRARY_PATH") if key in os.environ}
-    return {"PATH": CLEAN_PATH, "LANG": "C.UTF-8", **kept}
 
 
 def _copy(source: Path, target: Path) -> None:
