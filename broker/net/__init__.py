@@ -1,0 +1,1 @@
+"""Sockets: the event loop, the listener's connections, and the outgoing peers."""

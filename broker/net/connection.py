@@ -1,0 +1,358 @@
+"""One accepted connection: frames in, answers out in the order of the requests.
+
+Each frame gets a `Slot`, its place in the answer order. Slots may be fulfilled in any order and any later turn; what
+is fulfilled at the front goes out once per turn.
+Bounds: a connection is not read while IN_FLIGHT_MAX slots are open or UNSENT_BYTES_MAX of answers wait for a slow
+reader, and read again at half of that. Frames are limited in size, and a frame that never completes holds little
+(see receive). Nothing is allocated for a claimed length.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
+from broker.net.receive import FrameBuffer, FrameSizeError
+from broker.net.send import OutputQueue, ShortRead
+from broker.net.timers import TimerHandle
+from broker.wire.chunks import Chunk, FileSlice
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger(__name__)
+
+IN_FLIGHT_MAX: Final = 1024
+UNSENT_BYTES_MAX: Final = 4 * 1024 * 1024
+LINGER_MS: Final = 1000.0
+_DISCARD_BYTES: Final = 64 * 1024
+_PREFIX_JOIN_BYTES_MAX: Final = 4096
+_LENGTH = struct.Struct(">i")
+_NOTHING: Final[tuple[Chunk, ...]] = ()
+
+OnFrame = Callable[["Connection", memoryview, "Slot"], None]
+OnClose = Callable[["Connection"], None]
+
+
+class Slot:
+    """One request's place in the answer order; satisfies runtime's ResponseSlot."""
+
+    __slots__ = ("_chunks", "_close_reason", "_connection", "_length")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._chunks: Sequence[Chunk] | None = None
+        self._length = 0
+        self._close_reason: str | None = None
+
+    def fulfil(self, chunks: Sequence[Chunk]) -> None:
+        """chunks: the response after its length prefix.
+
+        File slices must be valid until this turn's end; memory must stay unchanged until it is sent, so no frame of
+        a receive buffer may be in it.
+        """
+        length = 0
+        for chunk in chunks:
+            length += chunk.length if isinstance(chunk, FileSlice) else len(chunk)
+        self._length = length
+        self._connection._fulfilled(self, chunks)
+
+    def fulfil_nothing(self) -> None:
+        """This request has no answer (acks=0)."""
+        self._connection._fulfilled(self, _NOTHING)
+
+    def close_connection(self, reason: str) -> None:
+        """Answer what came before, then close."""
+        self._close_reason = reason
+        self._connection._stop_reading()
+        self._connection._fulfilled(self, _NOTHING)
+
+    @property
+    def open(self) -> bool:
+        """False once the connection is gone; a fulfil then does nothing."""
+        return self._connection.open and not self._connection._closing
+
+
+class Connection:
+    """A client's or another broker's connection to us.
+
+    context: whatever the frame handler wants to keep for this connection.
+    """
+
+    __slots__ = (
+        "_closing",
+        "_events",
+        "_linger",
+        "_loop",
+        "_on_close",
+        "_on_frame",
+        "_output",
+        "_paused",
+        "_reading_done",
+        "_received",
+        "_send_wanted",
+        "_slots",
+        "_socket",
+        "_unsent_bytes",
+        "address",
+        "context",
+        "last_progress_ms",
+        "open",
+    )
+
+    def __init__(
+        self,
+        loop: EpollLoop,
+        sock: socket.socket,
+        address: str,
+        on_frame: OnFrame,
+        on_close: OnClose,
+        frame_bytes_max: int,
+    ) -> None:
+        """sock: connected and non-blocking. address: `host:port` of the other end."""
+        self._loop = loop
+        self._socket = sock
+        self.address = address
+        self._on_frame = on_frame
+        self._on_close = on_close
+        self._received = FrameBuffer(frame_bytes_max)
+        self._output = OutputQueue()
+        self._slots: deque[Slot] = deque()
+        self._unsent_bytes = 0  # fulfilled and not yet taken by the kernel
+        self._send_wanted = False
+        self._paused = False
+        self._reading_done = False  # set by close_connection: later frames are not served
+        self._closing = False  # a slot's request to close has come to the front: nothing more is answered
+        self._linger: TimerHandle | None = None
+        self.context: object = None
+        self.open = True
+        self.last_progress_ms = loop.now_ms()
+        self._events = READABLE
+        loop.register(sock.fileno(), READABLE, self._on_events)
+
+    def __repr__(self) -> str:
+        return f"<connection from {self.address}>"
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that wait for their answer or for their turn to be answered."""
+        return len(self._slots)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._unsent_bytes
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Memory held for receiving."""
+        return self._received.capacity
+
+    def release_idle_memory(self) -> None:
+        self._received.release_if_empty()
+
+    def close(self, reason: str = "") -> None:
+        """Close at once; answers that are not sent are lost. reason: logged when there is one."""
+        if not self.open:
+            return
+        self.open = False
+        if reason:
+            _log.warning("closing connection from %s: %s", self.address, reason)
+        if self._linger is not None:
+            self._linger.cancel()
+        self._loop.unregister(self._socket.fileno())
+        self._socket.close()
+        self._output.close()
+        self._slots.clear()
+        # Not from here: a send phase runs no code but its own.
+        self._loop.call_soon(self._report_close)
+
+    def _report_close(self) -> None:
+        self._on_close(self)
+
+    def _on_events(self, events: int) -> None:
+        if events & WRITABLE:
+            self._want_send()
+            self._set_events(self._events & ~WRITABLE)
+        if events & (READABLE | FAILED):
+            if self._linger is not None:
+                self._discard()
+            elif not self._paused and not self._reading_done:
+                self._read()
+            elif events & FAILED:
+                self.close("reset by the other end while answers were pending" if self._slots else "")
+
+    def _read(self) -> None:
+        """Dispatch what is left, then one recv and every frame that it completed."""
+        if self._received.has_partial and not self._dispatch():
+            return
+        try:
+            received = self._received.receive(self._socket)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            _log.debug("connection from %s: %s", self.address, error)
+            self.close()
+            return
+        if received == 0:
+            self.close()
+            return
+        self.last_progress_ms = self._loop.now_ms()
+        self._dispatch()
+
+    def _dispatch(self) -> bool:
+        """Hand out complete frames; False when reading must stop."""
+        received, slots, on_frame = self._received, self._slots, self._on_frame
+        try:
+            while True:
+                if len(slots) >= IN_FLIGHT_MAX or self._unsent_bytes >= UNSENT_BYTES_MAX:
+                    self._paused = True
+                    self._set_events(self._events & ~READABLE)
+                    return False
+                frame = received.next_frame()
+                if frame is None:
+                    return True
+                slot = Slot(self)
+                slots.append(slot)
+                on_frame(self, frame, slot)
+                if not self.open or self._reading_done:
+                    return False
+        except (FrameSizeError, MalformedFrame) as error:
+            self.close(str(error))
+        except Exception:
+            _log.exception("request from %s failed", self.address)
+            self.close("its request could not be handled")
+        return False
+
+    def _resume_if_drained(self) -> None:
+        if len(self._slots) <= IN_FLIGHT_MAX // 2 and self._unsent_bytes <= UNSENT_BYTES_MAX // 2:
+            self._paused = False
+            if not self._reading_done:
+                self._set_events(self._events | READABLE)
+                # Frames that are in the buffer already make no event.
+                self._loop.call_soon(self._dispatch_rest)
+
+    def _dispatch_rest(self) -> None:
+        if self.open and not self._paused and not self._reading_done:
+            self._dispatch()
+
+    def _stop_reading(self) -> None:
+        self._reading_done = True
+        if self.open:
+            self._set_events(self._events & ~READABLE)
+
+    def _set_events(self, events: int) -> None:
+        if events != self._events:
+            self._events = events
+            self._loop.modify(self._socket.fileno(), events)
+
+    def _fulfilled(self, slot: Slot, chunks: Sequence[Chunk]) -> None:
+        if not self.open or self._closing:
+            return
+        assert slot._chunks is None, "a response slot is fulfilled once"
+        self._unsent_bytes += slot._length
+        if self._slots[0] is slot:
+            slot._chunks = chunks
+            if not self._send_wanted:
+                self._want_send()
+        else:
+            try:
+                slot._chunks = self._output.own(chunks) if _holds_files(chunks) else chunks
+            except OSError as error:
+                self.close(f"cannot hold a log file open for an answer: {error}")
+
+    def _want_send(self) -> None:
+        if not self._send_wanted:
+            self._send_wanted = True
+            self._loop.want_send(self)
+
+    def flush_output(self) -> None:
+        """Send phase: move what is fulfilled at the front to the output, and send once."""
+        self._send_wanted = False
+        if not self.open:
+            return
+        self._take_fulfilled()
+        before = self._output.pending_bytes
+        try:
+            if self._events & WRITABLE:
+                done = not self._output
+            else:
+                done = self._output.send(self._socket)
+            if not done:
+                self._output.own_pending()
+        except ShortRead as error:
+            self.close(str(error))
+            return
+        except OSError as error:
+            # The other end is gone, or (own_pending) we are out of descriptors.
+            self.close(f"answers lost: {error}")
+            return
+        except Exception:
+            _log.exception("answers to %s cannot be sent", self.address)
+            self.close("its answers could not be sent")
+            return
+        sent = before - self._output.pending_bytes
+        if sent:
+            self._unsent_bytes -= sent
+            self.last_progress_ms = self._loop.now_ms()
+        if not done:
+            self._set_events(self._events | WRITABLE)
+        elif self._closing and self._linger is None:
+            self._begin_linger()
+        if self._paused:
+            self._resume_if_drained()
+
+    def _take_fulfilled(self) -> None:
+        """Fulfilled slots at the front become output, until one of them asks to close."""
+        slots, output = self._slots, self._output
+        while slots:
+            slot = slots[0]
+            chunks = slot._chunks
+            if chunks is None:
+                return
+            if slot._close_reason is not None:
+                _log.warning("closing connection from %s: %s", self.address, slot._close_reason)
+                self._closing = True
+                slots.clear()
+                return
+            slots.popleft()
+            length = slot._length
+            if length:
+                self._unsent_bytes += 4
+                prefix = _LENGTH.pack(length)
+                for chunk in chunks:
+                    size = chunk.length if isinstance(chunk, FileSlice) else len(chunk)
+                    if prefix and size <= _PREFIX_JOIN_BYTES_MAX and not isinstance(chunk, FileSlice):
+                        output.append(prefix + chunk, size + 4)
+                    elif prefix:
+                        output.append(prefix, 4)
+                        output.append(chunk, size)
+                    else:
+                        output.append(chunk, size)
+                    prefix = b""
+
+    def _begin_linger(self) -> None:
+        """All is sent. Bytes still unread would make close() a reset, which can overtake our last answer."""
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.close()
+            return
+        self._linger = self._loop.call_later(LINGER_MS, self.close)
+        self._set_events(READABLE)
+
+    def _discard(self) -> None:
+        try:
+            if self._socket.recv(_DISCARD_BYTES):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self.close()
+
+
+def _holds_files(chunks: Sequence[Chunk]) -> bool:
+    return any(isinstance(chunk, FileSlice) for chunk in chunks)

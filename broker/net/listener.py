@@ -1,0 +1,119 @@
+"""Accepting connections on one address, and closing the ones that fell idle.
+
+Source: Kafka's SocketServer, without its threads: the loop's turn does what acceptor and processors do there.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import Final
+
+from broker.net.connection import Connection, OnClose, OnFrame
+from broker.net.loop import READABLE, EpollLoop
+from broker.net.timers import TimerHandle
+
+_log = logging.getLogger(__name__)
+
+REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024  # socket.request.max.bytes
+IDLE_MS_MAX: Final = 600_000.0  # connections.max.idle.ms
+BACKLOG: Final = 512
+ACCEPTS_PER_TURN_MAX: Final = 128
+ACCEPT_PAUSE_MS: Final = 200.0
+_SWEEPS_PER_IDLE_TIME: Final = 10
+_SWEEP_MS_MAX: Final = 10_000.0
+
+
+class Listener:
+    """A bound socket and the connections that came through it."""
+
+    def __init__(
+        self,
+        loop: EpollLoop,
+        host: str,
+        port: int,
+        on_frame: OnFrame,
+        on_close: OnClose | None = None,
+        *,
+        request_bytes_max: int = REQUEST_BYTES_MAX,
+        idle_ms_max: float = IDLE_MS_MAX,
+    ) -> None:
+        """host: "" for every address; port 0 for any. Raises OSError that names the address.
+
+        on_frame(connection, frame, slot): frame is writable and valid until the end of this turn's before-send
+        hooks; slot must be fulfilled exactly once. An exception from it closes the connection.
+        on_close(connection): in the turn after the connection closed, whoever closed it.
+        """
+        self._loop = loop
+        self._on_frame = on_frame
+        self._on_close = on_close
+        self._request_bytes_max = request_bytes_max
+        self._idle_ms_max = idle_ms_max
+        self.connections: set[Connection] = set()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
+        self._socket.setblocking(False)
+        self.host: str = host
+        self.port: int = self._socket.getsockname()[1]
+        self._accepting = True
+        loop.register(self._socket.fileno(), READABLE, self._on_events)
+        self._sweep_ms = min(_SWEEP_MS_MAX, idle_ms_max / _SWEEPS_PER_IDLE_TIME)
+        self._sweep: TimerHandle = loop.call_later(self._sweep_ms, self._close_idle)
+
+    def stop_accepting(self) -> None:
+        """Refuse new connections; those that are there go on."""
+        if self._accepting:
+            self._accepting = False
+            self._loop.unregister(self._socket.fileno())
+            self._socket.close()
+
+    def close(self) -> None:
+        """Stop accepting and close every connection at once."""
+        self.stop_accepting()
+        self._sweep.cancel()
+        for connection in list(self.connections):
+            connection.close()
+
+    def _on_events(self, _: int) -> None:
+        for _ in range(ACCEPTS_PER_TURN_MAX):
+            try:
+                sock, address = self._socket.accept()
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                continue  # it went away while it waited
+            except OSError as error:
+                _log.error("cannot accept on port %d: %s; trying again in %.0f ms", self.port, error, ACCEPT_PAUSE_MS)
+                self._loop.modify(self._socket.fileno(), 0)
+                self._loop.call_later(ACCEPT_PAUSE_MS, self._accept_again)
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            name = f"{address[0]}:{address[1]}"
+            self.connections.add(
+                Connection(self._loop, sock, name, self._on_frame, self._forget, self._request_bytes_max)
+            )
+
+    def _accept_again(self) -> None:
+        if self._accepting:
+            self._loop.modify(self._socket.fileno(), READABLE)
+
+    def _forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if self._on_close is not None:
+            self._on_close(connection)
+
+    def _close_idle(self) -> None:
+        self._sweep = self._loop.call_later(self._sweep_ms, self._close_idle)
+        now_ms = self._loop.now_ms()
+        for connection in list(self.connections):
+            idle_ms = now_ms - connection.last_progress_ms
+            # Requests that wait for us (a long poll) are no idleness; output that nobody reads is.
+            if idle_ms >= self._idle_ms_max and (connection.in_flight == 0 or connection.unsent_bytes):
+                _log.info("closing connection from %s: idle for %.0f ms", connection.address, idle_ms)
+                connection.close()
+            elif idle_ms >= self._sweep_ms:
+                connection.release_idle_memory()

@@ -1,0 +1,311 @@
+"""A pipelined connection to another broker.
+
+Connects when there is something to send, reconnects with backoff and jitter, and gives every request exactly one
+callback, never from inside `send` and never in the send phase. Answers are matched in request order, as brokers
+answer; one out of order closes the connection. A request that times out closes it too, because the answers behind it
+would come no sooner; what else was in flight fails as `closed`.
+What waits for a connection is bounded: above QUEUED_MAX requests `send` fails the new one.
+Source: Kafka's NetworkClient, NetworkClientUtils; reconnect.backoff.ms.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from broker.net.backoff import Backoff
+from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
+from broker.net.receive import FrameBuffer, FrameSizeError
+from broker.net.send import OutputQueue
+from broker.net.timers import TimerHandle
+from broker.wire.headers import decode_response_header, encode_request_header
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_MS: Final = 10_000.0  # socket.connection.setup.timeout.ms
+RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
+QUEUED_MAX: Final = 10_000
+_CORRELATION_ID_MAX: Final = 0x7FFFFFFF
+_LENGTH = struct.Struct(">i")
+
+
+class _Request:
+    """One request from send to its callback."""
+
+    __slots__ = ("api_key", "api_version", "correlation_id", "frame", "on_failure", "on_response", "timer")
+
+    def __init__(
+        self,
+        correlation_id: int,
+        api_key: int,
+        api_version: int,
+        frame: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.api_key = api_key
+        self.api_version = api_version
+        self.frame = frame
+        self.on_response = on_response
+        self.on_failure = on_failure
+        self.timer: TimerHandle | None = None
+
+
+class BrokerPeer:
+    """Satisfies runtime's Peer."""
+
+    def __init__(
+        self,
+        loop: EpollLoop,
+        host: str,
+        port: int,
+        client_id: str,
+        *,
+        backoff: Backoff | None = None,
+        connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
+        response_bytes_max: int = RESPONSE_BYTES_MAX,
+    ) -> None:
+        """host: best an address; a name is resolved while the loop stands still."""
+        self.address = f"{host}:{port}"
+        self._loop = loop
+        self._host = host
+        self._port = port
+        self._client_id = client_id
+        self._backoff = backoff if backoff is not None else Backoff()
+        self._connect_timeout_ms = connect_timeout_ms
+        self._response_bytes_max = response_bytes_max
+        self._correlation_id = 0
+        self._queued: deque[_Request] = deque()
+        self._in_flight: deque[_Request] = deque()
+        self._socket: socket.socket | None = None
+        self._connected = False
+        self._events = 0
+        self._received = FrameBuffer(response_bytes_max)
+        self._output = OutputQueue()
+        self._send_wanted = False
+        self._connect_timer: TimerHandle | None = None
+        self._backoff_timer: TimerHandle | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<peer {self.address}>"
+
+    @property
+    def connected(self) -> bool:
+        return self._connected
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        """Queue one request for the end of this turn; returns its correlation id.
+
+        on_response: the bytes after the response header, valid until the end of the turn's before-send hooks.
+        on_failure: a reason that starts with refused, reset, timeout or closed. timeout_ms counts from now and
+        includes connecting.
+        """
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & _CORRELATION_ID_MAX
+        header = encode_request_header(api_key, api_version, correlation_id, self._client_id)
+        frame = _LENGTH.pack(len(header) + len(body)) + header + body
+        request = _Request(correlation_id, api_key, api_version, frame, on_response, on_failure)
+        if self._closed:
+            self._fail_soon([request], "closed: this peer was closed")
+        elif len(self._queued) >= QUEUED_MAX:
+            self._fail_soon([request], f"closed: {QUEUED_MAX} requests wait for {self.address} already")
+        else:
+            request.timer = self._loop.call_later(timeout_ms, lambda: self._on_timeout(request, timeout_ms))
+            self._queued.append(request)
+            self._want_send()
+        return correlation_id
+
+    def close(self) -> None:
+        """Give the connection up; what is in flight or queued fails as `closed`."""
+        if not self._closed:
+            self._closed = True
+            self._drop("closed: this peer was closed")
+            if self._backoff_timer is not None:
+                self._backoff_timer.cancel()
+
+    def flush_output(self) -> None:
+        """Send phase: connect when there is no connection yet, else send once."""
+        self._send_wanted = False
+        if self._closed:
+            return
+        if self._socket is None:
+            if self._queued and self._backoff_timer is None:
+                self._connect()
+            return
+        if not self._connected or self._events & WRITABLE:
+            return
+        while self._queued:
+            request = self._queued.popleft()
+            self._in_flight.append(request)
+            self._output.append(request.frame, len(request.frame))
+        try:
+            done = self._output.send(self._socket)
+        except OSError as error:
+            self._fail(f"reset: {self.address}: {error}")
+            return
+        if not done:
+            self._set_events(READABLE | WRITABLE)
+
+    def _want_send(self) -> None:
+        if not self._send_wanted:
+            self._send_wanted = True
+            self._loop.want_send(self)
+
+    def _connect(self) -> None:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)[0]
+            sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+        except OSError as error:
+            self._fail(f"refused: {self.address}: {error}")
+            return
+        self._socket = sock
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        code = sock.connect_ex(address)
+        self._events = WRITABLE
+        self._loop.register(sock.fileno(), WRITABLE, self._on_events)
+        if code not in (0, errno.EINPROGRESS):
+            self._fail(f"refused: {self.address}: {os.strerror(code)}")
+            return
+        self._connect_timer = self._loop.call_later(self._connect_timeout_ms, self._on_connect_timeout)
+
+    def _on_connect_timeout(self) -> None:
+        self._fail(f"timeout: {self.address}: no connection in {self._connect_timeout_ms:.0f} ms")
+
+    def _on_events(self, events: int) -> None:
+        if not self._connected:
+            self._finish_connect()
+            return
+        if events & (READABLE | FAILED):
+            self._read()
+        if events & WRITABLE and self._connected:
+            self._set_events(READABLE)
+            self._want_send()
+
+    def _finish_connect(self) -> None:
+        assert self._socket is not None
+        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._fail(f"refused: {self.address}: {os.strerror(code)}")
+            return
+        if self._socket.getsockname() == self._socket.getpeername():
+            # A closed port in the ephemeral range of this host can be given to our own end (TCP simultaneous open).
+            self._fail(f"refused: {self.address}: nobody listens, the kernel connected us to ourselves")
+            return
+        if self._connect_timer is not None:
+            self._connect_timer.cancel()
+        self._connected = True
+        self._set_events(READABLE)
+        self._want_send()
+
+    def _read(self) -> None:
+        assert self._socket is not None
+        try:
+            received = self._received.receive(self._socket)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._fail(f"reset: {self.address}: {error}")
+            return
+        if received == 0:
+            self._fail(f"closed: {self.address} closed the connection")
+            return
+        try:
+            while self._connected and (frame := self._received.next_frame()) is not None:
+                self._on_frame(frame)
+        except (FrameSizeError, MalformedFrame) as error:
+            self._fail(f"closed: {self.address} sent nonsense: {error}")
+
+    def _on_frame(self, frame: memoryview) -> None:
+        if not self._in_flight:
+            raise MalformedFrame("response", 0, len(frame), "no request waits for one")
+        request = self._in_flight[0]
+        correlation_id, body_start = decode_response_header(request.api_key, request.api_version, frame)
+        if correlation_id != request.correlation_id:
+            raise MalformedFrame("correlation_id", 0, correlation_id, f"{request.correlation_id} is next")
+        self._in_flight.popleft()
+        if request.timer is not None:
+            request.timer.cancel()
+        self._backoff.reset()
+        try:
+            request.on_response(frame[body_start:])
+        except Exception:
+            _log.exception(
+                "response of %s to request %d (API %d) failed", self.address, correlation_id, request.api_key
+            )
+
+    def _on_timeout(self, request: _Request, timeout_ms: float) -> None:
+        reason = f"timeout: {self.address}: no answer in {timeout_ms:.0f} ms"
+        if request in self._queued:
+            self._queued.remove(request)
+            self._fail_soon([request], reason)
+        else:
+            self._in_flight.remove(request)
+            self._fail_soon([request], reason)
+            self._fail(f"closed: request {request.correlation_id} to {self.address} timed out")
+
+    def _fail(self, reason: str) -> None:
+        """Drop the connection and wait before the next."""
+        self._drop(reason)
+        if self._backoff_timer is not None:
+            self._backoff_timer.cancel()
+        self._backoff_timer = self._loop.call_later(self._backoff.next_ms(), self._on_backoff_over)
+
+    def _on_backoff_over(self) -> None:
+        self._backoff_timer = None
+        if self._queued:
+            self._want_send()
+
+    def _drop(self, reason: str) -> None:
+        """Close the socket, fail everything that waits, and forget half-sent and half-received bytes."""
+        if self._connect_timer is not None:
+            self._connect_timer.cancel()
+            self._connect_timer = None
+        if self._socket is not None:
+            self._loop.unregister(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+        self._connected = False
+        self._output.close()
+        self._received = FrameBuffer(self._response_bytes_max)
+        waiting = [*self._in_flight, *self._queued]
+        self._in_flight.clear()
+        self._queued.clear()
+        self._fail_soon(waiting, reason)
+
+    def _fail_soon(self, requests: list[_Request], reason: str) -> None:
+        if not requests:
+            return
+        for request in requests:
+            if request.timer is not None:
+                request.timer.cancel()
+
+        def fail() -> None:
+            for request in requests:
+                try:
+                    request.on_failure(reason)
+                except Exception:
+                    _log.exception("failure of request %d to %s failed", request.correlation_id, self.address)
+
+        self._loop.call_soon(fail)
+
+    def _set_events(self, events: int) -> None:
+        if events != self._events:
+            assert self._socket is not None
+            self._events = events
+            self._loop.modify(self._socket.fileno(), events)

@@ -1,0 +1,170 @@
+"""A socket's pending output: memory by gathered sends, file slices by pread or sendfile.
+
+A file slice is good for the turn in which it was handed over. What cannot be sent in that turn is held by a
+duplicated descriptor, so that a log which closes or renames its file, and a number that the kernel gives to another
+file, cannot put foreign bytes on the wire. A file that was truncated meanwhile reads short: `ShortRead`, and the
+connection must close, because the length prefix is gone already. Bytes that were truncated and written anew cannot be
+told apart here; a leader serves consumers only below the HW, which is never truncated, and followers check each
+batch's epoch.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from broker.wire.chunks import Chunk, FileSlice
+
+SENDFILE_BYTES_MIN: Final = 64 * 1024 + 1  # up to 64 KiB a pread and one gathered send is cheaper
+_JOIN_BYTES_MAX: Final = 16 * 1024  # below, one joined buffer is cheaper than many iovecs
+_BUFFERS_PER_SEND_MAX: Final = 1024  # IOV_MAX
+_BYTES_PER_SEND_MAX: Final = 4 * 1024 * 1024
+
+Buffer = bytes | bytearray | memoryview
+
+
+class ShortRead(Exception):
+    """The file ended before the slice did."""
+
+    def __init__(self, wanted: FileSlice, got: int) -> None:
+        super().__init__(
+            f"file slice at {wanted.position} of {wanted.length} bytes: {got} read; the file was truncated or closed"
+        )
+
+
+class OutputQueue:
+    """Chunks to be sent, in order. `pending_bytes` counts what the kernel has not taken."""
+
+    __slots__ = ("_chunks", "_owned", "pending_bytes")
+
+    def __init__(self) -> None:
+        self._chunks: deque[Chunk] = deque()
+        self._owned: dict[int, int] = {}  # our own duplicates: descriptor → slices that still need it
+        self.pending_bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks)
+
+    def append(self, chunk: Chunk, length: int) -> None:
+        """length: chunk_length(chunk), which the caller knows."""
+        if length:
+            self._chunks.append(chunk)
+            self.pending_bytes += length
+
+    def own(self, chunks: Iterable[Chunk]) -> list[Chunk]:
+        """The same chunks, with file slices on descriptors of our own; raises OSError."""
+        duplicates: dict[int, int] = {}
+        owned: list[Chunk] = []
+        for chunk in chunks:
+            if isinstance(chunk, FileSlice) and chunk.fd not in self._owned:
+                if chunk.fd not in duplicates:
+                    duplicates[chunk.fd] = os.dup(chunk.fd)
+                    self._owned[duplicates[chunk.fd]] = 0
+                fd = duplicates[chunk.fd]
+                self._owned[fd] += 1
+                owned.append(chunk._replace(fd=fd))
+            else:
+                owned.append(chunk)
+        return owned
+
+    def own_pending(self) -> None:
+        """Make what is pending independent of the log's descriptors; raises OSError."""
+        if any(isinstance(chunk, FileSlice) for chunk in self._chunks):
+            self._chunks = deque(self.own(self._chunks))
+
+    def send(self, sock: socket.socket) -> bool:
+        """Hand the kernel as much as it takes; True when all is gone. Raises OSError and ShortRead."""
+        chunks = self._chunks
+        while chunks:
+            buffers, size = self._gather()
+            if buffers:
+                sent = _send_buffers(sock, buffers, size, more=bool(chunks))
+                self.pending_bytes -= sent
+                if sent < size:
+                    self._put_back(buffers, sent)
+                    return False
+            if chunks and isinstance(chunks[0], FileSlice) and not self._send_file(sock, chunks[0]):
+                return False
+        return True
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._chunks.clear()
+        self.pending_bytes = 0
+        for fd in self._owned:
+            os.close(fd)
+        self._owned.clear()
+
+    def _gather(self) -> tuple[list[Buffer], int]:
+        """Take memory from the front, small file slices read into it; stops before a slice for sendfile."""
+        chunks = self._chunks
+        buffers: list[Buffer] = []
+        size = 0
+        while chunks and len(buffers) < _BUFFERS_PER_SEND_MAX and size < _BYTES_PER_SEND_MAX:
+            chunk = chunks[0]
+            if isinstance(chunk, FileSlice):
+                if chunk.length >= SENDFILE_BYTES_MIN:
+                    break
+                data = os.pread(chunk.fd, chunk.length, chunk.position)
+                if len(data) != chunk.length:
+                    raise ShortRead(chunk, len(data))
+                self._done_with(chunk.fd)
+                chunk = data
+            chunks.popleft()
+            buffers.append(chunk)
+            size += len(chunk)
+        return buffers, size
+
+    def _put_back(self, buffers: list[Buffer], sent: int) -> None:
+        """The unsent rest to the front."""
+        index = 0
+        while sent >= len(buffers[index]):
+            sent -= len(buffers[index])
+            index += 1
+        rest = buffers[index:]
+        if sent:
+            rest[0] = memoryview(rest[0])[sent:]
+        self._chunks.extendleft(reversed(rest))
+
+    def _send_file(self, sock: socket.socket, chunk: FileSlice) -> bool:
+        fd, position, length = chunk
+        while length:
+            try:
+                sent = os.sendfile(sock.fileno(), fd, position, length)
+            except BlockingIOError:
+                self._chunks[0] = FileSlice(fd, position, length)
+                return False
+            if sent == 0:
+                raise ShortRead(FileSlice(fd, position, length), 0)
+            position += sent
+            length -= sent
+            self.pending_bytes -= sent
+        self._chunks.popleft()
+        self._done_with(fd)
+        return True
+
+    def _done_with(self, fd: int) -> None:
+        uses = self._owned.get(fd)
+        if uses is None:
+            return
+        if uses > 1:
+            self._owned[fd] = uses - 1
+        else:
+            del self._owned[fd]
+            os.close(fd)
+
+
+def _send_buffers(sock: socket.socket, buffers: list[Buffer], size: int, more: bool) -> int:
+    """Bytes taken, 0 when the socket is full. more: further output follows at once."""
+    flags = socket.MSG_MORE if more else 0
+    try:
+        if len(buffers) == 1:
+            return sock.send(buffers[0], flags)
+        if size <= _JOIN_BYTES_MAX:
+            return sock.send(b"".join(buffers), flags)
+        return sock.sendmsg(buffers, [], flags)
+    except BlockingIOError:
+        return 0
