@@ -88,10 +88,16 @@ class Ledger:
         with self._changed:
             if any(claim in self._claimed for claim in claims):
                 return None
+            fault_id = self.admit(injection)
+            self._claimed.update(dict.fromkeys(claims, fault_id))
+            return fault_id
+
+    def admit(self, injection: Injection) -> int:
+        """A new fault id whatever else is in force: a script says itself what may meet what."""
+        with self._changed:
             fault_id = self._next_id
             self._next_id += 1
-            self._active[fault_id] = Active(fault_id, fault, injection)
-            self._claimed.update(dict.fromkeys(claims, fault_id))
+            self._active[fault_id] = Active(fault_id, self.faults[injection.fault], injection)
             return fault_id
 
     def wait_for_change(self, timeout_s: float) -> None:

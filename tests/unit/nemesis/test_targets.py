@@ -56,7 +56,7 @@ def test_choose_all_one_and_by_name() -> None:
 
 
 def test_choose_unknown_selector_names_it_and_what_is_allowed() -> None:
-    with pytest.raises(ValueError, match="'n7' is neither.*leader.*zk1"):
+    with pytest.raises(ValueError, match=r"'n7' is neither.*leader.*zk1"):
         choose("n7", Random(1), FakeView())
 
 

@@ -1,0 +1,252 @@
+"""Carries out a scripted sequence, step by step: known bugs are told as scripts.
+
+No step sleeps: each waits for what it names, up to its time-out. Faults of a script are the same faults, with the same
+lines in the history, as those of a random mix. Must not know how a record is sent: the harness does that.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol, TypeVar, assert_never
+
+from harness.nodes.base import CommandFailed
+from harness.plan import ScriptStep
+from nemesis.base import ClusterView, Fault, Injection
+from nemesis.driver import Ledger, Recorder, Stop
+from nemesis.script_steps import (
+    AwaitEvent,
+    Hurt,
+    Revert,
+    Send,
+    Step,
+    WaitController,
+    WaitIsr,
+    WaitLeader,
+    parse_script,
+)
+
+POLL_S = 0.05
+
+T = TypeVar("T")
+
+
+class ScriptFailed(Exception):
+    """A step did not come out as it must; the text names file, line, step, and what was seen instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How a send came out. values: the run-unique values of the records, in order."""
+
+    outcome: str
+    values: tuple[int, ...]
+    base_offset: int | None
+    error: str | None
+
+
+class Sender(Protocol):
+    """Sends for a script, as a client operation that the history records."""
+
+    def send(self, partition: int, count: int, acks: int, node: str | None) -> Sent:
+        """One Produce request with count records in one batch, to that node, or to the leader as metadata says.
+
+        A leader that is not known yet is looked up until the run's request time-out; nothing else is retried.
+        """
+        ...
+
+
+class Script:
+    """One script of one run."""
+
+    def __init__(
+        self,
+        steps: Sequence[ScriptStep],
+        view: ClusterView,
+        record: Recorder,
+        sender: Sender,
+        *,
+        faults: Mapping[str, Fault] | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Raises PlanError when a step is not understood."""
+        self._given = tuple(steps)
+        self._steps = parse_script(steps, len(view.broker_nodes), view.partitions())
+        self._view = view
+        self._record = record
+        self._sender = sender
+        self._clock_s = clock_s
+        self._marks: dict[str, int] = {}
+        self.ledger = Ledger(view, record, faults)
+        self.values: dict[str, int] = {}
+        """Value of each record by the name that the script gave it."""
+
+    def run(self, stop: Stop) -> None:
+        """Every step in order. Raises ScriptFailed; faults stay in force until their revert or `heal_all`."""
+        for number, (given, step) in enumerate(zip(self._given, self._steps, strict=True)):
+            if stop.is_set():
+                return
+            began_s = self._clock_s()
+            error: str | None = None
+            found: Mapping[str, object] = {}
+            try:
+                found = self._carry_out(step, stop)
+            except ScriptFailed as failure:
+                error = f"{given.where}: step {number} ({given.do}): {failure}"
+            self._record.harness(
+                "step",
+                error=error,
+                number=number,
+                do=given.do,
+                params_json=json.dumps(dict(given.params)),
+                took_ms=round((self._clock_s() - began_s) * 1000),
+                result_json=json.dumps(found),
+            )
+            if error is not None:
+                raise ScriptFailed(error)
+
+    def active(self) -> list[str]:
+        """The faults in force, as the console shows them."""
+        return [f"{one.injection.fault} {','.join(one.injection.targets)}" for one in self.ledger.active]
+
+    def heal_all(self) -> list[str]:
+        """See `Ledger.heal_all`."""
+        return self.ledger.heal_all()
+
+    def _carry_out(self, step: Step, stop: Stop) -> Mapping[str, object]:
+        """What the step's line says beyond its parameters."""
+        view = self._view
+        match step:
+            case Send():
+                return self._send(step)
+            case Hurt():
+                return self._hurt(step)
+            case Revert():
+                return self._revert(step)
+            case WaitLeader(partition, broker, timeout_s):
+                return self._wait(
+                    lambda: view.leader(partition), lambda leader: leader == f"n{broker}", timeout_s, stop, "leader"
+                )
+            case WaitIsr(partition, brokers, timeout_s):
+                wanted = {f"n{broker}" for broker in brokers}
+                return self._wait(
+                    lambda: list(view.isr(partition)), lambda isr: set(isr) == wanted, timeout_s, stop, "isr"
+                )
+            case WaitController(broker, timeout_s):
+                return self._wait(view.controller, lambda name: name == f"n{broker}", timeout_s, stop, "controller")
+            case AwaitEvent():
+                return self._await_event(step, stop)
+            case _:
+                assert_never(step)
+
+    def _send(self, step: Send) -> Mapping[str, object]:
+        node = None if step.to is None else f"n{step.to}"
+        sent = self._sender.send(step.partition, len(step.names), step.acks, node)
+        self.values.update(zip(step.names, sent.values, strict=False))
+        if step.expect not in ("any", sent.outcome):
+            raise ScriptFailed(f"sending {', '.join(step.names)} came out {sent.outcome} ({sent.error})")
+        return {"names": list(step.names), "values": list(sent.values), "outcome": sent.outcome}
+
+    def _hurt(self, step: Hurt) -> Mapping[str, object]:
+        name = f"n{step.broker}"
+        fault = self.ledger.faults[step.fault]
+        missing = fault.probe(self._view)
+        if missing is not None:
+            raise ScriptFailed(f"{step.fault} is unavailable: {missing}")
+        self._mark()
+        injection = fault.draw(Random(0), self._view, name, step.params)
+        ended = [one.fault_id for one in self._of(("pause",), step.broker)] if step.fault == "kill" else []
+        observation = self.ledger.start(self.ledger.admit(injection))
+        for fault_id in ended:
+            self.ledger.stop(fault_id)  # A killed process is no longer paused.
+        if not observation.seen:
+            raise ScriptFailed(f"the fault had no effect: {observation.text}")
+        return {"observation": observation.text}
+
+    def _revert(self, step: Revert) -> Mapping[str, object]:
+        active = self._of(step.faults, step.broker)
+        if not active:
+            where = "anywhere" if step.broker is None else f"on n{step.broker}"
+            raise ScriptFailed(f"there is no {' or '.join(step.faults)} to take back {where}")
+        texts = []
+        for fault_id in [one.fault_id for one in active]:
+            observation = self.ledger.stop(fault_id)
+            if observation is None or not observation.seen:
+                raise ScriptFailed(f"not taken back: {observation.text if observation else 'gone'}")
+            texts.append(observation.text)
+        return {"observation": "; ".join(texts)}
+
+    def _of(self, faults: Sequence[str], broker: int | None) -> list[_Held]:
+        return [
+            _Held(one.fault_id, one.injection)
+            for one in self.ledger.active
+            if one.injection.fault in faults and (broker is None or f"n{broker}" in one.injection.targets)
+        ]
+
+    def _wait(
+        self,
+        read: Callable[[], T],
+        good: Callable[[T], bool],
+        timeout_s: float,
+        stop: Stop,
+        what: str,
+    ) -> Mapping[str, object]:
+        deadline_s = self._clock_s() + timeout_s
+        while True:
+            found = read()
+            if good(found):
+                return {what: found}
+            if self._clock_s() >= deadline_s or stop.is_set():
+                raise ScriptFailed(f"after {timeout_s:g} s the {what} is {found}")
+            stop.wait(POLL_S)
+
+    def _mark(self) -> None:
+        """Remember how long each event log is now."""
+        for node in self._view.broker_nodes:
+            done = node.run(["stat", "-c", "%s", self._view.event_log(node.name)], check=False)
+            self._marks[node.name] = int(done.stdout) if done.returncode == 0 else 0
+
+    def _await_event(self, step: AwaitEvent, stop: Stop) -> Mapping[str, object]:
+        name = f"n{step.broker}"
+        node = self._view.node(name)
+        offset = self._marks.get(name, 0) if step.since == "last-fault" else 0
+        rest = ""
+
+        def read() -> Mapping[str, object] | None:
+            nonlocal offset, rest
+            try:
+                text = node.run(["tail", "-c", f"+{offset + 1}", self._view.event_log(name)], check=False).stdout
+            except CommandFailed:
+                return None
+            offset += len(text.encode())
+            *lines, rest = (rest + text).split("\n")
+            return next(filter(None, (_matching(line, step) for line in lines)), None)
+
+        return self._wait(read, lambda found: found is not None, step.timeout_s, stop, f"{step.event} event")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    fault_id: int
+    injection: Injection
+
+
+def _matching(line: str, step: AwaitEvent) -> Mapping[str, object] | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    if event.get("e") != step.event or any(event.get(key) != value for key, value in step.match.items()):
+        return None
+    assert isinstance(event, Mapping)
+    return event
+
+
+def run_script(steps: Sequence[ScriptStep], view: ClusterView, record: Recorder, sender: Sender, stop: Stop) -> Script:
+    """Carry a script out; the script, whose `heal_all` takes back what it left in force. Raises ScriptFailed."""
+    script = Script(steps, view, record, sender)
+    script.run(stop)
+    return script

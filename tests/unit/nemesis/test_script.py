@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from harness.nodes.base import Completed
+from harness.plan import ScriptStep
+from harness.plan_source import PlanError
+from nemesis.script import Script, ScriptFailed, Sent
+from nemesis.script_steps import AwaitEvent, Hurt, Send, WaitIsr, parse_script
+from tests.unit.nemesis.fake_cluster import FakeNode, FakeView, Lines, Time
+
+
+class Logged(FakeNode):
+    """A node whose event log is a text."""
+
+    log = ""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        check: bool = True,
+        timeout_s: float = 30.0,
+        input_text: str | None = None,
+    ) -> Completed:
+        if argv[0] == "tail":
+            return Completed(tuple(argv), 0, self.log[int(argv[2]) - 1 :], "")
+        if argv[0] == "stat":
+            return Completed(tuple(argv), 0, f"{len(self.log)}\n", "")
+        return super().run(argv, check=check, timeout_s=timeout_s, input_text=input_text)
+
+
+class Sends:
+    """A sender that keeps what it was asked, and gives values from 100."""
+
+    def __init__(self, outcome: str = "ok") -> None:
+        self.asked: list[tuple[int, int, int, str | None]] = []
+        self.outcome = outcome
+
+    def send(self, partition: int, count: int, acks: int, node: str | None) -> Sent:
+        self.asked.append((partition, count, acks, node))
+        first = 100 + sum(asked[1] for asked in self.asked[:-1])
+        error = None if self.outcome == "ok" else "timeout"
+        return Sent(self.outcome, tuple(range(first, first + count)), 0, error)
+
+
+def step(do: str, **params: object) -> ScriptStep:
+    return ScriptStep(do, params, "kip.toml:7")
+
+
+def script(
+    steps: Sequence[ScriptStep], view: FakeView, time: Time | None = None, sends: Sends | None = None
+) -> tuple[Script, Lines]:
+    lines = Lines()
+    return Script(steps, view, lines, sends or Sends(), clock_s=time or Time()), lines
+
+
+def view_with_logs(logs: Mapping[str, str] | None = None) -> FakeView:
+    view = FakeView()
+    view.brokers = [Logged(f"n{i}", f"10.0.0.{i}") for i in (1, 2, 3)]
+    for node in view.brokers:
+        assert isinstance(node, Logged)
+        node.log = (logs or {}).get(node.name, "")
+    return view
+
+
+def test_parse_script_defaults_are_filled_in() -> None:
+    assert parse_script(
+        [
+            step("send", names=["m1"]),
+            step("isolate", broker=2, **{"from": "brokers"}),
+            step("wait-isr", brokers=[3, 1], timeout_s=5),
+            step("await-event", broker=3, event="fetch_sent", match={"leader": 2}, since="last-fault"),
+        ],
+        3,
+        1,
+    ) == (
+        Send(0, ("m1",), -1, None, "ok"),
+        Hurt("isolate", 2, {"scope": "brokers"}),
+        WaitIsr(0, frozenset({1, 3}), 5.0),
+        AwaitEvent(3, "fetch_sent", {"leader": 2}, "last-fault", 30.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (step("sleep", s=3), r"kip.toml:7: script.do: 'sleep' is not a verb; allowed: send, kill"),
+        (step("kill"), r"kip.toml:7: script.broker: missing; it must be a broker id from 1 to 3"),
+        (step("kill", broker=4), r"script.broker: 4 is not a broker id from 1 to 3"),
+        (step("kill", broker=True), r"script.broker: True is not a broker id"),
+        (step("kill", broker=1, when="now"), r"script.when: this verb has no such key"),
+        (step("send", names=[]), r"script.names: \[\] is not a list of record names"),
+        (step("send", names=["a"], acks="most"), r"script.acks: 'most' is not one of all, 1, 0"),
+        (step("send", names=["a"], partition=2), r"script.partition: 2 is not from 0 to 1"),
+        (step("wait-isr", brokers=[0]), r"script.brokers: \[0\] is not a list of broker ids"),
+        (step("wait-leader", broker=1, timeout_s=0), r"script.timeout_s: 0 is not a number above 0"),
+        (step("isolate", broker=1, **{"from": "world"}), r"script.from: 'world' is not one of all, brokers"),
+        (step("clock-step", broker=1), r"script.offset_s: missing"),
+    ],
+)
+def test_parse_script_wrong_step_names_place_key_value_and_what_is_allowed(given: ScriptStep, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        parse_script([given], 3, 2)
+
+
+def test_parse_script_name_sent_twice_is_refused() -> None:
+    with pytest.raises(PlanError, match="'m1' was sent before"):
+        parse_script([step("send", names=["m1"]), step("send", names=["m1"])], 3, 1)
+
+
+def test_run_send_keeps_the_values_of_names_and_records_the_step() -> None:
+    sends = Sends()
+    run, lines = script(
+        [step("send", names=["m1", "m2"]), step("send", names=["m3"], acks=1, to=2, partition=1)],
+        FakeView(),
+        sends=sends,
+    )
+    run.run(Time())
+    assert sends.asked == [(0, 2, -1, None), (1, 1, 1, "n2")]
+    assert run.values == {"m1": 100, "m2": 101, "m3": 102}
+    assert [line["f"] for line in lines.lines] == ["step", "step"]
+    assert json.loads(str(lines.lines[0]["result_json"]))["values"] == [100, 101]
+
+
+def test_run_send_that_comes_out_otherwise_fails_with_place_and_error() -> None:
+    run, lines = script([step("send", names=["m1"])], FakeView(), sends=Sends("info"))
+    with pytest.raises(ScriptFailed, match=r"kip.toml:7: step 0 \(send\): sending m1 came out info \(timeout\)"):
+        run.run(Time())
+    assert lines.lines[-1]["error"] is not None
+
+
+def test_run_paused_broker_killed_ends_the_pause_and_start_brings_it_back() -> None:
+    view = view_with_logs()
+    run, lines = script([step("pause", broker=2), step("kill", broker=2), step("start", broker=2)], view)
+    run.run(Time())
+    faults = [(line["f"], line["fault"], line["observed"]) for line in lines.lines if line["f"] != "step"]
+    assert faults == [
+        ("start", "pause", True),
+        ("start", "kill", True),
+        ("stop", "pause", True),
+        ("stop", "kill", True),
+    ]
+    assert view.node("n2").state == "S"
+    assert run.active() == []
+
+
+def test_run_fault_without_effect_fails() -> None:
+    view = view_with_logs()
+    view.node("n1").state = None
+    run, _ = script([step("kill", broker=1)], view)
+    with pytest.raises(ScriptFailed, match="no effect: n1: no broker was running"):
+        run.run(Time())
+
+
+def test_run_start_of_a_broker_that_was_not_hurt_fails() -> None:
+    run, _ = script([step("start", broker=1)], FakeView())
+    with pytest.raises(ScriptFailed, match="no kill or stop to take back on n1"):
+        run.run(Time())
+
+
+def test_run_wait_leader_reached_goes_on_and_never_reached_tells_who_leads() -> None:
+    time = Time()
+    run, _ = script([step("wait-leader", broker=2), step("wait-leader", broker=1, timeout_s=3)], FakeView(), time)
+    with pytest.raises(ScriptFailed, match=r"step 1 .*after 3 s the leader is n2"):
+        run.run(time)
+    assert 3.0 <= time.now_s < 3.2
+
+
+def test_run_wait_isr_needs_exactly_these_brokers() -> None:
+    time = Time()
+    run, _ = script(
+        [step("wait-isr", brokers=[1, 2, 3]), step("wait-isr", brokers=[2, 3], timeout_s=1)], FakeView(), time
+    )
+    with pytest.raises(ScriptFailed, match="step 1 "):
+        run.run(time)
+
+
+def line(**fields: object) -> str:
+    return json.dumps(fields) + "\n"
+
+
+def test_run_await_event_finds_the_line_with_event_and_fields() -> None:
+    log = line(e="fetch_sent", leader=1) + line(e="hw", p="hw-0") + line(e="fetch_sent", leader=2, rid="x") + '{"e":'
+    run, lines = script(
+        [step("await-event", broker=3, event="fetch_sent", match={"leader": 2})], view_with_logs({"n3": log})
+    )
+    run.run(Time())
+    assert '"rid": "x"' in str(lines.lines[0]["result_json"])
+
+
+def test_run_await_event_since_last_fault_does_not_see_older_lines() -> None:
+    time, view = Time(), view_with_logs({"n3": line(e="fetch_sent", leader=2)})
+    steps = [
+        step("pause", broker=1),
+        step("await-event", broker=3, event="fetch_sent", since="last-fault", timeout_s=1),
+    ]
+    run, _ = script(steps, view, time)
+    with pytest.raises(ScriptFailed, match="after 1 s the fetch_sent event is None"):
+        run.run(time)
+
+
+def test_run_stopped_does_nothing_more() -> None:
+    run, lines = script([step("kill", broker=1)], view_with_logs())
+    run.run(Time(end_s=0.0))
+    assert lines.lines == []
