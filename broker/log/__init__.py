@@ -1,0 +1,1 @@
+"""Replica logs on disk, in Kafka's own format."""

@@ -1,0 +1,206 @@
+"""Small text files that are replaced whole: offset checkpoints, leader epochs, partition.metadata, meta.properties.
+
+A reader sees the old content or the new, never a mixture: temporary file, fsync, rename, fsync of the folder.
+Formats are Kafka's. This module knows files, not logs; a malformed file is a ValueError that names it.
+Source: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile,
+CleanShutdownFileHandler (KIP-966), MetaProperties version 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterable, Mapping
+
+from broker.runtime.ports import Epoch, Offset, TopicPartition
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+_VERSION = "0"
+
+
+def fsync_dir(path: str) -> None:
+    """Make names created, renamed or removed in this folder survive a power failure."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomically(path: str, text: str, sync: bool = True) -> None:
+    """Replace a file's whole content. sync=False survives the process's death, not the machine's."""
+    temporary = path + ".tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        data = memoryview(text.encode())
+        while data:
+            data = data[os.write(fd, data) :]
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    if sync:
+        fsync_dir(os.path.dirname(path))
+
+
+class OrderedFile:
+    """A file replaced from several threads such that an older content never overwrites a newer one."""
+
+    __slots__ = ("_issued", "_lock", "_synced", "_written", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._issued = 0
+        self._written = 0
+        self._synced = 0
+        self._lock = threading.Lock()
+
+    def ticket(self) -> int:
+        """Place of the content that the caller holds now; take it on the loop's thread."""
+        self._issued += 1
+        return self._issued
+
+    def write(self, ticket: int, text: str, sync: bool = True) -> None:
+        """Write unless content with a later ticket is there already (and, when sync, is durable)."""
+        with self._lock:
+            if ticket < self._written:
+                if not sync or ticket <= self._synced:
+                    return
+                # The newer content is in the file but not yet durable, and the caller's promise covers the older.
+                _sync_existing(self.path)
+                self._synced = self._written
+                return
+            write_atomically(self.path, text, sync)
+            self._written = ticket
+            if sync:
+                self._synced = ticket
+
+
+def _sync_existing(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    fsync_dir(os.path.dirname(path))
+
+
+def format_rows(rows: Iterable[str]) -> str:
+    """Version line, count line, then one row per line."""
+    lines = list(rows)
+    return "\n".join([_VERSION, str(len(lines)), *lines]) + "\n"
+
+
+def read_rows(path: str, columns: int) -> list[list[str]] | None:
+    """Rows of a checkpoint file; None when there is no file. ValueError names the file and what is wrong."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is not text") from None
+    if lines and lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise ValueError(f"{path}: is empty")
+    if lines[0] != _VERSION:
+        raise ValueError(f"{path}: version {lines[0]!r}, only {_VERSION} is known")
+    rows = [line.split() for line in lines[2:]]
+    if len(lines) < 2 or lines[1] != str(len(rows)):
+        raise ValueError(f"{path}: promises {lines[1] if len(lines) > 1 else 'no'} entries, holds {len(rows)}")
+    for row in rows:
+        if len(row) != columns:
+            raise ValueError(f"{path}: malformed line {' '.join(row)!r}")
+    return rows
+
+
+def format_offsets(offsets: Mapping[TopicPartition, Offset]) -> str:
+    return format_rows(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
+
+
+def read_offsets(path: str) -> dict[TopicPartition, Offset]:
+    """A missing file is an empty one. Raises ValueError when malformed."""
+    rows = read_rows(path, 3) or []
+    return {TopicPartition(topic, _int(path, partition)): _int(path, offset) for topic, partition, offset in rows}
+
+
+def format_epochs(entries: Iterable[tuple[Epoch, Offset]]) -> str:
+    return format_rows(f"{epoch} {start}" for epoch, start in entries)
+
+
+def read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
+    """(epoch, start offset) in file order; None when there is no file. Raises ValueError when malformed."""
+    rows = read_rows(path, 2)
+    return None if rows is None else [(_int(path, epoch), _int(path, start)) for epoch, start in rows]
+
+
+def format_partition_metadata(topic_id: str) -> str:
+    return f"version: 0\ntopic_id: {topic_id}"
+
+
+def read_partition_metadata(path: str) -> str:
+    """The topic id as Kafka prints it; "" when the file is missing or was emptied by a power failure."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is not text") from None
+    if not text.strip("\0 \n"):
+        return ""
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    if fields.get("version") != "0" or not fields.get("topic_id"):
+        raise ValueError(f"{path}: expected 'version: 0' and 'topic_id: …', found {text[:80]!r}")
+    return fields["topic_id"]
+
+
+def format_clean_shutdown(broker_epoch: int) -> str:
+    return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+
+
+def read_clean_shutdown(path: str) -> int | None:
+    """Broker epoch in the mark of a clean stop, −1 when the mark says none; None when there is no mark."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return None
+    with contextlib.suppress(ValueError):
+        content = json.loads(text)
+        if isinstance(content, dict) and isinstance(content.get("brokerEpoch"), int):
+            return int(content["brokerEpoch"])
+    return -1
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """meta.properties as pairs; empty when there is no file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return {}
+    pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def format_properties(pairs: Mapping[str, str]) -> str:
+    return "#\n" + "".join(f"{name}={value}\n" for name, value in sorted(pairs.items()))
+
+
+def _int(path: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{path}: {text!r} is not a whole number") from None

@@ -1,0 +1,91 @@
+"""The settings of one topic's logs, resolved once from text.
+
+Names are Kafka's topic-level ones. Which text applies (topic override, broker default, Kafka default) is decided here;
+whether an operator may set it is not. Source: org.apache.kafka.storage.internals.log.LogConfig (3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LONG_MAX = 2**63 - 1
+
+_DEFAULTS: Mapping[str, str] = {
+    "segment.bytes": str(1 << 30),
+    "segment.ms": str(7 * 24 * 3600 * 1000),
+    "segment.index.bytes": str(10 << 20),
+    "index.interval.bytes": "4096",
+    "retention.bytes": "-1",
+    "retention.ms": str(7 * 24 * 3600 * 1000),
+    "max.message.bytes": str(1024 * 1024 + 12),
+    "flush.messages": str(LONG_MAX),
+    "flush.ms": str(LONG_MAX),
+    "message.timestamp.type": "CreateTime",
+    "file.delete.delay.ms": "60000",
+    "cleanup.policy": "delete",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """One topic's log settings, parsed."""
+
+    segment_bytes: int
+    segment_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    retention_bytes: int
+    retention_ms: int
+    max_message_bytes: int
+    flush_messages: int
+    flush_ms: int
+    log_append_time: bool
+    file_delete_delay_ms: int
+    deletes: bool
+    compacts: bool
+
+    @classmethod
+    def parse(cls, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> LogConfig:
+        """overrides: the topic's own; defaults: the broker's, under the same topic-level names.
+
+        Names that concern no log are ignored. Raises ValueError naming the setting and its value.
+        """
+
+        def text(name: str) -> str:
+            value = overrides.get(name)
+            if value is None:
+                value = defaults.get(name)
+            return (_DEFAULTS[name] if value is None else value).strip()
+
+        def number(name: str, least: int) -> int:
+            value = text(name)
+            try:
+                parsed = int(value)
+            except ValueError:
+                raise ValueError(f"{name}={value!r}: a whole number is needed") from None
+            if parsed < least:
+                raise ValueError(f"{name}={parsed}: must be at least {least}")
+            return parsed
+
+        timestamp_type = text("message.timestamp.type")
+        if timestamp_type not in ("CreateTime", "LogAppendTime"):
+            raise ValueError(f"message.timestamp.type={timestamp_type!r}: must be CreateTime or LogAppendTime")
+        policies = {policy.strip() for policy in text("cleanup.policy").split(",") if policy.strip()}
+        if not policies or policies - {"delete", "compact"}:
+            raise ValueError(f"cleanup.policy={text('cleanup.policy')!r}: must be delete, compact or both")
+        return cls(
+            segment_bytes=number("segment.bytes", 14),
+            segment_ms=number("segment.ms", 1),
+            segment_index_bytes=number("segment.index.bytes", 4),
+            index_interval_bytes=number("index.interval.bytes", 0),
+            retention_bytes=number("retention.bytes", -1),
+            retention_ms=number("retention.ms", -1),
+            max_message_bytes=number("max.message.bytes", 0),
+            flush_messages=number("flush.messages", 1),
+            flush_ms=number("flush.ms", 0),
+            log_append_time=timestamp_type == "LogAppendTime",
+            file_delete_delay_ms=number("file.delete.delay.ms", 0),
+            deletes="delete" in policies,
+            compacts="compact" in policies,
+        )

@@ -1,0 +1,31 @@
+"""What a log needs of the process around it: a clock, later calls, and a place for slow file work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Job = Callable[[], None]
+Done = Callable[[OSError | None], None]
+
+
+def run_inline(job: Job, done: Done) -> None:
+    """Do the job here and now; for tools, tests, and brokers without a thread to spare."""
+    try:
+        job()
+    except OSError as error:
+        done(error)
+    else:
+        done(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """now_ms: monotonic. schedule(delay_ms, call): on the loop's thread, later.
+
+    background(job, done): job on any thread, then done(its OSError or None) on the loop's thread.
+    """
+
+    now_ms: Callable[[], float]
+    schedule: Callable[[float, Callable[[], None]], object]
+    background: Callable[[Job, Done], None] = run_inline

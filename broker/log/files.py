@@ -1,0 +1,57 @@
+"""Names of the files and folders of logs, and nothing else. Source: kafka LogFileUtils, LocalLog."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+
+from broker.runtime.ports import Offset, TopicPartition
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+SWAP_SUFFIX = ".swap"
+CLEANED_SUFFIX = ".cleaned"
+SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+DELETE_DIR_SUFFIX = "-delete"
+_NAME_MAX = 255
+
+_PARTITION_DIR = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
+_DELETED_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
+_SEGMENT_FILE = re.compile(r"(?P<base>\d{20})(?P<suffix>\.[a-z]+)")
+
+
+def segment_path(directory: str, base_offset: Offset, suffix: str) -> str:
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+def parse_segment_file(name: str) -> tuple[Offset, str] | None:
+    """(base offset, suffix with its dot) of `00000000000000000042.log` and its like."""
+    match = _SEGMENT_FILE.fullmatch(name)
+    return (int(match["base"]), match["suffix"]) if match else None
+
+
+def parse_partition_dir(name: str) -> TopicPartition | None:
+    match = _PARTITION_DIR.fullmatch(name)
+    return TopicPartition(match["topic"], int(match["partition"])) if match else None
+
+
+def is_deleted_dir(name: str) -> bool:
+    return _DELETED_DIR.fullmatch(name) is not None
+
+
+def deleted_dir_name(topic_partition: TopicPartition) -> str:
+    """A fresh `<topic>-<partition>.<32 hex>-delete`; the topic is cut where the name would pass 255 bytes."""
+    ending = f"-{topic_partition.partition}.{uuid.uuid4().hex}{DELETE_DIR_SUFFIX}"
+    return topic_partition.topic[: _NAME_MAX - len(ending)] + ending
+
+
+def remove_if_there(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

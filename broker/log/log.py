@@ -1,0 +1,650 @@
+"""One replica's log: append, write, read, truncate, flush. Implements `broker.runtime.ports.Log`.
+
+Order of duties in a turn: append_as_… stages (the caller's memory, untouched by anyone until `write`), `write` puts all
+of it in the file, `flush` makes it durable. `leo` counts what is staged; reads and epoch answers never do.
+Invariants: log_start ≤ recovery point, written LEO ≤ LEO; without compaction offsets have no holes; a truncation is on
+disk, and the checkpointed recovery point below it, before anything is appended behind it.
+A failed system call takes the log dir offline (LogDirFailed); bytes that cannot be right are CorruptLog.
+Source: kafka UnifiedLog, LocalLog.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+from broker.log import checkpoints
+from broker.log.checkpoints import OrderedFile
+from broker.log.config import LogConfig
+from broker.log.environment import Environment
+from broker.log.epoch_cache import EpochCache
+from broker.log.files import DELETED_SUFFIX, SUFFIXES, remove_if_there
+from broker.log.flush import FlushJob
+from broker.log.log_dir import LogDir
+from broker.log.retention import expired_segments
+from broker.log.segment import INT32_MAX, Segment
+from broker.log.segments import Segments
+from broker.log.snapshots import ProducerSnapshots
+from broker.log.staging import StagedBatch, StagedRun
+from broker.log.tail import Tail
+from broker.log.time_lookup import first_record_at
+from broker.runtime.ports import (
+    AppendInfo,
+    Epoch,
+    Offset,
+    OffsetOutOfRange,
+    TopicPartition,
+    UnexpectedAppendOffset,
+)
+from broker.wire.chunks import Chunk, FileSlice
+from broker.wire.record_batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, BatchHeader, CorruptBatch
+
+_logger = logging.getLogger(__name__)
+
+# Batch length, leader epoch, magic, crc, attributes, last offset delta, base and max timestamp: from byte 8 on.
+_FRONT = struct.Struct(">iibIhiqq")
+_BASE = struct.Struct(">q")
+_STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch
+
+
+class PartitionLog:
+    """A log whose segments are loaded; `recovery.load` makes one."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        log_dir: LogDir,
+        path: str,
+        topic_id: str,
+        config: LogConfig,
+        environment: Environment,
+        segments: Segments,
+        *,
+        leo: Offset,
+        log_start_offset: Offset,
+        recovery_point: Offset,
+        epochs: EpochCache,
+        new: bool,
+    ) -> None:
+        """path: this partition's folder in log_dir. new: its names are not on disk for good yet."""
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.path = path
+        self.snapshots = ProducerSnapshots(path)
+        self.snapshot_at_roll: Callable[[Offset], bytes | None] | None = None
+        """Asked for the producer state at the offset where a segment ends, when its roll is staged."""
+        self.last_flush_ms = environment.now_ms()
+        self._dir = log_dir
+        self._environment = environment
+        self._segments = segments
+        self._leo = self._written_leo = leo
+        self._log_start = log_start_offset
+        self._recovery_point = recovery_point
+        self._generation = 0
+        self._epochs = epochs
+        self._epochs_file = OrderedFile(f"{path}/{checkpoints.LEADER_EPOCHS}")
+        self._epochs_version = int(epochs.changed or new)
+        self._epochs_durable = 0
+        self._names_version = int(new)
+        self._names_durable = 0
+        self._runs: list[StagedRun] = []
+        self._tail = Tail()
+        self._retired: list[Segment] = []
+        self._closed = False
+        self.config = config
+        self.set_config(config)
+        self._aim_at_active()
+
+    # What the log is
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self._log_start
+
+    @property
+    def leo(self) -> Offset:
+        return self._leo
+
+    @property
+    def written_leo(self) -> Offset:
+        return self._written_leo
+
+    @property
+    def recovery_point(self) -> Offset:
+        return self._recovery_point
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self._runs)
+
+    @property
+    def directory(self) -> str:
+        """The log.dirs entry that holds it."""
+        return self._dir.path
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_base_offsets(self) -> list[Offset]:
+        return [segment.base_offset for segment in self._segments]
+
+    def set_config(self, config: LogConfig) -> None:
+        """Takes effect with the next append, read or check."""
+        self.config = config
+        entries_max = min(config.segment_index_bytes // 8, config.segment_index_bytes // 12 - 1)
+        self._index_entries_max = entries_max
+        # Fewer bytes than this cannot have filled an index.
+        self._index_safe_bytes = entries_max * (config.index_interval_bytes + 1)
+
+    # Leader epochs
+
+    @property
+    def latest_epoch(self) -> Epoch:
+        return self._epochs.latest
+
+    @property
+    def epochs(self) -> list[tuple[Epoch, Offset]]:
+        return self._epochs.entries
+
+    def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
+        self._dir.check()
+        if self._epochs.assign(epoch, start_offset):
+            self._save_epochs(sync=False)
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        found, end = self._epochs.end_offset_for(epoch, self._written_leo)
+        return found, min(end, self._written_leo)
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        return self._epochs.epoch_at(offset)
+
+    # Append
+
+    def append_as_leader(
+        self, batches: memoryview, epoch: Epoch, headers: Iterable[BatchHeader] | None = None
+    ) -> AppendInfo:
+        """Stamp base offsets and epoch in place (batches is writable) and stage. The caller has validated them.
+
+        headers: of these batches in order, if the caller has them at hand. Raises CorruptBatch, staging nothing, when
+        the batches do not fill the view.
+        """
+        if self._dir.failed is not None:
+            raise self._dir.failed
+        total = len(batches)
+        base = offset = self._leo
+        staged: list[StagedBatch] = []
+        position = 0
+        newest = -1
+        known = None if headers is None else iter(headers)
+        while position < total:
+            if known is not None and (header := next(known, None)) is not None:
+                length, delta, timestamp = header.batch_length, header.last_offset_delta, header.max_timestamp
+            elif total - position < HEADER_SIZE:
+                raise CorruptBatch(position, f"{total - position} bytes are too few for a batch header")
+            else:
+                length, _, _, _, _, delta, _, timestamp = _FRONT.unpack_from(batches, position + 8)
+            size = length + LENGTH_PREFIX_SIZE
+            if not HEADER_SIZE <= size <= total - position or delta < 0:
+                raise CorruptBatch(
+                    position, f"{size} bytes, last offset delta {delta}: {total - position} bytes are left"
+                )
+            _STAMP.pack_into(batches, position, offset, length, epoch)
+            last = offset + delta
+            staged.append((offset, last, timestamp, size))
+            if timestamp > newest:
+                newest = timestamp
+            offset = last + 1
+            position += size
+        if not staged:
+            raise CorruptBatch(0, "no batch to append")
+        if epoch != self._epochs.latest:
+            self._epochs.assign(epoch, base)
+        return self._stage(batches, staged, newest, total)
+
+    def append_as_follower(self, batches: memoryview) -> AppendInfo:
+        """Stage batches that carry their offsets and epochs; they start at `leo` and have no holes.
+
+        Raises UnexpectedAppendOffset or CorruptBatch, staging nothing.
+        """
+        if self._dir.failed is not None:
+            raise self._dir.failed
+        total = len(batches)
+        expected = self._leo
+        staged: list[StagedBatch] = []
+        epochs: list[tuple[Epoch, Offset]] = []
+        latest = self._epochs.latest
+        position = 0
+        newest = -1
+        while position < total:
+            if total - position < HEADER_SIZE:
+                raise CorruptBatch(position, f"{total - position} bytes are too few for a batch header")
+            (base,) = _BASE.unpack_from(batches, position)
+            length, epoch, _, _, _, delta, _, timestamp = _FRONT.unpack_from(batches, position + 8)
+            size = length + LENGTH_PREFIX_SIZE
+            if not HEADER_SIZE <= size <= total - position or delta < 0:
+                raise CorruptBatch(
+                    position, f"{size} bytes, last offset delta {delta}: {total - position} bytes are left"
+                )
+            if base != expected and (base < expected or not self.config.compacts):
+                raise UnexpectedAppendOffset(self.topic_partition, base, expected)
+            last = base + delta
+            staged.append((base, last, timestamp, size))
+            if epoch != latest and epoch >= 0:
+                epochs.append((epoch, base))
+                latest = epoch
+            if timestamp > newest:
+                newest = timestamp
+            expected = last + 1
+            position += size
+        if not staged:
+            raise CorruptBatch(0, "no batch to append")
+        for epoch, base in epochs:
+            self._epochs.assign(epoch, base)
+        return self._stage(batches, staged, newest, total)
+
+    def _stage(self, view: memoryview, staged: list[StagedBatch], newest: int, size: int) -> AppendInfo:
+        base = staged[0][0]
+        last = staged[-1][1]
+        if self._must_roll(size, newest, last):
+            snapshot = self.snapshot_at_roll(base) if self.snapshot_at_roll is not None else None
+            self._runs.append(StagedRun(base, snapshot))
+            self._end_base, self._end_size = base, 0
+            self._end_created_ms = self._environment.now_ms()
+        elif not self._runs:
+            self._runs.append(StagedRun(None))
+        if self._end_size == 0:
+            self._end_first_timestamp = staged[0][2]
+        run = self._runs[-1]
+        run.views.append(view)
+        run.batches += staged
+        self._end_size += size
+        self._leo = last + 1
+        return AppendInfo(base, last, newest, size, len(staged))
+
+    def _must_roll(self, size: int, timestamp: int, last: Offset) -> bool:
+        """Whether the next bytes need a segment of their own. Source: LogSegment.shouldRoll."""
+        held = self._end_size
+        if held == 0:
+            return last - self._end_base > INT32_MAX
+        config = self.config
+        first = self._end_first_timestamp
+        waited = timestamp - first if first >= 0 else self._environment.now_ms() - self._end_created_ms
+        return (
+            held + size > config.segment_bytes
+            or waited > config.segment_ms
+            or last - self._end_base > INT32_MAX
+            or (held >= self._index_safe_bytes and self._index_full())
+        )
+
+    def _index_full(self) -> bool:
+        staged = len(self._runs[-1].batches) if self._runs else 0
+        rolled = bool(self._runs) and self._runs[-1].roll_at is not None
+        indexed = 0 if rolled else len(self._segments.active.index)
+        return indexed + staged >= self._index_entries_max
+
+    def write(self) -> None:
+        """Put all staged batches in the file: one system call, one more per segment rolled."""
+        if not self._runs:
+            return
+        self._dir.check()
+        tail = self._tail
+        try:
+            if self._epochs.changed:
+                self._save_epochs(sync=False)
+            for run in self._runs:
+                if run.roll_at is not None:
+                    self._roll(run.roll_at, run.snapshot)
+                segment = self._segments.active
+                segment.append(run.views)
+                position = segment.size
+                for base, last, timestamp, size in run.batches:
+                    tail.add(base, position)
+                    segment.add(last, timestamp, size)
+                    position += size
+                self._written_leo = run.batches[-1][1] + 1
+        except OSError as error:
+            self._drop_staged()
+            raise self._dir.fail(error) from error
+        self._runs.clear()
+        if self._written_leo - self._recovery_point >= self.config.flush_messages:
+            self.flush()
+
+    def _roll(self, base: Offset, snapshot: bytes | None) -> None:
+        """Finish the active segment and begin one at `base`; what is finished is flushed in the background."""
+        self._segments.active.finish()
+        if snapshot is not None:
+            self.snapshots.write(base, snapshot)
+        self._segments.add(self._new_segment(base))
+        self._tail.clear()
+        self._names_version += 1
+        self._flush_in_background(base)
+
+    def _new_segment(self, base: Offset) -> Segment:
+        return Segment.create(
+            self.topic_partition,
+            self.path,
+            base,
+            self.config.index_interval_bytes,
+            self.config.compacts,
+            self._environment.now_ms(),
+        )
+
+    def _drop_staged(self) -> None:
+        self._runs.clear()
+        if self._leo != self._written_leo:
+            self._leo = self._written_leo
+            self._epochs.truncate_from_end(self._leo)
+        self._aim_at_active()
+
+    def _aim_at_active(self) -> None:
+        """Let the next append go behind what the active segment holds."""
+        active = self._segments.active
+        active.open()
+        self._end_base = active.base_offset
+        self._end_size = active.size
+        self._end_first_timestamp = active.first_timestamp
+        self._end_created_ms = active.created_ms or self._environment.now_ms()
+
+    # Read
+
+    def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
+        """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
+
+        Raises OffsetOutOfRange when offset is below log_start_offset or above leo; CorruptLog; LogDirFailed.
+        """
+        if offset < self._log_start or offset > self._leo:
+            raise OffsetOutOfRange(self.topic_partition, offset, self._log_start, self._leo)
+        limit = min(limit_offset, self._written_leo)
+        if offset >= limit:
+            return b""
+        if self._dir.failed is not None:
+            raise self._dir.failed
+        active = self._segments.active
+        found = self._tail.find(offset, max_bytes, limit, self._written_leo, active.size, min_one_batch)
+        if found is not None:
+            return FileSlice(active.fd, *found) if found[1] else b""
+        try:
+            place = self._segments.floor(offset)
+            while place < len(self._segments):
+                segment = self._segments.at(place)
+                end = self._segments.end_of(place, self._written_leo)
+                chunk = segment.read(offset, max_bytes, limit, end, min_one_batch)
+                if chunk is not None:
+                    return chunk if chunk.length else b""
+                place += 1
+        except OSError as error:
+            self._fail(error)
+        return b""
+
+    def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
+        """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
+        self._dir.check()
+        limit = min(limit_offset, self._written_leo)
+        try:
+            return first_record_at(self._segments, timestamp, self._log_start, limit)
+        except OSError as error:
+            self._fail(error)
+
+    # Truncate
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop what is staged, and every batch that ends at or beyond `offset`.
+
+        Batches stay whole: when offset lies inside of one, leo becomes its base offset.
+        """
+        self._dir.check()
+        self._drop_staged()
+        if offset < self._segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        try:
+            if offset < self._leo:
+                # Nothing at or beyond this offset is durable any more, and a restart must know.
+                self._lower_recovery_point(offset)
+                removed = self._segments.above(offset)
+                for segment in reversed(removed):
+                    self._retire(segment)
+                self._segments.drop_after(offset)
+                if removed:
+                    checkpoints.fsync_dir(self.path)
+                    self._tail.clear()
+                active = self._segments.active
+                active.open()
+                self._leo = self._written_leo = active.truncate_to(offset)
+                if active.size == 0:
+                    active.created_ms = self._environment.now_ms()
+                self._tail.cut(self._leo)
+                self._recovery_point = min(self._recovery_point, self._leo)
+                self._log_start = min(self._log_start, self._leo)
+                self.snapshots.remove_above(self._leo)
+                offset = self._leo
+            # Also when nothing was cut: an epoch taken up at the end, under which nothing was written, may conflict.
+            self._epochs.truncate_from_end(offset)
+            if self._epochs.changed:
+                self._save_epochs(sync=True)
+        except OSError as error:
+            self._fail(error)
+        self._aim_at_active()
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Throw everything away; the log is empty and begins at `offset`.
+
+        The new segment is there before the old ones go: a crash in between leaves old log or new, never none.
+        """
+        self._dir.check()
+        self._drop_staged()
+        try:
+            self._lower_recovery_point(offset)
+            old = list(self._segments)
+            for segment in old:
+                if segment.base_offset == offset:
+                    self._retire(segment)
+            fresh = self._new_segment(offset)
+            for segment in reversed(old):
+                if segment.base_offset != offset:
+                    self._retire(segment)
+            self._segments.replace_all(fresh)
+            self._tail.clear()
+            self._leo = self._written_leo = self._log_start = self._recovery_point = offset
+            self._epochs.clear()
+            self._save_epochs(sync=True)
+            self.snapshots.remove_above(-1)
+            checkpoints.fsync_dir(self.path)
+            if self._dir.checkpointed_log_starts.get(self.topic_partition, 0) > offset:
+                self._dir.write_log_starts()
+        except OSError as error:
+            self._fail(error)
+        self._aim_at_active()
+
+    def _lower_recovery_point(self, offset: Offset) -> None:
+        self._generation += 1
+        self._recovery_point = min(self._recovery_point, offset)
+        if self._dir.checkpointed_recovery_points.get(self.topic_partition, 0) > offset:
+            self._dir.write_recovery_points()
+
+    # Old segments
+
+    def maybe_raise_log_start(self, offset: Offset) -> bool:
+        """Let the log begin at `offset`, ≤ leo; whole segments below it go with the next retention check."""
+        if offset <= self._log_start:
+            return False
+        if offset > self._leo:
+            raise OffsetOutOfRange(self.topic_partition, offset, self._log_start, self._leo)
+        self._log_start = offset
+        self._epochs.truncate_from_start(offset)
+        return True
+
+    def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
+        """Remove the oldest segments that retention no longer wants; returns how many. Never the active one."""
+        self._dir.check()
+        try:
+            count = expired_segments(self._segments, self.config, wall_ms, high_watermark, self._log_start)
+            if count == 0:
+                return 0
+            gone = self._segments.drop_first(count)
+            self.maybe_raise_log_start(self._segments.first.base_offset)
+            if self._epochs.changed:
+                self._save_epochs(sync=False)
+            for segment in gone:
+                self._retire(segment)
+            self.snapshots.remove_below(self._segments.first.base_offset)
+        except OSError as error:
+            self._fail(error)
+        _logger.info("%s: %d segments deleted, log starts at %d", self.topic_partition, count, self._log_start)
+        return count
+
+    def _retire(self, segment: Segment) -> None:
+        """Hide a segment at once; its descriptors live on for reads in flight, until file.delete.delay.ms is over."""
+        segment.rename(DELETED_SUFFIX)
+        self._retired.append(segment)
+        self._environment.schedule(self.config.file_delete_delay_ms, lambda: self._remove(segment))
+
+    def _remove(self, segment: Segment) -> None:
+        if segment not in self._retired:
+            return
+        self._retired.remove(segment)
+        segment.close()
+        for suffix in SUFFIXES:
+            remove_if_there(segment.path(suffix) + DELETED_SUFFIX)
+
+    # Durability
+
+    def flush(self) -> None:
+        """Make everything written durable and move the recovery point there. Raises LogDirFailed."""
+        self._dir.check()
+        try:
+            job = self._flush_job(self._written_leo)
+            job()
+        except OSError as error:
+            self._fail(error)
+        self._flushed(job)
+
+    def flush_in_background(self) -> None:
+        """Begin a flush of everything written; the recovery point moves when it is done."""
+        self._dir.check()
+        try:
+            self._flush_in_background(self._written_leo)
+        except OSError as error:
+            self._fail(error)
+
+    def _flush_in_background(self, target: Offset) -> None:
+        job = self._flush_job(target)
+
+        def done(error: OSError | None) -> None:
+            if error is not None:
+                self._dir.fail(error)
+            else:
+                self._flushed(job)
+
+        self._environment.background(job, done)
+
+    def _flush_job(self, target: Offset) -> FlushJob:
+        fds: list[int] = []
+        files: list[str] = []
+        for place in range(self._segments.floor(self._recovery_point), len(self._segments)):
+            segment = self._segments.at(place)
+            if segment.base_offset >= target and place > 0:
+                break
+            segment.open()
+            fds.append(os.dup(segment.fd))
+            if segment is not self._segments.active:
+                segment.finish()
+                fds += [os.dup(segment.index.fileno()), os.dup(segment.time_index.fileno())]
+        names_due = self._names_version > self._names_durable
+        if names_due and self.topic_id:
+            files.append(f"{self.path}/{checkpoints.PARTITION_METADATA}")
+        if self._epochs.changed:
+            self._epochs.changed = False
+            self._epochs_version += 1
+        epochs_due = self._epochs_version > self._epochs_durable
+        return FlushJob(
+            target=target,
+            generation=self._generation,
+            names_version=self._names_version,
+            epochs_version=self._epochs_version,
+            fds=fds,
+            files=files,
+            directories=[self.path, self._dir.path] if names_due else [],
+            epochs_file=self._epochs_file,
+            epochs_ticket=self._epochs_file.ticket(),
+            epochs_text=checkpoints.format_epochs(self._epochs.entries) if epochs_due else None,
+        )
+
+    def _flushed(self, job: FlushJob) -> None:
+        if job.generation == self._generation:
+            self._recovery_point = max(self._recovery_point, min(job.target, self._written_leo))
+        self._names_durable = max(self._names_durable, job.names_version)
+        self._epochs_durable = max(self._epochs_durable, job.epochs_version)
+        self.last_flush_ms = self._environment.now_ms()
+
+    def _save_epochs(self, sync: bool) -> None:
+        """Write the epochs down. Unsynced, they are derived again from the batches behind the recovery point."""
+        ticket = self._epochs_file.ticket()
+        try:
+            self._epochs_file.write(ticket, checkpoints.format_epochs(self._epochs.entries), sync)
+        except OSError as error:
+            self._fail(error)
+        self._epochs.changed = False
+        self._epochs_version += 1
+        if sync:
+            self._epochs_durable = self._epochs_version
+
+    def set_topic_id(self, topic_id: str) -> None:
+        """Write partition.metadata of a log that had none. Raises ValueError when it has another id."""
+        if self.topic_id and self.topic_id != topic_id:
+            raise ValueError(f"{self.topic_partition}: topic id is {self.topic_id}, not {topic_id}")
+        self._dir.check()
+        try:
+            checkpoints.write_atomically(
+                f"{self.path}/{checkpoints.PARTITION_METADATA}", checkpoints.format_partition_metadata(topic_id)
+            )
+        except OSError as error:
+            self._fail(error)
+        self.topic_id = topic_id
+
+    # Producer state
+
+    def write_producer_snapshot(self, offset: Offset, content: bytes) -> None:
+        """Keep the producer state as it was when the log ended at `offset`."""
+        self._dir.check()
+        try:
+            self.snapshots.write(offset, content)
+        except OSError as error:
+            self._fail(error)
+
+    def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None:
+        """The newest snapshot at or below `at_most` (the LEO by default)."""
+        return self.snapshots.latest(self._leo if at_most is None else at_most)
+
+    # The end
+
+    def close(self, clean: bool) -> None:
+        """Close all files; clean: everything is flushed and the indexes have their exact sizes first."""
+        if self._closed:
+            return
+        if clean and self._dir.failed is None:
+            self.write()
+            try:
+                for segment in self._segments:
+                    segment.finish()
+                job = self._flush_job(self._written_leo)
+                job()
+                self._recovery_point = self._written_leo
+                active = self._segments.active
+                os.fdatasync(active.index.fileno())
+                os.fdatasync(active.time_index.fileno())
+            except OSError as error:
+                self._fail(error)
+        self._closed = True
+        for segment in list(self._retired):
+            self._remove(segment)
+        for segment in self._segments:
+            segment.close()
+
+    def _fail(self, error: OSError) -> NoReturn:
+        raise self._dir.fail(error) from error

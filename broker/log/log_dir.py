@@ -1,0 +1,186 @@
+"""One of log.dirs: its lock, its identity, its offset checkpoints, and whether it has failed.
+
+Once an operation in it failed, every later one raises the same LogDirFailed: what a failed fsync left on disk is
+unknown, and a second one that succeeds says nothing about it (KIP-112; "fsyncgate").
+Source: kafka LogManager, LogDirFailureChannel, FileLock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from broker.log import checkpoints
+from broker.log.checkpoints import OrderedFile
+from broker.runtime.ports import LogDirFailed, Offset, TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+
+class LogDirInUse(Exception):
+    """Another broker holds the lock of this log dir."""
+
+
+class WrongIdentity(Exception):
+    """meta.properties belongs to another broker or cluster."""
+
+
+class _Offsets(Protocol):
+    @property
+    def recovery_point(self) -> Offset: ...
+
+    @property
+    def log_start_offset(self) -> Offset: ...
+
+
+class LogDir:
+    """A folder that holds partitions. `logs` is filled by the store."""
+
+    def __init__(self, path: str, on_failed: Callable[[LogDirFailed], None]) -> None:
+        self.path = os.path.abspath(path)
+        self.failed: LogDirFailed | None = None
+        self.logs: dict[TopicPartition, _Offsets] = {}
+        self.checkpointed_recovery_points: dict[TopicPartition, Offset] = {}
+        self.checkpointed_log_starts: dict[TopicPartition, Offset] = {}
+        self.recovery_point_file = OrderedFile(self.file(checkpoints.RECOVERY_POINTS))
+        self.log_start_file = OrderedFile(self.file(checkpoints.LOG_STARTS))
+        self.high_watermark_file = OrderedFile(self.file(checkpoints.HIGH_WATERMARKS))
+        self._on_failed = on_failed
+        self._lock_fd = -1
+
+    def file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def fail(self, error: OSError) -> LogDirFailed:
+        """Take the dir offline for good; returns what to raise."""
+        if self.failed is None:
+            self.failed = LogDirFailed(self.path, error.errno or 0, str(error))
+            _logger.error("log dir %s goes offline: %s", self.path, error)
+            self._on_failed(self.failed)
+        return self.failed
+
+    def check(self) -> None:
+        """Raise LogDirFailed when the dir is offline."""
+        if self.failed is not None:
+            raise self.failed
+
+    def lock(self) -> None:
+        """Hold `.lock` until `unlock` or the process's end. Raises LogDirInUse naming the holder."""
+        os.makedirs(self.path, exist_ok=True)
+        fd = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Java's FileLock is a POSIX lock, which flock does not see: Apache Kafka must be kept out too.
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
+            os.close(fd)
+            raise LogDirInUse(
+                f"log dir {self.path} is in use by another broker (pid {holder or 'unknown'}): "
+                "stop it, or give this one its own log.dirs"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._lock_fd = fd
+
+    def unlock(self) -> None:
+        if self._lock_fd >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._lock_fd, 0)
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def take_clean_mark(self) -> int | None:
+        """Broker epoch of the clean stop before this start, None after an unclean one. The mark is gone afterwards.
+
+        Gone durably: a crash from now on must not look clean.
+        """
+        path = self.file(checkpoints.CLEAN_SHUTDOWN)
+        epoch = checkpoints.read_clean_shutdown(path)
+        if epoch is not None:
+            os.unlink(path)
+            checkpoints.fsync_dir(self.path)
+        return epoch
+
+    def leave_clean_mark(self, broker_epoch: int) -> None:
+        checkpoints.write_atomically(
+            self.file(checkpoints.CLEAN_SHUTDOWN), checkpoints.format_clean_shutdown(broker_epoch)
+        )
+
+    def read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
+        """A checkpoint's content; a malformed one is reported and counts as empty, which costs a longer recovery."""
+        try:
+            return checkpoints.read_offsets(self.file(name))
+        except ValueError as error:
+            _logger.warning("checkpoint ignored: %s", error)
+            return {}
+
+    def ensure_identity(self, broker_id: int, cluster_id: str) -> None:
+        """Write meta.properties, or check the one there. Raises WrongIdentity."""
+        path = self.file(checkpoints.META_PROPERTIES)
+        found = checkpoints.read_properties(path)
+        wanted = {"version": "0", "broker.id": str(broker_id), "cluster.id": cluster_id}
+        for name in ("broker.id", "cluster.id"):
+            if found.get(name, wanted[name]) != wanted[name]:
+                raise WrongIdentity(
+                    f"{path}: {name} is {found[name]}, this broker's is {wanted[name]}: wrong log dir, "
+                    "or a dir left over from another cluster"
+                )
+        if any(found.get(name) != value for name, value in wanted.items()):
+            checkpoints.write_atomically(path, checkpoints.format_properties(found | wanted))
+
+    def recovery_points_job(self) -> Callable[[], None]:
+        """A call, good on any thread, that makes the recovery points of now durable."""
+        return self._job(
+            self.recovery_point_file,
+            {tp: log.recovery_point for tp, log in self.logs.items()},
+            self.checkpointed_recovery_points,
+        )
+
+    def log_starts_job(self) -> Callable[[], None]:
+        """The same for the log start offsets."""
+        return self._job(
+            self.log_start_file,
+            {tp: log.log_start_offset for tp, log in self.logs.items()},
+            self.checkpointed_log_starts,
+        )
+
+    def high_watermarks_job(self, values: Mapping[TopicPartition, Offset]) -> Callable[[], None]:
+        """The same for high watermarks of logs in this dir."""
+        return self._job(self.high_watermark_file, {tp: values[tp] for tp in self.logs if tp in values}, {})
+
+    def write_recovery_points(self) -> None:
+        """Make the recovery points of now durable before this returns. Raises LogDirFailed."""
+        self.run(self.recovery_points_job())
+        self.checkpointed_recovery_points = {tp: log.recovery_point for tp, log in self.logs.items()}
+
+    def write_log_starts(self) -> None:
+        """The same for the log start offsets."""
+        self.run(self.log_starts_job())
+        self.checkpointed_log_starts = {tp: log.log_start_offset for tp, log in self.logs.items()}
+
+    def run(self, job: Callable[[], None]) -> None:
+        """Do it now. Raises LogDirFailed."""
+        self.check()
+        try:
+            job()
+        except OSError as error:
+            raise self.fail(error) from error
+
+    def _job(
+        self, file: OrderedFile, offsets: dict[TopicPartition, Offset], known: dict[TopicPartition, Offset]
+    ) -> Callable[[], None]:
+        ticket = file.ticket()
+        # From here on either value may be what a restart reads: remember the one that obliges more.
+        for tp in offsets:
+            known[tp] = max(offsets[tp], known.get(tp, 0))
+        text = checkpoints.format_offsets(offsets)
+
+        def write() -> None:
+            file.write(ticket, text)
+
+        return write

@@ -1,0 +1,298 @@
+"""Opening a log that is on disk, after a clean stop or a crash.
+
+Clean: nothing is scanned; the active segment is read from its last index entry on. Unclean: from the segment of the
+recovery point on every batch is checked (header, CRC32C, offsets without a hole) and the log is cut at the first that
+fails; older segments must meet end to base. Whatever is kept forms one gapless run of valid batches. Indexes and
+leader epochs of the scanned part come from the batches, not from their files.
+A log that says clean and is found damaged is recovered as an unclean one. Source: kafka LogLoader, LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+
+from broker.log import checkpoints
+from broker.log.batch_scan import BadBatch, BatchAt, find_valid_batch, walk
+from broker.log.config import LogConfig
+from broker.log.environment import Environment
+from broker.log.epoch_cache import EpochCache
+from broker.log.files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SUFFIXES,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    parse_segment_file,
+    remove_if_there,
+    segment_path,
+)
+from broker.log.log import PartitionLog
+from broker.log.log_dir import LogDir
+from broker.log.segment import Segment
+from broker.log.segments import Segments
+from broker.runtime.ports import CorruptLog, Epoch, Offset, TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening a log found and did. Offsets kept: [log_start, leo)."""
+
+    topic_partition: TopicPartition
+    log_start: Offset
+    leo: Offset
+    clean: bool
+    """The stop before was a clean one, and nothing contradicted that."""
+    cut_bytes: int = 0
+    segments_removed: int = 0
+    corrupt_middle: bool = False
+    """Valid batches followed the first bad one: damage, not a torn tail."""
+    reason: str = ""
+    """What was wrong, "" when nothing was."""
+
+
+@dataclass(slots=True)
+class _Scan:
+    """State of one unclean recovery."""
+
+    segments: list[Segment]
+    leo: Offset
+    epochs: EpochCache
+    cut_bytes: int = 0
+    segments_removed: int = 0
+    corrupt_middle: bool = False
+    reason: str = ""
+
+
+def load(
+    topic_partition: TopicPartition,
+    log_dir: LogDir,
+    path: str,
+    config: LogConfig,
+    environment: Environment,
+    *,
+    clean: bool,
+    recovery_point: Offset,
+    log_start: Offset,
+) -> tuple[PartitionLog, RecoveryReport]:
+    """The log in folder `path`. recovery_point, log_start: as checkpointed, 0 when they were not.
+
+    Raises CorruptLog when a file that cannot be derived from the batches is unreadable, OSError.
+    """
+    tp = topic_partition
+    try:
+        topic_id = checkpoints.read_partition_metadata(f"{path}/{checkpoints.PARTITION_METADATA}")
+    except ValueError as error:
+        raise CorruptLog(tp, path, str(error)) from error
+    bases = _tidy(tp, path)
+    entries = _read_epochs(path)
+    segments = [Segment(tp, path, base, config.index_interval_bytes, config.compacts) for base in bases]
+    new = not segments
+    if new:
+        segments.append(
+            Segment.create(tp, path, log_start, config.index_interval_bytes, config.compacts, environment.now_ms())
+        )
+    state: _Scan | None = None
+    reason = ""
+    if clean and (entries is not None or new):
+        try:
+            state = _Scan(segments, segments[-1].next_offset(), EpochCache(entries or ()))
+        except CorruptLog as error:
+            reason = str(error)
+            recovery_point = min(recovery_point, segments[-1].base_offset)
+    if state is None:
+        state = _scan(tp, segments, config, recovery_point, entries)
+        state.reason = state.reason or reason
+    if state.leo < log_start:
+        _restart_at(tp, path, state, config, environment, log_start)
+    start = max(log_start, state.segments[0].base_offset)
+    before = state.epochs.entries
+    state.epochs.truncate_from_end(state.leo)
+    state.epochs.truncate_from_start(start)
+    state.epochs.changed = state.epochs.entries != before or before != entries
+    was_clean = clean and not state.reason
+    report = RecoveryReport(
+        tp,
+        start,
+        state.leo,
+        was_clean,
+        state.cut_bytes,
+        state.segments_removed,
+        state.corrupt_middle,
+        state.reason,
+    )
+    if state.reason:
+        _logger.warning(
+            "%s: %s; %d bytes cut, %d segments removed, log now [%d, %d)",
+            tp, state.reason, state.cut_bytes, state.segments_removed, start, state.leo,
+        )  # fmt: skip
+    log = PartitionLog(
+        tp,
+        log_dir,
+        path,
+        topic_id,
+        config,
+        environment,
+        Segments(state.segments),
+        leo=state.leo,
+        log_start_offset=start,
+        recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
+        epochs=state.epochs,
+        new=new or not was_clean,
+    )
+    log.snapshots.remove_above(state.leo)
+    return log, report
+
+
+def _tidy(tp: TopicPartition, path: str) -> list[Offset]:
+    """Remove leftovers of deletions and interrupted work; returns the segments' base offsets, rising."""
+    names = os.listdir(path)
+    swapped = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    if swapped:
+        raise CorruptLog(
+            tp,
+            path,
+            f"{swapped[0]} is left over from a compaction that was interrupted: let Apache Kafka, whose it is, "
+            "finish it first",
+        )
+    bases: list[Offset] = []
+    others: list[tuple[Offset, str]] = []
+    for name in names:
+        parsed = parse_segment_file(name)
+        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
+            os.unlink(f"{path}/{name}")
+        elif parsed is not None and parsed[1] == LOG_SUFFIX:
+            bases.append(parsed[0])
+        elif parsed is not None and parsed[1] in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+            others.append(parsed)
+    for base, suffix in others:
+        if base not in bases:
+            _logger.warning("%s: %s has no segment, removed", tp, segment_path(path, base, suffix))
+            os.unlink(segment_path(path, base, suffix))
+    return sorted(bases)
+
+
+def _read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
+    try:
+        return checkpoints.read_epochs(f"{path}/{checkpoints.LEADER_EPOCHS}")
+    except ValueError as error:
+        _logger.warning("leader epochs are derived from the batches: %s", error)
+        return None
+
+
+def _scan(
+    tp: TopicPartition,
+    segments: list[Segment],
+    config: LogConfig,
+    recovery_point: Offset,
+    entries: list[tuple[Epoch, Offset]] | None,
+) -> _Scan:
+    """Keep the longest valid run from the first segment on; cut and remove the rest."""
+    first = 0
+    if entries is not None:
+        for place, segment in enumerate(segments):
+            if segment.base_offset <= recovery_point:
+                first = place
+    scan_from = segments[first].base_offset
+    epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
+    state = _Scan([], segments[0].base_offset, epochs)
+    for place, segment in enumerate(segments):
+        if segment.base_offset != state.leo and (segment.base_offset < state.leo or not config.compacts):
+            state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
+            _remove(state, segments[place:])
+            return state
+        if place < first:
+            try:
+                state.leo = max(segment.next_offset(), segment.base_offset)
+                segment.close()
+                state.segments.append(segment)
+                continue
+            except CorruptLog:
+                # Not what a crash leaves behind: look at every batch of it.
+                pass
+        if not _scan_segment(state, segment, config.compacts):
+            state.corrupt_middle = state.corrupt_middle or any(_has_batch(later) for later in segments[place + 1 :])
+            _remove(state, segments[place + 1 :])
+            return state
+    return state
+
+
+def _scan_segment(state: _Scan, segment: Segment, gaps: bool) -> bool:
+    """Check every batch; cut the file at the first bad one. True when all of it was good."""
+    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR)
+    try:
+        size = os.fstat(fd).st_size
+        batches: list[BatchAt] = []
+        position = 0
+        expected = segment.base_offset
+        bad = ""
+        try:
+            for batch in walk(fd, 0, size, verify_crc=True):
+                if batch.base_offset < expected or (batch.base_offset != expected and not gaps):
+                    raise BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due")
+                if batch.last_offset - segment.base_offset >= 1 << 31:
+                    raise BadBatch(batch.position, f"offset {batch.last_offset} is too far from the segment's base")
+                batches.append(batch)
+                position = batch.end
+                expected = batch.last_offset + 1
+                if batch.epoch > state.epochs.latest:
+                    state.epochs.assign(batch.epoch, batch.base_offset)
+        except BadBatch as error:
+            bad = f"{segment.path(LOG_SUFFIX)} {error}"
+            state.corrupt_middle = find_valid_batch(fd, position + 1, size, expected) is not None
+    finally:
+        os.close(fd)
+    segment.reset_to(batches, position)
+    state.segments.append(segment)
+    state.leo = expected
+    state.cut_bytes += size - position
+    state.reason = bad
+    return not bad
+
+
+def _has_batch(segment: Segment) -> bool:
+    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDONLY)
+    try:
+        return find_valid_batch(fd, 0, os.fstat(fd).st_size, segment.base_offset, 1 << 20) is not None
+    finally:
+        os.close(fd)
+
+
+def _remove(state: _Scan, segments: list[Segment]) -> None:
+    """Delete segments behind the cut, the last first: a crash in between leaves no hole that was not there."""
+    for segment in reversed(segments):
+        state.cut_bytes += segment.size
+        state.segments_removed += 1
+        segment.close()
+        _delete_files(segment)
+    if segments:
+        checkpoints.fsync_dir(segments[0].directory)
+
+
+def _delete_files(segment: Segment) -> None:
+    for suffix in SUFFIXES:
+        remove_if_there(segment.path(suffix))
+
+
+def _restart_at(
+    tp: TopicPartition,
+    path: str,
+    state: _Scan,
+    config: LogConfig,
+    environment: Environment,
+    log_start: Offset,
+) -> None:
+    """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start."""
+    state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
+    _remove(state, state.segments)
+    state.segments = [
+        Segment.create(tp, path, log_start, config.index_interval_bytes, config.compacts, environment.now_ms())
+    ]
+    state.leo = log_start
+    state.epochs.clear()

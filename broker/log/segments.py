@@ -1,0 +1,70 @@
+"""The segments of one log, by base offset; the last one is active. Pure bookkeeping."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+from broker.log.segment import Segment
+from broker.runtime.ports import Offset
+
+
+class Segments:
+    """Never empty once a log is open. Base offsets rise strictly."""
+
+    __slots__ = ("_bases", "_list")
+
+    def __init__(self, segments: Iterable[Segment]) -> None:
+        self._list = sorted(segments, key=lambda segment: segment.base_offset)
+        self._bases = [segment.base_offset for segment in self._list]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._list)
+
+    @property
+    def first(self) -> Segment:
+        return self._list[0]
+
+    @property
+    def active(self) -> Segment:
+        return self._list[-1]
+
+    def floor(self, offset: Offset) -> int:
+        """Place of the segment that would hold offset; the first one for offsets below it."""
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def at(self, place: int) -> Segment:
+        return self._list[place]
+
+    def end_of(self, place: int, leo: Offset) -> Offset:
+        """Base of the next segment, or leo for the active one."""
+        return self._bases[place + 1] if place + 1 < len(self._bases) else leo
+
+    def add(self, segment: Segment) -> None:
+        assert not self._bases or segment.base_offset > self._bases[-1]
+        self._list.append(segment)
+        self._bases.append(segment.base_offset)
+
+    def above(self, offset: Offset) -> list[Segment]:
+        """Segments that begin beyond offset, but never the first."""
+        return self._list[self.floor(offset) + 1 :]
+
+    def drop_after(self, offset: Offset) -> None:
+        keep = self.floor(offset) + 1
+        del self._list[keep:]
+        del self._bases[keep:]
+
+    def drop_first(self, count: int) -> list[Segment]:
+        """Take away the oldest; the active one stays."""
+        assert count < len(self._list)
+        gone = self._list[:count]
+        del self._list[:count]
+        del self._bases[:count]
+        return gone
+
+    def replace_all(self, segment: Segment) -> None:
+        self._list = [segment]
+        self._bases = [segment.base_offset]

@@ -1,0 +1,55 @@
+"""`<offset>.snapshot`: producer state as it was when the log ended at that offset.
+
+Only the files are known here; what is in them is the replication layer's business. A damaged one is found by its own
+CRC there, and the layer asks for an older one. Source: kafka ProducerStateManager, SnapshotFile.
+"""
+
+from __future__ import annotations
+
+import os
+
+from broker.log.checkpoints import fsync_dir
+from broker.log.files import SNAPSHOT_SUFFIX, parse_segment_file, remove_if_there, segment_path
+from broker.runtime.ports import Offset
+
+
+class ProducerSnapshots:
+    """The snapshot files of one log."""
+
+    __slots__ = ("_directory",)
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def offsets(self) -> list[Offset]:
+        """Rising."""
+        parsed = (parse_segment_file(name) for name in os.listdir(self._directory))
+        return sorted(found[0] for found in parsed if found is not None and found[1] == SNAPSHOT_SUFFIX)
+
+    def write(self, offset: Offset, content: bytes) -> None:
+        path = segment_path(self._directory, offset, SNAPSHOT_SUFFIX)
+        with open(path + ".tmp", "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".tmp", path)
+        fsync_dir(self._directory)
+
+    def latest(self, at_most: Offset) -> tuple[Offset, bytes] | None:
+        for offset in reversed(self.offsets()):
+            if offset <= at_most:
+                with open(segment_path(self._directory, offset, SNAPSHOT_SUFFIX), "rb") as file:
+                    return offset, file.read()
+        return None
+
+    def remove_above(self, offset: Offset) -> None:
+        for found in self.offsets():
+            if found > offset:
+                remove_if_there(segment_path(self._directory, found, SNAPSHOT_SUFFIX))
+
+    def remove_below(self, offset: Offset) -> None:
+        """Keeps the newest one below when there is none at or above: the state must come from somewhere."""
+        offsets = self.offsets()
+        for found in offsets[:-1]:
+            if found < offset:
+                remove_if_there(segment_path(self._directory, found, SNAPSHOT_SUFFIX))

@@ -1,0 +1,134 @@
+"""A file of fixed-size entries (a, b), both rising, with its newest entries kept in memory.
+
+Entries stay in memory until there are SPILL_ENTRIES of them, so that an append costs no system call: after an unclean
+stop the index of any segment that may lack entries is rebuilt from its batches. Older entries are read by pread, so
+that a cold segment costs no memory. No mmap: a full or failing disk must be an error, not a signal.
+Whether an entry is true is for the caller to check against the batch it points at.
+Source: kafka AbstractIndex (format only).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from bisect import bisect_right
+from collections.abc import Callable
+
+SPILL_ENTRIES = 512
+_BLOCK_ENTRIES = 512
+
+Entry = tuple[int, int]
+
+
+class SparseIndex:
+    """Entries [0, file entries) are in the file, the rest in memory."""
+
+    __slots__ = ("_codec", "_fd", "_file_entries", "_tail", "path")
+
+    def __init__(self, path: str, codec: struct.Struct) -> None:
+        self.path = path
+        self._codec = codec
+        self._fd = -1
+        self._file_entries = 0
+        self._tail: list[Entry] = []
+
+    def create(self) -> None:
+        """An empty file, whatever was there."""
+        self.close()
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._file_entries = 0
+        self._tail.clear()
+
+    def open(self) -> None:
+        """Take up an existing file. Raises ValueError when its size cannot be right, FileNotFoundError."""
+        fd = os.open(self.path, os.O_RDWR)
+        size = os.fstat(fd).st_size
+        if size % self._codec.size:
+            os.close(fd)
+            raise ValueError(f"{self.path}: {size} bytes is no multiple of {self._codec.size}")
+        self._fd = fd
+        self._file_entries = size // self._codec.size
+        self._tail.clear()
+
+    def __len__(self) -> int:
+        return self._file_entries + len(self._tail)
+
+    def entry(self, number: int) -> Entry:
+        if number >= self._file_entries:
+            return self._tail[number - self._file_entries]
+        return self._read(number, 1)[0]
+
+    def last(self) -> Entry | None:
+        if self._tail:
+            return self._tail[-1]
+        return self._read(self._file_entries - 1, 1)[0] if self._file_entries else None
+
+    def push(self, a: int, b: int) -> None:
+        """Append an entry; the caller keeps both columns rising."""
+        self._tail.append((a, b))
+        if len(self._tail) >= 2 * SPILL_ENTRIES:
+            self.spill()
+
+    def floor(self, column: int, key: int) -> int:
+        """Number of the last entry whose column (0 or 1) is ≤ key, −1 when none."""
+        by: Callable[[Entry], int] = _first if column == 0 else _second
+        if self._tail and by(self._tail[0]) <= key:
+            return self._file_entries + bisect_right(self._tail, key, key=by) - 1
+        low, high = 0, self._file_entries
+        while high - low > _BLOCK_ENTRIES:
+            middle = (low + high) // 2
+            if by(self._read(middle, 1)[0]) <= key:
+                low = middle
+            else:
+                high = middle
+        return low + bisect_right(self._read(low, high - low), key, key=by) - 1
+
+    def truncate(self, entries: int) -> None:
+        """Keep the first `entries` entries, in memory and in the file."""
+        if entries >= self._file_entries:
+            del self._tail[entries - self._file_entries :]
+            return
+        self._tail.clear()
+        os.ftruncate(self._fd, entries * self._codec.size)
+        self._file_entries = entries
+
+    def spill(self) -> None:
+        """Put what is in memory into the file, which then has its exact size."""
+        if not self._tail:
+            return
+        pack = self._codec.pack
+        data = b"".join([pack(a, b) for a, b in self._tail])
+        position = self._file_entries * self._codec.size
+        while data:
+            written = os.pwrite(self._fd, data, position)
+            position += written
+            data = data[written:]
+        self._file_entries += len(self._tail)
+        self._tail.clear()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        """Forget memory and file; entries not spilled are lost."""
+        self._tail.clear()
+        self._file_entries = 0
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read(self, number: int, count: int) -> list[Entry]:
+        size = self._codec.size
+        data = os.pread(self._fd, count * size, number * size)
+        whole = len(data) - len(data) % size
+        if whole < count * size:
+            raise ValueError(f"{self.path}: shorter than the {self._file_entries} entries it had when opened")
+        return list(self._codec.iter_unpack(data))
+
+
+def _first(entry: Entry) -> int:
+    return entry[0]
+
+
+def _second(entry: Entry) -> int:
+    return entry[1]

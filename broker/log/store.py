@@ -1,0 +1,329 @@
+"""All logs of a broker over its log.dirs. Implements `broker.runtime.ports.LogStore`.
+
+Opening locks every dir, takes away the marks of the clean stop, and loads each log; what could not be loaded is in
+`offline_logs`, what was found is in `reports`. A dir that fails takes only its own logs offline.
+Source: kafka LogManager.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from broker.log import checkpoints
+from broker.log.config import LogConfig
+from broker.log.environment import Environment
+from broker.log.files import deleted_dir_name, is_deleted_dir, parse_partition_dir
+from broker.log.log import PartitionLog
+from broker.log.log_dir import LogDir
+from broker.log.recovery import RecoveryReport, load
+from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+Configs = Mapping[str, Mapping[str, str]]
+
+
+class DiskLogStore:
+    """Every method runs on the loop's thread."""
+
+    def __init__(
+        self,
+        dirs: Sequence[str],
+        environment: Environment,
+        *,
+        defaults: Mapping[str, str] | None = None,
+        topic_configs: Configs | None = None,
+        recovery_threads: int = 1,
+        on_dir_failed: Callable[[LogDirFailed], None] = lambda failure: None,
+    ) -> None:
+        """Lock the dirs and open every log in them.
+
+        dirs: log.dirs. defaults: the broker's, under topic-level names (Settings.topic_defaults). topic_configs: topic
+        → its overrides, as known at the start. recovery_threads: for all dirs together.
+        on_dir_failed: called once per dir, on whatever call finds it out.
+        Raises LogDirInUse; LogDirFailed when no dir works; ValueError when two folders hold the same partition.
+        """
+        self.reports: list[RecoveryReport] = []
+        self.offline_logs: dict[TopicPartition, CorruptLog] = {}
+        """Logs whose files cannot be made sense of: replicas that must stay offline until their folder is removed."""
+        self.clean_shutdown_epochs: dict[str, int | None] = {}
+        """Per dir the broker epoch of the clean stop before this start; None after an unclean one (−1: not said)."""
+        self._environment = environment
+        self._defaults = dict(defaults or {})
+        self._overrides = {topic: dict(config) for topic, config in (topic_configs or {}).items()}
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._homes: dict[TopicPartition, LogDir] = {}
+        self._high_watermarks: dict[TopicPartition, Offset] = {}
+        self._deleted: dict[str, PartitionLog | None] = {}
+        self._closed = False
+        self._dirs = [LogDir(path, on_dir_failed) for path in dict.fromkeys(map(os.path.realpath, dirs))]
+        if not self._dirs:
+            raise ValueError("log.dirs is empty: name at least one folder")
+        try:
+            for log_dir in self._dirs:
+                self._guard(log_dir, log_dir.lock)
+            for log_dir in self._dirs:
+                self._guard(log_dir, lambda log_dir=log_dir: self._load_dir(log_dir, recovery_threads))  # type: ignore[misc]
+            self.check_any_dir()
+        except BaseException:
+            self.close(clean=False)
+            raise
+
+    def _guard(self, log_dir: LogDir, action: Callable[[], None]) -> None:
+        """A dir that fails goes offline alone."""
+        if log_dir.failed is None:
+            try:
+                action()
+            except OSError as error:
+                log_dir.fail(error)
+            except LogDirFailed:
+                pass
+
+    def check_any_dir(self) -> None:
+        """Raise LogDirFailed when every dir is offline: a broker without one has nothing to do."""
+        failures = [log_dir.failed for log_dir in self._dirs if log_dir.failed is not None]
+        if len(failures) == len(self._dirs):
+            raise failures[0]
+
+    def _load_dir(self, log_dir: LogDir, threads: int) -> None:
+        epoch = log_dir.take_clean_mark()
+        self.clean_shutdown_epochs[log_dir.path] = epoch
+        recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
+        log_starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
+        self._high_watermarks.update(log_dir.read_offsets(checkpoints.HIGH_WATERMARKS))
+        found: dict[TopicPartition, str] = {}
+        for entry in sorted(os.scandir(log_dir.path), key=lambda entry: entry.name):
+            if not entry.is_dir():
+                continue
+            if is_deleted_dir(entry.name):
+                self._remove_later(entry.path, None, LogConfig.parse({}, self._defaults).file_delete_delay_ms)
+                continue
+            tp = parse_partition_dir(entry.name)
+            if tp is None:
+                _logger.warning("%s is no partition's folder and is left alone", entry.path)
+                continue
+            if tp in self._homes:
+                raise ValueError(
+                    f"{tp} is in {self._homes[tp].path} and in {log_dir.path}: remove the folder that is not wanted"
+                )
+            self._homes[tp] = log_dir
+            found[tp] = entry.path
+
+        def open_one(tp: TopicPartition) -> tuple[PartitionLog, RecoveryReport] | CorruptLog:
+            try:
+                return load(
+                    tp, log_dir, found[tp], self._config(tp.topic), self._environment,
+                    clean=epoch is not None, recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
+                )  # fmt: skip
+            except CorruptLog as error:
+                return error
+
+        for tp, result in zip(found, _map(open_one, list(found), threads), strict=True):
+            if isinstance(result, CorruptLog):
+                _logger.error("replica stays offline: %s", result)
+                self.offline_logs[tp] = result
+                continue
+            log, report = result
+            self._logs[tp] = log
+            log_dir.logs[tp] = log
+            self.reports.append(report)
+        log_dir.checkpointed_recovery_points = recovery_points
+        log_dir.checkpointed_log_starts = log_starts
+        if any(recovery_points.get(tp, 0) > log.recovery_point for tp, log in log_dir.logs.items()):
+            # Cut below what was durable: the next crash must not trust the old value.
+            log_dir.write_recovery_points()
+
+    # Logs
+
+    def logs(self) -> Mapping[TopicPartition, PartitionLog]:
+        """Those that are open and whose dir works."""
+        if all(log_dir.failed is None for log_dir in self._dirs):
+            return self._logs
+        return {tp: log for tp, log in self._logs.items() if self._homes[tp].failed is None}
+
+    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(topic_partition)
+
+    def create(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> PartitionLog:
+        """The partition's log, made in the dir with the fewest partitions unless it is there already.
+
+        topic_id: as Kafka prints it, "" when unknown. config: the topic's overrides, used for all of its logs.
+        Raises CorruptLog when it is there and offline, ValueError when it is there with another id, LogDirFailed.
+        """
+        tp = topic_partition
+        self.update_config(tp.topic, config)
+        if tp in self.offline_logs:
+            raise self.offline_logs[tp]
+        existing = self._logs.get(tp)
+        if existing is not None:
+            self._homes[tp].check()
+            if topic_id and existing.topic_id != topic_id:
+                existing.set_topic_id(topic_id)
+            return existing
+        self.check_any_dir()
+        working = [log_dir for log_dir in self._dirs if log_dir.failed is None]
+        log_dir = min(working, key=lambda candidate: len(candidate.logs))
+        path = log_dir.file(str(tp))
+        try:
+            os.mkdir(path)
+            if topic_id:
+                # Not synced one by one: the log's first flush does it, before its recovery point can leave 0.
+                checkpoints.write_atomically(
+                    f"{path}/{checkpoints.PARTITION_METADATA}",
+                    checkpoints.format_partition_metadata(topic_id),
+                    sync=False,
+                )
+            checkpoints.write_atomically(
+                f"{path}/{checkpoints.LEADER_EPOCHS}", checkpoints.format_epochs([]), sync=False
+            )
+            log, _ = load(
+                tp, log_dir, path, self._config(tp.topic), self._environment, clean=True, recovery_point=0, log_start=0
+            )
+        except OSError as error:
+            raise log_dir.fail(error) from error
+        self._logs[tp] = log
+        self._homes[tp] = log_dir
+        log_dir.logs[tp] = log
+        return log
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Also for an offline log."""
+        tp = topic_partition
+        log_dir = self._homes.get(tp)
+        if log_dir is None:
+            raise KeyError(f"{tp}: no such log")
+        log_dir.check()
+        path = log_dir.file(deleted_dir_name(tp))
+        try:
+            os.rename(log_dir.file(str(tp)), path)
+            checkpoints.fsync_dir(log_dir.path)
+        except OSError as error:
+            raise log_dir.fail(error) from error
+        self.offline_logs.pop(tp, None)
+        self._homes.pop(tp)
+        log = self._logs.pop(tp, None)
+        log_dir.logs.pop(tp, None)
+        log_dir.checkpointed_recovery_points.pop(tp, None)
+        log_dir.checkpointed_log_starts.pop(tp, None)
+        self._high_watermarks.pop(tp, None)
+        # A partition made anew under this name must not inherit offsets.
+        log_dir.write_recovery_points()
+        log_dir.write_log_starts()
+        self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
+
+    def _remove_later(self, path: str, log: PartitionLog | None, delay_ms: float) -> None:
+        self._deleted[path] = log
+        self._environment.schedule(delay_ms, lambda: self._remove(path))
+
+    def _remove(self, path: str) -> None:
+        if path in self._deleted and not self._closed:
+            log = self._deleted.pop(path)
+            if log is not None:
+                log.close(clean=False)
+            shutil.rmtree(path, ignore_errors=True)
+
+    def update_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """Replace a topic's overrides. Raises ValueError naming a bad one, changing nothing."""
+        parsed = LogConfig.parse(config, self._defaults)
+        self._overrides[topic] = dict(config)
+        for tp, log in self._logs.items():
+            if tp.topic == topic and log.config != parsed:
+                log.set_config(parsed)
+
+    def _config(self, topic: str) -> LogConfig:
+        return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)
+
+    # Periodic work
+
+    def flush_due(self) -> None:
+        """Begin flushes of logs whose flush.ms has passed since their last one."""
+        now_ms = self._environment.now_ms()
+        for log in list(self.logs().values()):
+            if log.written_leo > log.recovery_point and now_ms - log.last_flush_ms >= log.config.flush_ms:
+                log.last_flush_ms = now_ms
+                log.flush_in_background()
+
+    def delete_old_segments(self, wall_ms: float, high_watermarks: Mapping[TopicPartition, Offset]) -> int:
+        """Apply retention to every log with a known high watermark; returns segments removed."""
+        return sum(
+            log.delete_old_segments(wall_ms, high_watermarks[tp])
+            for tp, log in list(self.logs().items())
+            if tp in high_watermarks
+        )
+
+    # Checkpoints
+
+    def high_watermarks(self) -> Mapping[TopicPartition, Offset]:
+        """As checkpointed before the start."""
+        return self._high_watermarks
+
+    def checkpoint_high_watermarks(self, values: Mapping[TopicPartition, Offset]) -> None:
+        self._in_background((log_dir, log_dir.high_watermarks_job(values)) for log_dir in self._working())
+
+    def checkpoint_recovery_points(self) -> None:
+        self._in_background((log_dir, log_dir.recovery_points_job()) for log_dir in self._working())
+
+    def checkpoint_log_start_offsets(self) -> None:
+        self._in_background((log_dir, log_dir.log_starts_job()) for log_dir in self._working())
+
+    def _working(self) -> Iterable[LogDir]:
+        return [log_dir for log_dir in self._dirs if log_dir.failed is None]
+
+    def _in_background(self, jobs: Iterable[tuple[LogDir, Callable[[], None]]]) -> None:
+        for log_dir, job in jobs:
+
+            def done(error: OSError | None, log_dir: LogDir = log_dir) -> None:
+                if error is not None:
+                    log_dir.fail(error)
+
+            self._environment.background(job, done)
+
+    def ensure_identity(self, broker_id: int, cluster_id: str) -> None:
+        """Write or check meta.properties in every dir. Raises WrongIdentity."""
+        for log_dir in self._working():
+            try:
+                log_dir.ensure_identity(broker_id, cluster_id)
+            except OSError as error:
+                log_dir.fail(error)
+
+    # The end
+
+    def close(self, clean: bool, broker_epoch: int = -1) -> None:
+        """clean: flush everything and leave the clean-shutdown mark. Idempotent.
+
+        A dir that has failed, or fails now, gets no mark.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        for log_dir in self._dirs:
+            try:
+                for tp, home in self._homes.items():
+                    if home is log_dir and tp in self._logs:
+                        self._logs[tp].close(clean)
+                if clean and log_dir.failed is None:
+                    log_dir.write_recovery_points()
+                    log_dir.write_log_starts()
+                    log_dir.run(lambda log_dir=log_dir: log_dir.leave_clean_mark(broker_epoch))  # type: ignore[misc]
+            except LogDirFailed:
+                _logger.error("log dir %s is closed without the mark of a clean stop", log_dir.path)
+            finally:
+                log_dir.unlock()
+        for log in self._deleted.values():
+            if log is not None:
+                log.close(clean=False)
+
+
+def _map(
+    function: Callable[[TopicPartition], tuple[PartitionLog, RecoveryReport] | CorruptLog],
+    items: Sequence[TopicPartition],
+    threads: int,
+) -> list[tuple[PartitionLog, RecoveryReport] | CorruptLog]:
+    if threads <= 1 or len(items) <= 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(threads, "log-recovery") as pool:
+        return list(pool.map(function, items))

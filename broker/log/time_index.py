@@ -1,0 +1,79 @@
+"""`.timeindex`: the largest timestamp so far → last offset of the batch that has it.
+
+Entry: timestamp int64, relative offset int32. Timestamps rise strictly. Written with each offset index entry when the
+maximum has risen, and once more when the segment is rolled or closed. Source: kafka TimeIndex.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from broker.log.sparse_index import SparseIndex
+from broker.runtime.ports import Offset
+
+_ENTRY = struct.Struct(">qi")
+ENTRY_BYTES = _ENTRY.size
+NO_TIMESTAMP = -1
+
+
+class TimestampOffset(NamedTuple):
+    """No record before the batch that ends at `offset` has a timestamp above `timestamp`."""
+
+    timestamp: int
+    offset: Offset
+
+
+class TimeIndex(SparseIndex):
+    """Sparse map from timestamps to offsets of one segment."""
+
+    __slots__ = ("_base", "_last_timestamp")
+
+    def __init__(self, path: str, base_offset: Offset) -> None:
+        super().__init__(path, _ENTRY)
+        self._base = base_offset
+        self._last_timestamp = NO_TIMESTAMP
+
+    def create(self) -> None:
+        super().create()
+        self._last_timestamp = NO_TIMESTAMP
+
+    def open(self) -> None:
+        super().open()
+        self._reread_last()
+
+    def maybe_append(self, timestamp: int, offset: Offset) -> None:
+        """Add the entry if the maximum has risen since the last one."""
+        if timestamp > self._last_timestamp:
+            self.push(timestamp, offset - self._base)
+            self._last_timestamp = timestamp
+
+    def newest(self) -> TimestampOffset | None:
+        entry = self.last()
+        return None if entry is None else TimestampOffset(entry[0], self._base + entry[1])
+
+    def at_or_before(self, timestamp: int) -> TimestampOffset | None:
+        """The last entry whose timestamp is ≤ timestamp."""
+        number = self.floor(0, timestamp)
+        if number < 0:
+            return None
+        found, relative = self.entry(number)
+        return TimestampOffset(found, self._base + relative)
+
+    def cut_at_offset(self, offset: Offset) -> None:
+        """Drop entries for batches that end at or beyond this offset."""
+        self.truncate(self.floor(1, offset - 1 - self._base) + 1)
+        self._reread_last()
+
+    def check(self) -> None:
+        """Raise ValueError when first and last entry cannot both be right."""
+        last = self.last()
+        if last is None:
+            return
+        first = self.entry(0)
+        if last[0] < first[0] or last[1] < first[1] or first[1] < 0 or first[0] < 0 or last == (0, 0):
+            raise ValueError(f"{self.path}: entries do not rise from {first} to {last}")
+
+    def _reread_last(self) -> None:
+        entry = self.last()
+        self._last_timestamp = NO_TIMESTAMP if entry is None else entry[0]
