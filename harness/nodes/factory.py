@@ -1,4 +1,4 @@
-"""`make_nodes`: the nodes of a run by their kind.
+"""The nodes of a run by their kind: `enter_sandbox` first, then `make_nodes`.
 
 Decides: which class a kind means. Must not know: how a kind works, what runs on the nodes.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.nodes.base import NodeSet
 from harness.nodes.topology import places
+from harness.sandbox import inside_sandbox, reexec_in_sandbox
 
 if TYPE_CHECKING:
     from harness.nodes.ssh_set import HostEntry
@@ -18,9 +19,41 @@ if TYPE_CHECKING:
 KINDS = ("local", "docker", "ssh")
 
 
-def needs_sandbox(kind: str, hosts: Sequence[HostEntry] | None = None) -> bool:
-    """True when the run must start itself again by `harness.sandbox.reexec_in_sandbox` before it makes its nodes."""
-    return kind == "local" or (kind == "ssh" and not hosts)
+def needs_sandbox(kind: str, hosts: Sequence[HostEntry] = ()) -> bool:
+    """True when such nodes live in the run's sandbox: the kernel removes them however the run ends."""
+    match kind:
+        case "local":
+            return True
+        case "ssh":
+            return not hosts
+        case "docker":
+            from harness.nodes.docker_engine import connect
+
+            client = connect()
+            if client is not None:
+                client.close()
+            return client is None
+        case _:
+            raise ValueError(f"nodes.kind = {kind!r}: must be one of {', '.join(KINDS)}")
+
+
+def enter_sandbox(kind: str, hosts: Sequence[HostEntry] = (), argv: Sequence[str] | None = None) -> None:
+    """Start this process again inside a sandbox when its nodes need one; returns when they do not, or when inside.
+
+    Call it first thing in a run. What needs the network outside (the image of docker nodes) is fetched before.
+    argv: the command; by default this process's own.
+    """
+    if inside_sandbox() or not needs_sandbox(kind, hosts):
+        return
+    if kind == "docker":
+        from harness.nodes.docker_engine import EngineMissing, can_start
+        from harness.nodes.docker_image import NodeImage
+
+        why_not = can_start()
+        if why_not is not None:
+            raise EngineMissing(why_not)
+        NodeImage().build_rootfs()
+    reexec_in_sandbox(argv)
 
 
 def make_nodes(
@@ -30,7 +63,7 @@ def make_nodes(
     *,
     run_dir: Path,
     source: Path,
-    hosts: Sequence[HostEntry] | None = None,
+    hosts: Sequence[HostEntry] = (),
     known_hosts: Path | None = None,
 ) -> NodeSet:
     """The nodes n1 … and zk1 …, not yet opened.
@@ -50,4 +83,8 @@ def make_nodes(
             return OwnSshNodeSet(wanted, run_dir.resolve(), source.resolve())
         resolved = resolve_hosts([place.name for place in wanted], hosts, known_hosts)
         return SshNodeSet(resolved, run_dir.resolve(), source.resolve())
+    if kind == "docker":
+        from harness.nodes.docker_nodes import DockerNodeSet
+
+        return DockerNodeSet(brokers, zookeepers, run_dir.resolve(), source.resolve())
     raise ValueError(f"nodes.kind = {kind!r}: must be one of {', '.join(KINDS)}")

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import IO, cast
 
 
-def pack(local: Path, remote: str, stream: IO[bytes]) -> None:
-    """Write `local` as a tar archive whose one top entry is named like the last part of `remote`."""
+def pack(local: Path, remote: str, stream: IO[bytes], *, whole_path: bool = False) -> None:
+    """Write `local` as a tar archive whose one entry is named like the last part of `remote`, or like all of it."""
     if not local.exists():
         raise FileNotFoundError(f"nothing to copy at {local}")
     with tarfile.open(fileobj=stream, mode="w|") as archive:
-        archive.add(local, arcname=posixpath.basename(remote.rstrip("/")), filter=_plain)
+        path = remote.rstrip("/")
+        archive.add(local, arcname=path.lstrip("/") if whole_path else posixpath.basename(path), filter=_plain)
 
 
 def unpack(stream: IO[bytes], local: Path) -> None:
