@@ -8,6 +8,7 @@ invocation.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -32,6 +33,29 @@ def drain_phase(round_name: str) -> str:
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, check_circular=False).encode
 
 
+class _LineLock:
+    """A lock around a line, which knows when the main thread is inside, or is about to be.
+
+    Python runs signal handlers in the main thread, between any two steps: one that raises there could leave half a
+    line.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._main = threading.main_thread().ident
+        self.main_inside = False
+
+    def __enter__(self) -> None:
+        if threading.get_ident() == self._main:
+            self.main_inside = True
+        self._lock.acquire()
+
+    def __exit__(self, *_details: object) -> None:
+        self._lock.release()
+        if threading.get_ident() == self._main:
+            self.main_inside = False
+
+
 class History:
     """Appends to one history.jsonl; safe to use from many threads.
 
@@ -52,7 +76,7 @@ class History:
         self._clock_ns = clock_ns
         self._on_line = on_line
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_EXCL, 0o644)
-        self._lock = threading.Lock()
+        self._lock = _LineLock()
         self._pending: list[str] = []
         self._next_index = 0
         self._phase = SETUP
@@ -64,6 +88,10 @@ class History:
     @property
     def phase(self) -> str:
         return self._phase
+
+    def main_thread_inside(self) -> bool:
+        """Whether the main thread is writing a line: a signal handler must not raise then."""
+        return self._lock.main_inside
 
     @property
     def lines(self) -> int:
@@ -204,6 +232,8 @@ class History:
                     self._write()
                     os.fsync(self._fd)
             finally:
+                # Whoever comes too late must not write to a descriptor that may be another file's by then.
+                self._failure = self._failure or OSError(errno.EBADF, f"{self.path} is closed")
                 os.close(self._fd)
 
     def __enter__(self) -> History:

@@ -36,6 +36,12 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
+class Stop(Protocol):
+    """What says that no more operations are to begin; a threading.Event does."""
+
+    def is_set(self) -> bool: ...
+
+
 class OpRecorder(Protocol):
     """The part of a history that operations need."""
 
@@ -80,7 +86,7 @@ class Interpreter:
         """No process of this interpreter has this number or a higher one."""
         return max(self._processes) + 1
 
-    def run(self, generator: Generator, stop: threading.Event) -> None:
+    def run(self, generator: Generator, stop: Stop) -> None:
         """Carry a generator out until it is exhausted or `stop` is set, and every operation under way has come out.
 
         Raises what a client or the recorder raised.

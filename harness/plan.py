@@ -30,6 +30,7 @@ FAULT_KINDS = (
     "clock-strobe",
 )
 TARGETS = ("one", "minority", "majority", "all", "leader", "follower", "controller")
+VERDICTS = ("valid", "invalid", "unknown")
 ACKS = {"all": -1, "1": 1, "0": 0}
 SEED_MAX = 2**63 - 1
 
@@ -164,6 +165,8 @@ class Plan:
     script: tuple[ScriptStep, ...] = ()
     checks: ChecksPlan = field(default_factory=ChecksPlan)
     limits: LimitsPlan = field(default_factory=LimitsPlan)
+    expect: str = "valid"
+    """The verdict that a nightly run counts as success: a run file may be there to show that the lab sees a bug."""
 
     @property
     def seed_drawn(self) -> int:

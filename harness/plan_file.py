@@ -18,6 +18,7 @@ from harness.plan import (
     SEED_MAX,
     SYSTEM_KINDS,
     TARGETS,
+    VERDICTS,
     WORKLOAD_KINDS,
     ChecksPlan,
     FaultsPlan,
@@ -58,6 +59,7 @@ def parse_plan(name: str, text: str) -> Plan:
         script=_script(source, top.tables("script")),
         checks=_checks(top.table("checks")),
         limits=_limits(top.table("limits")),
+        expect=top.text("expect", "valid", allowed=VERDICTS),
     )
     top.finish()
     _check_min_insync(source, plan)
@@ -268,6 +270,8 @@ def render(plan: Plan) -> str:
     out = [f"name = {_toml(plan.name)}"]
     if plan.seed is not None:
         out.append(f"seed = {plan.seed}")
+    if plan.expect != "valid":
+        out.append(f"expect = {_toml(plan.expect)}")
     _section(out, "[system]", system)
     _section(out, "[system.settings]", plan.system.settings)
     for broker_id, settings in sorted(plan.system.broker.items()):

@@ -15,7 +15,7 @@ from random import Random
 from harness import outcomes
 from harness.clients.connection import ClientError, Connection
 from harness.clients.fetch import fetch_one, poll_fields
-from harness.clients.requests import EARLIEST, LATEST, Acks, list_offset, produce_one
+from harness.clients.requests import EARLIEST, LATEST, list_offset, produce_one
 from harness.clients.router import CONNECT_TIMEOUT_NS, Cluster, Leader, Router
 from harness.generator import Draw
 from harness.op import Completion, Invocation
@@ -46,7 +46,7 @@ class ProcessSettings:
     """What every process of a run has in common. request_timeout_ms: also what a broker may wait for its ISR."""
 
     cluster: Cluster
-    acks: Acks
+    acks: int
     record_bytes: int
     request_timeout_ms: int
     seed: int

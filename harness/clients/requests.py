@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from broker.wire.api import ApiKey
 from broker.wire.errors import error_name
@@ -41,7 +41,6 @@ CREATE_TOPICS_VERSION = 7
 
 LATEST = -1
 EARLIEST = -2
-Acks = Literal[-1, 0, 1]
 T = TypeVar("T")
 
 

@@ -1,0 +1,329 @@
+"""A run, from plan to verdict: nodes, system, topic, load under faults, heal, final writes, drain, evidence,
+rotation, checkers.
+
+Decides the order, the time-outs and what an error means: a run that cannot be carried out is a crash (255), never a
+verdict.
+The one module beside the command line that plugs the nemesis into the harness. Invariants: whatever happens, faults are
+taken back, nodes are closed and the history is kept; the history says of each phase how it came out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+
+from harness import run_info
+from harness.analysis import CRASH, AnalysisFailed, Judged, analyze
+from harness.clients.admin import Admin, AdminError, has_full_isrs, has_leaders
+from harness.clients.connection import Address
+from harness.clients.process import Process, ProcessSettings, Shared
+from harness.clients.router import Cluster
+from harness.clients.sampler import Sampler
+from harness.clients.script_sender import ScriptSender
+from harness.console import Console, Stats
+from harness.drain import Drain
+from harness.drain_rotation import Rotation, current_leaders
+from harness.history import FINAL, HEAL, MAIN, SETUP, History, drain_phase
+from harness.interpreter import Interpreter
+from harness.nodes.base import NodeSet
+from harness.nodes.factory import make_nodes
+from harness.plan import Plan
+from harness.plan_file import render
+from harness.run_control import Abort, Aborted, Background, RunFailed
+from harness.store import RunStore, create
+from harness.systems.highwater import HighwaterSystem
+from harness.workloads import make_workload
+from nemesis.driver import nemesis_of
+from nemesis.script import Script, ScriptFailed, Sent
+from nemesis.script_steps import parse_script
+
+DRAIN_PROCESSES = 1_000_000_000
+"""Process numbers from here on belong to drains and scripts; the load's stay below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """store: root of all runs. argv: the command, for run.json. analysis: False leaves the judging out."""
+
+    store: Path
+    argv: tuple[str, ...]
+    spark_master: str | None = None
+    analysis: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended. judged: None when it was not judged; problem: why, for people."""
+
+    store: RunStore
+    exit_code: int
+    judged: Judged | None
+    problem: str | None
+
+
+def draw_seed() -> int:
+    return SystemRandom().randrange(2**31)
+
+
+def check(plan: Plan) -> None:
+    """What of a plan can be wrong beyond its own values. Raises PlanError."""
+    run_info.broker_source(plan)
+    parse_script(plan.script, plan.nodes.brokers, plan.topic.partitions)
+
+
+def run(plan: Plan, options: Options) -> Ended:
+    """Carry a plan out and have it judged. Plan errors and a store that cannot be written are raised before anything
+    is made.
+    """
+    if plan.seed is None:
+        plan = plan.with_overrides(seed=draw_seed())
+    store = create(options.store, plan.name)
+    store.run_toml.write_text(render(plan), encoding="utf-8")
+    return _Run(plan, options, store).carry_out()
+
+
+class _Run:
+    """The state of one run. Used by the main thread, which alone sees signals."""
+
+    def __init__(self, plan: Plan, options: Options, store: RunStore) -> None:
+        self._plan = plan
+        self._options = options
+        self._store = store
+        self._abort = Abort()
+        self._stats = Stats()
+        self._console = Console(f"highwater {plan.name} seed {plan.seed_drawn}", self._stats)
+        self._origin_ns = time.monotonic_ns()
+        store.write_run(run_info.run_json(plan, options.argv, self._origin_ns, time.time_ns()))
+        self._history = History(store.history, self._origin_ns, on_line=self._stats.on_line)
+        self._shared = Shared()
+        self._next_drain_process = DRAIN_PROCESSES
+        self._background: list[Background] = []
+        self._collected = False
+
+    def carry_out(self) -> Ended:
+        """The whole run. Never raises for what goes wrong in it."""
+        self._console.start()
+        problem: str | None = None
+        with self._abort.on_signals(self._history.main_thread_inside):
+            try:
+                self._record()
+            except Aborted:
+                problem = f"aborted by {self._abort.reason}"
+            except (RunFailed, ScriptFailed) as error:
+                problem = f"the run could not be carried out: {error}"
+            except Exception as error:
+                problem = f"the run crashed in phase {self._history.phase}: {type(error).__name__}: {error}"
+            problem = self._close_history(problem)
+            judged: Judged | None = None
+            if problem is None and self._options.analysis:
+                try:
+                    judged = self._judge()
+                except Aborted:
+                    problem = f"analysis aborted by {self._abort.reason}; the run is recorded"
+                except AnalysisFailed as error:
+                    problem = f"the run is recorded, but could not be judged: {error}"
+            self._console.close()
+        code = judged.exit_code if judged is not None else CRASH if problem is not None else 0
+        return Ended(self._store, code, judged, problem)
+
+    def _close_history(self, problem: str | None) -> str | None:
+        try:
+            self._history.close()
+            changes: dict[str, object] = {"finished": problem is None, "aborted": problem}
+            self._store.update_run(**changes)
+        except Exception as error:
+            return problem or f"the history could not be completed: {error}"
+        return problem
+
+    def _judge(self) -> Judged:
+        self._phase_shown("analysis", self._plan.limits.analysis_s)
+        self._console.say("judging")
+        return analyze(
+            self._store,
+            self._plan.limits.analysis_s,
+            spark_master=self._options.spark_master,
+            say=self._console.say,
+        )
+
+    def _phase_shown(self, name: str, limit_s: float | None = None) -> None:
+        self._stats.phase(name, limit_s)
+        self._console.say(f"phase {name}")
+
+    def _begin(self, phase: str, limit_s: float | None = None) -> None:
+        self._abort.check()
+        self._history.begin_phase(phase)
+        self._phase_shown(phase, limit_s)
+
+    def _take_drain_process(self) -> int:
+        self._abort.check()
+        self._next_drain_process += 1
+        return self._next_drain_process - 1
+
+    def _record(self) -> None:
+        """Everything up to the end of the history."""
+        plan = self._plan
+        self._begin(SETUP, plan.limits.setup_s)
+        nodes = self._make_nodes()
+        try:
+            nodes.open()
+            self._store.update_run(nodes=run_info.nodes(plan, nodes.nodes))
+            system = HighwaterSystem(nodes.nodes, plan)
+            try:
+                self._with_system(system)
+            except Exception:
+                # What the nodes say of it, before they are gone.
+                self._last("evidence", lambda: self._collect(system))
+                raise
+            finally:
+                self._last("teardown", system.teardown)
+        finally:
+            self._last("close nodes", nodes.close)
+
+    def _collect(self, system: HighwaterSystem) -> None:
+        """Copy evidence, once."""
+        if self._collected:
+            return
+        self._collected = True
+        self._phase_shown("evidence")
+        for node, missing in system.collect(self._store.evidence):
+            self._history.harness("evidence", node=node, error=missing)
+
+    def _make_nodes(self) -> NodeSet:
+        plan = self._plan
+        known = plan.nodes.known_hosts
+        return make_nodes(
+            plan.nodes.kind,
+            plan.nodes.brokers,
+            plan.nodes.zookeepers,
+            run_dir=self._store.path,
+            source=run_info.broker_source(plan),
+            hosts=plan.nodes.hosts,
+            known_hosts=None if known is None else Path(known).expanduser(),
+        )
+
+    def _last(self, what: str, act: Callable[[], object]) -> None:
+        """Part of ending: an error is recorded, and the rest goes on."""
+        try:
+            act()
+        except Exception as error:
+            self._console.say(f"{what}: {error}")
+            # A history that cannot be written is what `_close_history` tells.
+            with contextlib.suppress(OSError):
+                self._history.harness(what, error=f"{type(error).__name__}: {error}")
+
+    def _with_system(self, system: HighwaterSystem) -> None:
+        limits, topic = self._plan.limits, self._plan.topic
+        began_s = time.monotonic()
+        system.setup()
+        addresses = {run_info.broker_id(node): Address(host, port) for node, host, port in system.bootstrap()}
+        names = {run_info.broker_id(node): node for node, _, _ in system.bootstrap()}
+        cluster = Cluster(topic.name, addresses, names)
+        admin = Admin(cluster, sleep=self._abort.sleep)
+        left_s = max(5.0, limits.setup_s - (time.monotonic() - began_s))
+        try:
+            admin.create_topic(topic, left_s)
+            admin.wait("leaders of the new topic, known to every broker", has_leaders(topic), left_s, every_broker=True)
+            admin.wait("full ISRs of the new topic", has_full_isrs(topic), left_s)
+        except AdminError as error:
+            raise RunFailed(f"setup: {error}") from None
+        self._background.append(Background("sampler", Sampler(cluster, self._history).run))
+        self._background[-1].start()
+        nemesis = nemesis_of(self._plan, system.view(), self._history)
+        watching = Background("nemesis", nemesis.run)
+        self._background.append(watching)
+        interpreter = self._interpreter(cluster)
+        script = self._script(system, admin)
+        healers = [*([script.heal_all] if script is not None else []), nemesis.heal_all]
+        try:
+            self._begin(MAIN, self._plan.workload.time_limit_s if script is None else None)
+            watching.start()
+            if script is not None:
+                script.run(self._abort)
+                self._abort.check()
+            else:
+                interpreter.run(make_workload(self._plan).main(), self._abort)
+            self._heal(watching, healers)
+            self._finish(system, cluster, admin, interpreter)
+        finally:
+            for worker in self._background:
+                worker.end()
+            if self._abort.is_set() or not watching.healed:
+                for heal in healers:
+                    self._last("heal", heal)
+            admin.close()
+
+    def _interpreter(self, cluster: Cluster) -> Interpreter:
+        workload = self._plan.workload
+        settings = ProcessSettings(
+            cluster,
+            workload.acks,
+            workload.record_bytes,
+            workload.request_timeout_ms,
+            self._plan.seed_drawn,
+        )
+
+        def open_client(process: int, thread: int) -> Process:
+            return Process(process, thread, settings, self._shared, lambda: self._history.phase)
+
+        return Interpreter(make_workload(self._plan).threads, open_client, self._history)
+
+    def _script(self, system: HighwaterSystem, admin: Admin) -> Script | None:
+        if not self._plan.script:
+            return None
+        workload = self._plan.workload
+        sender = ScriptSender(
+            admin,
+            self._history,
+            self._take_drain_process,
+            record_bytes=workload.record_bytes,
+            request_timeout_ms=workload.request_timeout_ms,
+            sleep=self._abort.sleep,
+        )
+        return Script(self._plan.script, system.view(), self._history, _Sender(sender))
+
+    def _heal(self, watching: Background, healers: list[Callable[[], list[str]]]) -> None:
+        self._begin(HEAL, self._plan.limits.drain_s)
+        watching.end()
+        watching.raise_error()
+        for heal in healers:
+            for problem in heal():
+                # Recorded by who tried. A broker that does not come back is for the verdict, not for the harness.
+                self._console.say(f"heal: {problem}")
+        watching.healed = True
+
+    def _finish(self, system: HighwaterSystem, cluster: Cluster, admin: Admin, interpreter: Interpreter) -> None:
+        """Everything after the faults are gone. What does not come about in time is recorded: the checkers judge it."""
+        limit_s, topic = self._plan.limits.drain_s, self._plan.topic
+        try:
+            admin.wait("leaders and full ISRs after the heal", has_full_isrs(topic), limit_s)
+        except AdminError as error:
+            self._history.harness("heal", error=str(error))
+            self._console.say(str(error))
+        self._begin(FINAL, limit_s)
+        interpreter.run(make_workload(self._plan).final(), self._abort)
+        self._begin(drain_phase("current"), limit_s)
+        drain = Drain(cluster, self._history, self._take_drain_process, self._shared.sentinels, sleep=self._abort.sleep)
+        drain.round(list(range(topic.partitions)), current_leaders(admin), limit_s)
+        self._abort.check()
+        self._collect(system)
+        self._abort.check()
+        rotation = Rotation(
+            system, admin, drain, self._history, topic, limit_s, say=lambda text: self._phase_shown(text, limit_s)
+        )
+        rotation.run()
+        self._abort.check()
+
+
+class _Sender:
+    """`nemesis.script.Sender` over the harness's client."""
+
+    def __init__(self, sender: ScriptSender) -> None:
+        self._sender = sender
+
+    def send(self, partition: int, count: int, acks: int, node: str | None) -> Sent:
+        sent = self._sender.send(partition, count, acks, node)
+        return Sent(sent.outcome, sent.values, sent.base_offset, sent.error)
