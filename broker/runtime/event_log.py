@@ -1,0 +1,90 @@
+"""The broker's event log: what the lab's checkers need to know of this broker's inside, one JSON object per line.
+
+The contract is docs/event-log.md. `emit` only remembers; `flush` writes all lines of the turn with one write(2), and
+the loop calls it after the log writes and before anything is sent. Whoever has no file has no EventLog: callers test
+for None, so that nothing is built when it is off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+class EventLog:
+    """Append-only lines of one incarnation of a broker."""
+
+    __slots__ = ("_fd", "_lines", "_monotonic_ns", "_prefix", "_sequence", "_wall_ns", "broker_id", "incarnation")
+
+    def __init__(
+        self,
+        path: str,
+        broker_id: int,
+        incarnation: str,
+        wall_ns: Callable[[], int] = time.time_ns,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """incarnation: random hex, new for every start; also the fetchers' client id suffix. Raises OSError."""
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._end_torn_line(path)
+        self._lines: list[str] = []
+        self._sequence = 0
+        self._wall_ns = wall_ns
+        self._monotonic_ns = monotonic_ns
+        self.broker_id = broker_id
+        self.incarnation = incarnation
+        self._prefix = f'"b":{broker_id},"i":"{incarnation}","s":'
+
+    def emit(self, event: str, **fields: object) -> None:
+        """Remember one line until `flush`; fields must be JSON values."""
+        body = _encode(fields)[1:] if fields else "}"
+        separator = "," if fields else ""
+        self._lines.append(
+            f'{{"e":"{event}",{self._prefix}{self._sequence},"w":{self._wall_ns()},'
+            f'"m":{self._monotonic_ns()}{separator}{body}'
+        )
+        self._sequence += 1
+
+    def flush(self) -> None:
+        """Hand all remembered lines to the kernel. Raises OSError: a log with a gap is worth nothing."""
+        if not self._lines:
+            return
+        data = memoryview(("\n".join(self._lines) + "\n").encode("ascii"))
+        self._lines.clear()
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def emit_now(self, event: str, **fields: object) -> None:
+        """For effects that leave the process inside a turn (ZooKeeper's own thread sends at once)."""
+        self.emit(event, **fields)
+        self.flush()
+
+    def close(self) -> None:
+        self.flush()
+        os.close(self._fd)
+
+    def _end_torn_line(self, path: str) -> None:
+        """A line that kill -9 tore must not swallow this incarnation's first one."""
+        size = os.fstat(self._fd).st_size
+        if size:
+            with open(path, "rb") as file:
+                file.seek(size - 1)
+                if file.read(1) != b"\n":
+                    os.write(self._fd, b"\n")
+
+
+def leos_field(leos: Mapping[int, int]) -> dict[str, int]:
+    """LEO by broker, with JSON's text keys."""
+    return {str(broker): leo for broker, leo in leos.items()}
+
+
+def sorted_ids(brokers: Iterable[int]) -> list[int]:
+    return sorted(brokers)
+
+
+FetchPart = Sequence[object]
+"""[p, offset, le, last_fetched_epoch] of fetch_sent and fetch_received."""

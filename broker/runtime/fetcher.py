@@ -1,0 +1,364 @@
+"""The follower's side of replication: one fetcher per leader broker, one request in flight, an incremental session.
+
+Follower rules live in `core.epochs` and `core.partition`; this sends positions, appends what comes, cuts where the
+leader's history says so, and learns the watermark. What a request says of this broker's LEO is in the file: it is
+built after the turn's log writes.
+Source: AbstractFetcherThread, ReplicaFetcherThread, FetchSessionHandler; KIP-227, KIP-595, KIP-903.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.core import epochs
+from broker.core.partition import Following
+from broker.runtime.out_of_range import OutOfRange
+from broker.runtime.ports import BrokerId, CorruptLog, Epoch, LogDirFailed, Offset, Timer, UnexpectedAppendOffset
+from broker.runtime.replica import Replica
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode, error_name
+from broker.wire.messages.fetch import (
+    INITIAL_SESSION_EPOCH,
+    NO_SESSION_ID,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    ForgottenPartition,
+    decode_response,
+    encode_request,
+)
+from broker.wire.primitives import MalformedFrame
+from broker.wire.record_batch import CorruptBatch, iter_batches
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+FETCH_VERSION = 15
+_EPOCH_MAX = 2**31 - 1
+_Position = tuple[Offset, Epoch, Epoch]
+_Key = tuple[str, int]
+
+
+class Followed:
+    """One partition that is fetched. sent: the position that the leader's session holds, None when it has none."""
+
+    __slots__ = ("delayed_until_ms", "last_error", "leader_epoch", "replica", "sent")
+
+    def __init__(self, replica: Replica, leader_epoch: Epoch) -> None:
+        self.replica = replica
+        self.leader_epoch = leader_epoch
+        self.sent: _Position | None = None
+        self.delayed_until_ms = 0.0
+        self.last_error = 0
+
+    @property
+    def key(self) -> _Key:
+        return (self.replica.topic_id, self.replica.topic_partition.partition)
+
+
+class Fetcher:
+    """Fetches all partitions that this broker follows from one leader broker."""
+
+    def __init__(self, manager: ReplicaManager, leader: BrokerId) -> None:
+        self._manager = manager
+        self.leader = leader
+        self.partitions: dict[_Key, Followed] = {}
+        self._forget: list[_Key] = []
+        self._session_id = NO_SESSION_ID
+        self._session_epoch = INITIAL_SESSION_EPOCH
+        self._in_flight = False
+        self._rid = ""
+        self._paused_until_ms = 0.0
+        self._timer: Timer | None = None
+        self._generation = 0
+        self._out_of_range = OutOfRange(manager, self)
+
+    # -- what to fetch ---------------------------------------------------------------------------------------------
+
+    def add(self, replica: Replica, leader_epoch: Epoch) -> None:
+        """Follow from the end of the replica's log. An earlier epoch's answers no longer count."""
+        followed = Followed(replica, leader_epoch)
+        key = followed.key
+        old = self.partitions.get(key)
+        if old is not None:
+            followed.sent = old.sent
+        if key in self._forget:
+            self._forget.remove(key)
+        self.partitions[key] = followed
+        self._manager.wake_fetcher(self)
+
+    def remove(self, replica: Replica) -> None:
+        key = (replica.topic_id, replica.topic_partition.partition)
+        followed = self.partitions.pop(key, None)
+        if followed is not None and followed.sent is not None:
+            self._forget.append(key)
+
+    def close(self) -> None:
+        """No more requests, no more answers."""
+        self._generation += 1
+        self.partitions.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def delay(self, followed: Followed, ms: float) -> None:
+        """Leave a partition out for a while."""
+        followed.delayed_until_ms = self._manager.loop.now_ms() + ms
+
+    # -- sending ---------------------------------------------------------------------------------------------------
+
+    def maybe_send(self) -> None:
+        """Send the next request if none is in flight, or set a timer for when there is one to send."""
+        if self._in_flight or not self.partitions:
+            return
+        manager = self._manager
+        now = manager.loop.now_ms()
+        if now < self._paused_until_ms:
+            self._wake_at(self._paused_until_ms)
+            return
+        full = self._session_epoch == INITIAL_SESSION_EPOCH
+        named: list[tuple[Followed, FetchPartition]] = []
+        forgotten = [] if full else [ForgottenPartition("", topic_id, index) for topic_id, index in self._forget]
+        self._forget.clear()
+        active = 0
+        next_due = float("inf")
+        for followed in self.partitions.values():
+            if followed.delayed_until_ms > now:
+                next_due = min(next_due, followed.delayed_until_ms)
+                if followed.sent is not None:
+                    if not full:
+                        forgotten.append(ForgottenPartition("", *followed.key))
+                    followed.sent = None
+                continue
+            active += 1
+            position = self._position(followed)
+            if full or followed.sent != position:
+                followed.sent = position
+                named.append((followed, self._ask(followed, position)))
+        if next_due != float("inf"):
+            self._wake_at(next_due)
+        if not active:
+            # Nobody is waiting: let the leader's session lapse and begin a new one later.
+            self._reset_session()
+            return
+        self._send(named, forgotten)
+
+    def _position(self, followed: Followed) -> _Position:
+        log = followed.replica.log
+        last_fetched = log.latest_epoch if self._manager.truncates_by_epoch else -1
+        return (followed.replica.replicated_leo, followed.leader_epoch, last_fetched)
+
+    def _ask(self, followed: Followed, position: _Position) -> FetchPartition:
+        offset, leader_epoch, last_fetched = position
+        return FetchPartition(
+            "",
+            followed.replica.topic_id,
+            followed.replica.topic_partition.partition,
+            leader_epoch,
+            offset,
+            last_fetched,
+            followed.replica.log.log_start_offset,
+            self._manager.settings.replica_fetch_max_bytes,
+        )
+
+    def _send(self, named: list[tuple[Followed, FetchPartition]], forgotten: list[ForgottenPartition]) -> None:
+        manager = self._manager
+        settings = manager.settings
+        body = encode_request(
+            FETCH_VERSION,
+            FetchRequest(
+                settings.broker_id,
+                manager.broker_epoch(),
+                settings.replica_fetch_wait_max_ms,
+                settings.replica_fetch_min_bytes,
+                settings.replica_fetch_response_max_bytes,
+                0,
+                self._session_id,
+                self._session_epoch,
+                [asked for _, asked in named],
+                forgotten,
+            ),
+        )
+        peer = manager.peers(self.leader)
+        if peer is None:
+            self._fail("refused: the address of the leader is not known yet")
+            return
+        self._in_flight = True
+        self._generation += 1
+        generation = self._generation
+        correlation_id = peer.send(
+            ApiKey.FETCH,
+            FETCH_VERSION,
+            body,
+            lambda view: self._on_response(generation, view),
+            lambda reason: self._on_failure(generation, reason),
+            settings.replica_socket_timeout_ms,
+        )
+        log = manager.event_log
+        self._rid = ""
+        if log is not None:
+            self._rid = f"{log.incarnation}:{correlation_id}"
+            log.emit(
+                "fetch_sent",
+                rid=self._rid,
+                leader=self.leader,
+                parts=[
+                    [
+                        followed.replica.name,
+                        asked.fetch_offset,
+                        asked.current_leader_epoch,
+                        asked.last_fetched_epoch,
+                    ]
+                    for followed, asked in named
+                ],
+            )
+
+    def _wake_at(self, due_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+        def wake() -> None:
+            self._timer = None
+            self._manager.wake_fetcher(self)
+
+        loop = self._manager.loop
+        self._timer = loop.call_later(max(0.0, due_ms - loop.now_ms()), wake)
+
+    def _reset_session(self) -> None:
+        self._session_id = NO_SESSION_ID
+        self._session_epoch = INITIAL_SESSION_EPOCH
+        self._forget.clear()
+        for followed in self.partitions.values():
+            followed.sent = None
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def _on_failure(self, generation: int, reason: str) -> None:
+        if generation == self._generation:
+            self._in_flight = False
+            self._fail(reason)
+
+    def _fail(self, reason: str) -> None:
+        logger.info("fetch from broker %d failed: %s", self.leader, reason)
+        self._reset_session()
+        self._paused_until_ms = self._manager.loop.now_ms() + self._manager.settings.replica_fetch_backoff_ms
+        self._manager.wake_fetcher(self)
+
+    def _on_response(self, generation: int, view: memoryview) -> None:
+        if generation != self._generation:
+            return
+        self._in_flight = False
+        try:
+            response = decode_response(FETCH_VERSION, view)
+        except MalformedFrame as error:
+            self._fail(f"malformed answer: {error}")
+            return
+        self._log_answered(response.results)
+        if response.error:
+            logger.info("fetch session with broker %d ended: %s", self.leader, error_name(response.error))
+            self._reset_session()
+            self._manager.wake_fetcher(self)
+            return
+        if self._session_epoch == INITIAL_SESSION_EPOCH:
+            self._session_id = response.session_id
+        if self._session_id != NO_SESSION_ID:
+            self._session_epoch = 1 if self._session_epoch == _EPOCH_MAX else self._session_epoch + 1
+        for result in response.results:
+            followed = self.partitions.get((result.topic_id, result.partition))
+            if followed is not None:
+                self._take(followed, result)
+        self._manager.wake_fetcher(self)
+
+    def _take(self, followed: Followed, result: FetchPartitionResult) -> None:
+        """One partition's answer, if it is an answer to where the replica now stands."""
+        replica = followed.replica
+        role = replica.partition.role
+        if (
+            not isinstance(role, Following)
+            or role.leader != self.leader
+            or role.leader_epoch != followed.leader_epoch
+            or replica.offline
+            or followed.sent is None
+            or followed.sent[:2] != (replica.log.leo, followed.leader_epoch)
+        ):
+            return
+        if result.error:
+            self._on_error(followed, result.error)
+            return
+        followed.last_error = 0
+        try:
+            if result.diverging_epoch >= 0:
+                self._on_diverging(replica, role, epochs.EpochEnd(result.diverging_epoch, result.diverging_end_offset))
+            else:
+                self._append(followed, role, result)
+        except (CorruptBatch, UnexpectedAppendOffset) as error:
+            logger.error("%s: bad batches from leader %d: %s", replica.name, self.leader, error)
+            self.delay(followed, self._manager.settings.replica_fetch_backoff_ms)
+        except (LogDirFailed, CorruptLog) as failure:
+            self._manager.take_offline(replica, failure)
+
+    def _append(self, followed: Followed, role: Following, result: FetchPartitionResult) -> None:
+        replica = followed.replica
+        manager = self._manager
+        event_log = manager.event_log
+        log = replica.log
+        view = result.records_view
+        if view:
+            end = 0
+            for position, header in iter_batches(view, verify_crc=True, allow_partial_tail=True):
+                end = position + header.size
+            view = view[:end]
+        if view:
+            log.append_as_follower(view)
+            log.write()
+            runs = replica.take_producers(view, manager.loop.now_ms())
+            if event_log is not None:
+                for run in runs:
+                    event_log.emit(
+                        "append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last
+                    )
+        if replica.partition.learn_high_watermark(result.high_watermark, log.written_leo) and event_log is not None:
+            event_log.emit(
+                "hw",
+                p=replica.name,
+                le=role.leader_epoch,
+                role="follower",
+                hw=replica.high_watermark,
+                rid=self._rid,
+            )
+
+    def _on_diverging(self, replica: Replica, role: Following, end: epochs.EpochEnd) -> None:
+        target = epochs.truncation_offset(end, replica.log.end_offset_for_epoch, replica.log.leo)
+        self._manager.truncate(replica, target, "diverging-epoch")
+
+    def _on_error(self, followed: Followed, error: int) -> None:
+        name = followed.replica.name
+        if error != followed.last_error:
+            logger.info("fetch of %s from broker %d: %s", name, self.leader, error_name(error))
+            followed.last_error = error
+        self.delay(followed, self._manager.settings.replica_fetch_backoff_ms)
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range.resolve(followed)
+
+    def _log_answered(self, results: list[FetchPartitionResult]) -> None:
+        log = self._manager.event_log
+        if log is None:
+            return
+        parts: list[list[object]] = []
+        for result in results:
+            followed = self.partitions.get((result.topic_id, result.partition))
+            if followed is not None:
+                parts.append(
+                    [
+                        followed.replica.name,
+                        result.error,
+                        result.high_watermark,
+                        len(result.records_view),
+                        result.diverging_epoch,
+                        result.diverging_end_offset,
+                    ]
+                )
+        log.emit("fetch_answered", rid=self._rid, leader=self.leader, parts=parts)

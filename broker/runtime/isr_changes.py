@@ -1,0 +1,119 @@
+"""ISR proposals on their way to the controller and back.
+
+The rules (what to propose, what an answer means) are in `core.leader` and `core.isr`; this sends, repeats what got no
+clear answer, and writes the event log before anything leaves. A proposal whose answer said "you are out of date" is
+asked again slowly, so that a lost LeaderAndIsr cannot wedge the partition (KAFKA-13407).
+Source: kafka.server.AlterPartitionManager; Partition.submitAlterPartition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.core.isr import AnswerEffect, Proposal
+from broker.core.leader import Leader
+from broker.runtime.replica import Replica
+from broker.runtime.replication_ports import AlterPartitionAnswer, AlterPartitionSender
+from broker.wire.errors import ErrorCode, error_name
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+RETRY_MS = 200.0
+OUT_OF_DATE_RETRY_MS = 2000.0
+REFUSED_JOIN_PAUSE_MS = 500.0
+
+
+class IsrChanges:
+    """All proposals of this broker's leaders; at most one per partition."""
+
+    def __init__(self, manager: ReplicaManager, sender: AlterPartitionSender) -> None:
+        self._manager = manager
+        self._sender = sender
+        self.shrinks = 0
+        self.expansions = 0
+
+    def shrink_late(self) -> None:
+        """`isr-expiration`: propose to drop whoever was not caught up within the lag time."""
+        manager = self._manager
+        if manager.frozen:
+            return
+        now = manager.loop.now_ms()
+        for replica in manager.replicas.values():
+            role = replica.leader
+            if role is not None:
+                proposal = role.propose_shrink(now)
+                if proposal is not None:
+                    self.submit(replica, role, proposal)
+
+    def submit(self, replica: Replica, role: Leader, proposal: Proposal) -> None:
+        """Send a proposal that `role` has just put in flight."""
+        log = self._manager.event_log
+        if log is not None:
+            log.emit_now(
+                "isr_propose",
+                p=replica.name,
+                le=proposal.leader_epoch,
+                pe=proposal.partition_epoch,
+                kind=proposal.kind,
+                isr=list(proposal.isr),
+                reason=proposal.reason,
+                bes={str(broker): epoch for broker, epoch in proposal.broker_epochs.items()},
+            )
+        self._send(replica, role, proposal)
+
+    def _send(self, replica: Replica, role: Leader, proposal: Proposal) -> None:
+        self._sender.send(
+            replica.topic_partition,
+            replica.topic_id,
+            proposal,
+            lambda answer: self._on_answer(replica, role, proposal, answer),
+        )
+
+    def _on_answer(self, replica: Replica, role: Leader, proposal: Proposal, answer: AlterPartitionAnswer) -> None:
+        if replica.partition.role is not role:
+            return
+        manager = self._manager
+        effect = role.handle_alter_answer(
+            proposal, answer.error, answer.isr, answer.partition_epoch, answer.leader_epoch
+        )
+        match effect:
+            case AnswerEffect.COMMITTED:
+                if proposal.kind == "shrink":
+                    self.shrinks += 1
+                else:
+                    self.expansions += 1
+                manager.log_isr_commit(replica, role)
+                manager.maybe_advance(replica, role)
+                manager.settle_later(replica)
+            case AnswerEffect.REVERTED:
+                self._log_reject(replica, proposal, answer.error)
+                role.defer_join(proposal, manager.loop.now_ms() + REFUSED_JOIN_PAUSE_MS)
+                manager.maybe_advance(replica, role)
+            case AnswerEffect.RETRY:
+                if answer.error != ErrorCode.REQUEST_TIMED_OUT:
+                    self._log_reject(replica, proposal, answer.error)
+                self._again(replica, role, proposal, RETRY_MS)
+            case AnswerEffect.AWAIT:
+                self._log_reject(replica, proposal, answer.error)
+                self._again(replica, role, proposal, OUT_OF_DATE_RETRY_MS)
+            case AnswerEffect.IGNORE:
+                pass
+
+    def _again(self, replica: Replica, role: Leader, proposal: Proposal, delay_ms: float) -> None:
+        def resend() -> None:
+            if replica.partition.role is role and role.isr.pending is proposal and not self._manager.stopped:
+                self._send(replica, role, proposal)
+
+        self._manager.loop.call_later(delay_ms, resend)
+
+    def _log_reject(self, replica: Replica, proposal: Proposal, error: int) -> None:
+        log = self._manager.event_log
+        if log is not None:
+            log.emit(
+                "isr_reject",
+                p=replica.name,
+                le=proposal.leader_epoch,
+                pe=proposal.partition_epoch,
+                error=error_name(error),
+            )

@@ -1,0 +1,183 @@
+"""One replica on this broker: its log, its role, its producers, and what waits for it.
+
+Glue without rules: the rules are in `broker.core`. Knows no sockets and no other replica.
+Source: kafka.cluster.Partition, UnifiedLog.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.core.leader import Leader
+from broker.core.partition import Following, Partition
+from broker.core.producer_state import ProducerStates
+from broker.core.purgatory import OffsetWaiters
+from broker.runtime import producer_snapshot
+from broker.runtime.ports import Epoch, FileSlice, Log, Offset, TopicPartition
+from broker.runtime.replication_ports import SnapshotLog
+from broker.wire.record_batch import iter_batches, read_header
+
+if TYPE_CHECKING:
+    from broker.runtime.produce import AckWait
+
+_REPLAY_BYTES = 1 << 20
+
+
+class EpochRun(NamedTuple):
+    """Neighbouring appended batches of one leader epoch; last is inclusive."""
+
+    epoch: Epoch
+    base: Offset
+    last: Offset
+
+
+class Replica:
+    """One partition's replica. `topic_partition` is also the key by which requests find it."""
+
+    __slots__ = (
+        "ack_waits",
+        "dirty",
+        "log",
+        "max_batch_bytes",
+        "min_insync_replicas",
+        "name",
+        "offline",
+        "partition",
+        "producers",
+        "topic_partition",
+        "unclean",
+    )
+
+    def __init__(self, broker_id: int, log: Log, high_watermark: Offset) -> None:
+        """high_watermark: as checkpointed; what lies outside the log is clamped into it."""
+        self.topic_partition: TopicPartition = log.topic_partition
+        self.name = str(log.topic_partition)
+        self.log = log
+        clamped = max(log.log_start_offset, min(high_watermark, log.leo))
+        self.partition = Partition(broker_id, clamped, log.latest_epoch)
+        self.producers = ProducerStates()
+        self.ack_waits: OffsetWaiters[AckWait] = OffsetWaiters()
+        self.dirty = False
+        self.offline = False
+        self.min_insync_replicas = 1
+        self.max_batch_bytes = 1 << 20
+        self.unclean = False
+
+    @property
+    def topic_id(self) -> str:
+        return self.log.topic_id
+
+    @property
+    def leader(self) -> Leader | None:
+        """The leader role, if this replica has it."""
+        role = self.partition.role
+        return role if isinstance(role, Leader) else None
+
+    @property
+    def following(self) -> Following | None:
+        role = self.partition.role
+        return role if isinstance(role, Following) else None
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self.partition.high_watermark
+
+    @property
+    def replicated_leo(self) -> Offset:
+        """The end that counts for others: what a follower reports and a leader takes for its own part of HW.
+
+        Written, not flushed: with group commit this becomes the flushed offset.
+        """
+        return self.log.written_leo
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """HW: no transaction is ever open, they are refused."""
+        return self.partition.high_watermark
+
+    def take_producers(self, view: memoryview, now_ms: float) -> list[EpochRun]:
+        """Note the idempotent producers of replicated batches; the runs of epochs, for the event log."""
+        runs: list[EpochRun] = []
+        producers = self.producers
+        for _, header in iter_batches(view, verify_crc=False):
+            if header.producer_id >= 0 and not header.is_control:
+                producers.append(
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.base_sequence,
+                    header.last_sequence,
+                    header.base_offset,
+                    header.last_offset,
+                    now_ms,
+                )
+            epoch = header.partition_leader_epoch
+            if runs and runs[-1].epoch == epoch:
+                runs[-1] = EpochRun(epoch, runs[-1].base, header.last_offset)
+            else:
+                runs.append(EpochRun(epoch, header.base_offset, header.last_offset))
+        return runs
+
+    def restore_producers(self, now_ms: float) -> None:
+        """Rebuild the producers' state, after a start or a truncation: newest snapshot, then batch headers."""
+        log = self.log
+        position = log.log_start_offset
+        self.producers.clear(position)
+        if isinstance(log, SnapshotLog):
+            kept = log.latest_producer_snapshot(log.written_leo)
+            entries = producer_snapshot.decode(kept[1]) if kept is not None else None
+            if kept is not None and entries is not None and kept[0] >= position:
+                position = kept[0]
+                for producer_id, epoch, batch in entries:
+                    self.producers.append(producer_id, epoch, *batch, now_ms)
+        end = log.written_leo
+        while position < end:
+            view = chunk_view(log.read(position, _REPLAY_BYTES, end, True))
+            if not view:
+                break
+            runs = self.take_producers(view, now_ms)
+            if not runs or runs[-1].last < position:
+                break
+            position = runs[-1].last + 1
+
+    def watch_rolls(self) -> None:
+        """Leave a snapshot where each segment ends."""
+        if isinstance(self.log, SnapshotLog):
+            self.log.snapshot_at_roll = lambda _: self._snapshot()
+
+    def snapshot_producers(self) -> None:
+        """Leave a snapshot at the log's end, for a quick start. Raises LogDirFailed."""
+        log = self.log
+        if isinstance(log, SnapshotLog):
+            content = self._snapshot()
+            if content is not None:
+                log.write_producer_snapshot(log.written_leo, content)
+
+    def _snapshot(self) -> bytes | None:
+        # An empty one is worth writing too: it says that nothing before this offset has to be read.
+        return producer_snapshot.encode(self.producers, time.time_ns() // 1_000_000)
+
+
+def chunk_view(chunk: bytes | bytearray | memoryview | FileSlice) -> memoryview:
+    """The bytes of a chunk, read if they are in a file. For cold paths only."""
+    if isinstance(chunk, FileSlice):
+        data = b""
+        while len(data) < chunk.length:
+            more = os.pread(chunk.fd, chunk.length - len(data), chunk.position + len(data))
+            if not more:
+                break
+            data += more
+        return memoryview(data)
+    return memoryview(chunk)
+
+
+def end_offset_of(chunk: bytes | bytearray | memoryview | FileSlice) -> Offset:
+    """Next offset after the last batch of a non-empty chunk of whole batches."""
+    view = chunk_view(chunk)
+    position, end = 0, -1
+    while position < len(view):
+        header = read_header(view, position)
+        end = header.last_offset + 1
+        position += header.size
+    return end

@@ -1,0 +1,287 @@
+"""LeaderAndIsr and StopReplica: the controller's word becomes roles.
+
+What is news and what a state makes of a replica is decided in `core.fencing` and `core.partition`; this makes the log,
+the fetchers and those who wait follow it.
+Source: ReplicaManager.becomeLeaderOrFollower, stopReplicas; KIP-380 (broker epoch), KIP-516 (topic ids).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.core.fencing import check_broker_epoch, check_controller_epoch
+from broker.core.leader import Leader
+from broker.core.partition import NO_LEADER, Change, Following, PartitionState
+from broker.runtime.ports import CorruptLog, LogDirFailed, TopicPartition
+from broker.runtime.replica import Replica
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from broker.wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+FULL_REQUEST = 2
+NO_LEADER_EPOCH = -1
+EPOCH_DURING_DELETE = -2
+_TOPIC_ERRORS_FROM = 5
+
+
+class StateChanges:
+    """Applies the controller's requests in the order in which they come."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+        self._controller_epoch = -1
+
+    def apply_leader_and_isr(self, request: LeaderAndIsrRequest, api_version: int) -> LeaderAndIsrResponse:
+        """Every partition that is news; the answer has an error per partition, or one for all."""
+        refused = self._refuse(request.controller_epoch, request.broker_epoch)
+        if refused is not ErrorCode.NONE:
+            return LeaderAndIsrResponse(refused, [], [])
+        topics: list[LeaderAndIsrTopicError] = []
+        flat: list[LeaderAndIsrPartitionError] = []
+        named: set[TopicPartition] = set()
+        for topic in request.topic_states:
+            errors: list[LeaderAndIsrPartitionError] = []
+            for wire in topic.partition_states:
+                topic_partition = TopicPartition(topic.topic_name, wire.partition_index)
+                named.add(topic_partition)
+                error = self._apply_state(topic_partition, topic.topic_id, wire)
+                if api_version >= _TOPIC_ERRORS_FROM:
+                    errors.append(LeaderAndIsrPartitionError("", wire.partition_index, error))
+                else:
+                    flat.append(LeaderAndIsrPartitionError(topic.topic_name, wire.partition_index, error))
+            if api_version >= _TOPIC_ERRORS_FROM:
+                topics.append(LeaderAndIsrTopicError(topic.topic_id, errors))
+        if request.type == FULL_REQUEST:
+            self._drop_unnamed(named)
+        return LeaderAndIsrResponse(0, flat, topics)
+
+    def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Give up roles; remove the log where the controller says so."""
+        refused = self._refuse(request.controller_epoch, request.broker_epoch)
+        if refused is not ErrorCode.NONE:
+            return StopReplicaResponse(refused, [])
+        return StopReplicaResponse(
+            0,
+            [
+                StopReplicaPartitionError(topic.topic_name, state.partition_index, self._stop(topic.topic_name, state))
+                for topic in request.topic_states
+                for state in topic.partition_states
+            ],
+        )
+
+    def drop_role(self, replica: Replica, error: ErrorCode) -> None:
+        """No role any more: appends that wait get the error, fetches that wait look again."""
+        manager = self._manager
+        manager.write(replica)
+        manager.unfollow(replica)
+        replica.partition.resign()
+        manager.produce.fail_waits(replica, error)
+        manager.fetch.on_role_change(replica)
+
+    def _refuse(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        error = check_controller_epoch(controller_epoch, self._controller_epoch)
+        if error is not ErrorCode.NONE:
+            logger.warning("request of controller epoch %d refused: %s", controller_epoch, error.name)
+            return error
+        registered = self._manager.broker_epoch()
+        error = check_broker_epoch(broker_epoch, registered)
+        if error is not ErrorCode.NONE:
+            logger.warning("request for broker epoch %d refused: this broker's is %d", broker_epoch, registered)
+            return error
+        self._controller_epoch = controller_epoch
+        return ErrorCode.NONE
+
+    # -- LeaderAndIsr ----------------------------------------------------------------------------------------------
+
+    def _apply_state(
+        self, topic_partition: TopicPartition, topic_id: str, wire: LeaderAndIsrPartitionState
+    ) -> ErrorCode:
+        manager = self._manager
+        if manager.broker_id not in wire.replicas:
+            logger.error("%s: LeaderAndIsr for replicas %s, not for this broker", topic_partition, wire.replicas)
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            replica = self._replica_for(topic_partition, topic_id)
+            if replica.offline:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            return self._change(replica, wire)
+        except (LogDirFailed, CorruptLog, OSError) as failure:
+            logger.error("%s: %s", topic_partition, failure)
+            found = manager.replicas.get(topic_partition)
+            if found is not None and isinstance(failure, LogDirFailed | CorruptLog):
+                manager.take_offline(found, failure)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+
+    def _replica_for(self, topic_partition: TopicPartition, topic_id: str) -> Replica:
+        """The replica, with a log made for it if there is none. A log of a deleted topic of that name goes first."""
+        manager = self._manager
+        replica = manager.replicas.get(topic_partition)
+        if replica is not None and topic_id and replica.topic_id and replica.topic_id != topic_id:
+            logger.warning(
+                "%s: log of the deleted topic %s gives way to topic %s",
+                topic_partition,
+                replica.topic_id,
+                topic_id,
+            )
+            self._delete(replica)
+            replica = None
+        if replica is None or not replica.topic_id:
+            overrides = manager.topic_configs.overrides(topic_partition.topic)
+            log = manager.log_store.create(topic_partition, topic_id, overrides)
+            if replica is None:
+                return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0))
+        return replica
+
+    def _change(self, replica: Replica, wire: LeaderAndIsrPartitionState) -> ErrorCode:
+        manager = self._manager
+        # What was staged belongs to the role that ends here.
+        manager.write(replica)
+        state = PartitionState(
+            wire.controller_epoch,
+            wire.leader,
+            wire.leader_epoch,
+            tuple(wire.isr),
+            wire.partition_epoch,
+            tuple(wire.replicas),
+        )
+        log = replica.log
+        manager.configure(replica)
+        change, error = replica.partition.apply(
+            state,
+            replica.replicated_leo,
+            replica.min_insync_replicas,
+            manager.settings.replica_lag_time_max_ms,
+            manager.loop.now_ms(),
+        )
+        role = replica.partition.role
+        match change:
+            case Change.REFUSED:
+                logger.info(
+                    "%s: state of leader epoch %d, partition epoch %d is old (have %d, %d)",
+                    replica.name,
+                    state.leader_epoch,
+                    state.partition_epoch,
+                    replica.partition.leader_epoch,
+                    replica.partition.current_partition_epoch,
+                )
+            case Change.BECAME_LEADER:
+                assert isinstance(role, Leader)
+                manager.unfollow(replica)
+                log.assign_epoch(role.leader_epoch, log.leo)
+                role.alive = manager.live_brokers
+                self._log_leader(replica, role)
+                manager.fetch.on_role_change(replica)
+                self._advance(replica, role)
+            case Change.BECAME_FOLLOWER:
+                assert isinstance(role, Following)
+                self._follow(replica, role)
+            case Change.UPDATED:
+                if isinstance(role, Leader):
+                    manager.log_isr_commit(replica, role)
+                    self._advance(replica, role)
+        return error
+
+    def _advance(self, replica: Replica, role: Leader) -> None:
+        self._manager.maybe_advance(replica, role)
+        self._manager.settle_later(replica)
+
+    def _follow(self, replica: Replica, role: Following) -> None:
+        manager = self._manager
+        manager.unfollow(replica)
+        self._log_follower(replica, role)
+        manager.produce.fail_waits(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        manager.fetch.on_role_change(replica)
+        if role.leader == NO_LEADER:
+            return
+        if not manager.truncates_by_epoch:
+            manager.truncate(replica, replica.high_watermark, "high-watermark")
+        manager.follow(replica, role.leader, role.leader_epoch)
+
+    def _drop_unnamed(self, named: set[TopicPartition]) -> None:
+        """A full request names all that is this broker's. Logs stay: nobody said to delete them."""
+        for replica in list(self._manager.replicas.values()):
+            if replica.topic_partition not in named and replica.partition.role is not None:
+                logger.warning("%s: not in the controller's full list, role dropped", replica.name)
+                self.drop_role(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _log_leader(self, replica: Replica, role: Leader) -> None:
+        log = self._manager.event_log
+        logger.info("%s: leader in epoch %d from %d", replica.name, role.leader_epoch, role.epoch_start_offset)
+        if log is not None:
+            log.emit(
+                "become_leader",
+                p=replica.name,
+                le=role.leader_epoch,
+                pe=role.isr.partition_epoch,
+                ce=replica.partition.controller_epoch,
+                isr=sorted(role.isr.committed),
+                replicas=list(role.replicas),
+                leo=role.leo,
+                hw=role.high_watermark,
+                epoch_start=role.epoch_start_offset,
+            )
+
+    def _log_follower(self, replica: Replica, role: Following) -> None:
+        log = self._manager.event_log
+        logger.info("%s: follower of %d in epoch %d", replica.name, role.leader, role.leader_epoch)
+        if log is not None:
+            log.emit(
+                "become_follower",
+                p=replica.name,
+                le=role.leader_epoch,
+                pe=replica.partition.partition_epoch,
+                ce=replica.partition.controller_epoch,
+                leader=role.leader,
+                isr=sorted(role.isr),
+                replicas=list(role.replicas),
+                leo=replica.log.leo,
+                hw=replica.high_watermark,
+            )
+
+    # -- StopReplica -----------------------------------------------------------------------------------------------
+
+    def _stop(self, topic: str, state: StopReplicaPartitionState) -> ErrorCode:
+        replica = self._manager.replicas.get((topic, state.partition_index))
+        if replica is None:
+            return ErrorCode.NONE
+        if state.leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE) and (
+            state.leader_epoch < replica.partition.leader_epoch
+        ):
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if replica.offline and state.delete_partition:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            if state.delete_partition:
+                self._delete(replica)
+            else:
+                self.drop_role(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        except LogDirFailed as failure:
+            self._manager.take_offline(replica, failure)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        log = self._manager.event_log
+        if log is not None:
+            log.emit("stop_replica", p=replica.name, delete=state.delete_partition)
+        return ErrorCode.NONE
+
+    def _delete(self, replica: Replica) -> None:
+        manager = self._manager
+        self.drop_role(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        manager.forget(replica)
+        manager.log_store.delete(replica.topic_partition)
