@@ -1,0 +1,22 @@
+"""All black-box families of a history, lazily: the list that the command and the tests run."""
+
+from __future__ import annotations
+
+from checkers.black_box.availability import availability
+from checkers.black_box.facts import Facts
+from checkers.black_box.lost import lost_checks
+from checkers.black_box.offsets import offset_checks
+from checkers.black_box.order import nonmonotonic_sends, real_time_checks, staleness
+from checkers.black_box.polls import poll_checks
+from checkers.black_box.values import value_checks
+from checkers.black_box.visibility import visibility_checks
+from checkers.findings import Family
+
+
+def black_box(facts: Facts) -> dict[str, list[Family]]:
+    """Groups that run as one job each, cut so that what shares a shuffle stays together."""
+    return {
+        "values": [value_checks(facts), offset_checks(facts), lost_checks(facts), nonmonotonic_sends(facts)],
+        "order": [real_time_checks(facts), staleness(facts), visibility_checks(facts), availability(facts)],
+        "polls": [poll_checks(facts)],
+    }

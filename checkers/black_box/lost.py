@@ -1,0 +1,131 @@
+"""Lost write, lost tail, unseen: acknowledged records that no poll returned.
+
+Input grain: Facts.by_value and the ranges that polls covered. Lost write: some poll passed over the record's offset.
+Lost tail: it lies at or above everything covered although a drain proved the end. Unseen: nothing passed over it,
+which proves nothing. acks=1 records of a partition whose leader changed are counted as allowed.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.findings import Family, figures, finding, text
+
+LOST = "lost-write"
+TAIL = "lost-tail"
+UNSEEN = "unseen"
+
+
+def covered_ranges(requests: DataFrame) -> DataFrame:
+    """covered(p, start_offset, end_offset, op): disjoint half-open ranges that answered polls passed over."""
+    polls = requests.where(
+        (F.col("f") == "poll") & (F.col("outcome") == "ok") & (F.col("next_position") > F.col("position"))
+    ).select("p", "position", "next_position")
+    before = Window.partitionBy("p").orderBy("position", "next_position").rowsBetween(Window.unboundedPreceding, -1)
+    running = Window.partitionBy("p").orderBy("position", "next_position").rowsBetween(Window.unboundedPreceding, 0)
+    reached = F.max("next_position").over(before)
+    return (
+        polls.withColumn("opens", F.when(reached.isNull() | (F.col("position") > reached), 1).otherwise(0))
+        .withColumn("island", F.sum("opens").over(running))
+        .groupBy("p", "island")
+        .agg(F.min("position").alias("start_offset"), F.max("next_position").alias("end_offset"))
+        .select("p", "start_offset", "end_offset")
+    )
+
+
+def lost_checks(facts: Facts) -> Family:
+    """Every acknowledged record that nobody read, judged by what the polls covered."""
+    history = facts.history
+    covered = covered_ranges(history.requests)
+    reach = (
+        history.requests.where(F.col("outcome") == "ok")
+        .groupBy("p")
+        .agg(F.max("next_position").alias("reach"), F.max("log_start").alias("log_start"))
+    )
+    drains = (
+        history.marks.where(F.col("f") == "drain-complete")
+        .groupBy("p")
+        .agg(F.max("end").alias("drain_end"), F.max("time_ns").alias("drained_ns"))
+    )
+    unread = facts.by_value.where(F.col("acked") & (F.col("n_reads") == 0)).withColumn("offset", F.col("ack_offset"))
+    inside = (
+        unread.alias("u")
+        .join(
+            covered.alias("c"),
+            on=(F.col("u.p") == F.col("c.p"))
+            & (F.col("u.offset") >= F.col("c.start_offset"))
+            & (F.col("u.offset") < F.col("c.end_offset")),
+            how="left",
+        )
+        .select("u.*", F.col("c.start_offset").isNotNull().alias("covered"))
+        .join(reach, on="p", how="left")
+        .join(drains, on="p", how="left")
+    )
+    below_start = F.coalesce(F.col("offset") < F.col("log_start"), F.lit(False))
+    past_drain = F.coalesce(
+        (F.col("offset") >= F.coalesce("reach", F.lit(0))) & (F.col("send.complete_ns") < F.col("drained_ns")),
+        F.lit(False),
+    )
+    expired = below_start & F.lit(facts.retention)
+    verdict = (
+        F.when(expired, F.lit("expired"))
+        .when(F.col("covered") | below_start, F.lit(LOST))
+        .when(past_drain, F.lit(TAIL))
+        .otherwise(F.lit(UNSEEN))
+    )
+    judged = inside.withColumn("checker", verdict).where(F.col("checker") != "expired")
+    where = text(" at {p} offset {o}", p=F.col("p"), o=F.col("offset"))
+    what = text("value {v} acknowledged (acks={a})", v=F.col("value"), a=F.col("send.acks"))
+    detail = (
+        F.when(
+            (F.col("checker") == LOST) & F.col("covered"), F.lit(" was read by no poll, although polls passed over it")
+        )
+        .when(F.col("checker") == LOST, F.lit(" lies below the log start, and nothing was configured to delete it"))
+        .when(F.col("checker") == TAIL, F.lit(" lies at or above everything read, after a drain that reached the end"))
+        .otherwise(F.lit(" was covered by no poll"))
+    )
+    found = finding(
+        judged,
+        F.col("checker"),
+        F.concat(what, where, detail),
+        kind=F.when(F.col("forgiven"), F.lit("allowed"))
+        .when(F.col("checker") == UNSEEN, F.lit("unknown"))
+        .otherwise(F.lit("invalid")),
+        offset=F.col("offset"),
+        value=F.col("value"),
+        ops=[F.col("send.op")],
+        from_ns=F.col("send.invoke_ns"),
+        to_ns=F.col("send.complete_ns"),
+    )
+    return Family(found, _figures(facts, drains))
+
+
+def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
+    acked = F.col("acked")
+    info = F.coalesce(F.col("send.outcome") == "info", F.lit(False))
+    per_partition = (
+        facts.by_value.groupBy("p")
+        .agg(
+            F.count_if(acked).alias("acknowledged"),
+            F.count_if(acked & (F.col("n_reads") > 0)).alias("read"),
+            F.count_if(info).alias("unknown_sends"),
+            F.count_if(info & (F.col("n_reads") > 0)).alias("recovered_unknown"),
+            F.sum("n_reads").alias("records_read"),
+        )
+        .join(drains.select("p", F.lit(1).alias("drains")), on="p", how="left")
+    )
+    return figures(
+        per_partition,
+        {
+            (LOST, "acknowledged"): F.col("acknowledged"),
+            (LOST, "read"): F.col("read"),
+            (LOST, "unknown_sends"): F.col("unknown_sends"),
+            (LOST, "recovered_unknown"): F.col("recovered_unknown"),
+            (LOST, "records_read"): F.col("records_read"),
+            (TAIL, "acknowledged"): F.col("acknowledged"),
+            (TAIL, "drains"): F.coalesce("drains", F.lit(0)),
+            (UNSEEN, "acknowledged"): F.col("acknowledged"),
+        },
+    )

@@ -1,0 +1,101 @@
+"""Inconsistent offset, and vanished read where the offset was given to another value.
+
+Input grain: Facts.by_offset, then only the offsets in conflict. A row of inconsistent offset proves two values at one
+offset; a row of vanished read proves that a value had been read there before the other one was seen there.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.findings import Family, figures, finding, text, union
+
+INCONSISTENT = "inconsistent-offset"
+VANISHED = "vanished-read"
+
+
+def offset_checks(facts: Facts) -> Family:
+    rows = facts.by_offset
+    conflicts = rows.where(F.col("min_value") != F.col("max_value"))
+    inconsistent = finding(
+        conflicts,
+        INCONSISTENT,
+        text(
+            "{p} offset {o} holds both value {a} and value {b}",
+            p=F.col("p"),
+            o=F.col("offset"),
+            a=F.col("min_value"),
+            b=F.col("max_value"),
+        ),
+        offset=F.col("offset"),
+        value=F.col("min_value"),
+        ops=[F.col("low.op"), F.col("high.op")],
+        from_ns=F.col("from_ns"),
+        to_ns=F.col("to_ns"),
+    )
+    per_partition = rows.groupBy("p").agg(
+        F.count(F.lit(1)).alias("offsets_known"), F.count_if("is_read").alias("offsets_read")
+    )
+    return Family(
+        union([inconsistent, _replaced(facts, conflicts)]),
+        figures(
+            per_partition,
+            {
+                (INCONSISTENT, "offsets_known"): F.col("offsets_known"),
+                (INCONSISTENT, "offsets_read"): F.col("offsets_read"),
+                (VANISHED, "offsets_read"): F.col("offsets_read"),
+            },
+        ),
+    )
+
+
+def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
+    """One row per value that was read at an offset where another value was seen by a later operation."""
+    at = conflicts.select("p", "offset")
+    polls = facts.history.polls.select("p", "offset", "value", "op", "invoke_ns", "complete_ns")
+    reads = (
+        polls.join(at, on=["p", "offset"], how="left_semi")
+        .groupBy("p", "offset", "value")
+        .agg(
+            F.min(F.struct("complete_ns", "op")).alias("first"),
+            F.max(F.struct("invoke_ns", "op")).alias("latest"),
+        )
+    )
+    acks = (
+        facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
+        .select(
+            "p", F.col("ack_offset").alias("offset"), "value", F.struct("send.invoke_ns", "send.op").alias("latest")
+        )
+        .join(at, on=["p", "offset"], how="left_semi")
+    )
+    others = (
+        reads.select("p", "offset", F.col("value").alias("other"), "latest")
+        .unionByName(acks.withColumnRenamed("value", "other"))
+        .groupBy("p", "offset", "other")
+        .agg(F.max("latest").alias("latest"))
+    )
+    pairs = (
+        reads.drop("latest")
+        .join(others, on=["p", "offset"], how="inner")
+        .where((F.col("value") != F.col("other")) & (F.col("first.complete_ns") < F.col("latest.invoke_ns")))
+        .groupBy("p", "offset", "value", "first")
+        .agg(F.max(F.struct("latest", "other")).alias("successor"))
+    )
+    return finding(
+        pairs,
+        VANISHED,
+        text(
+            "value {v} was read at {p} offset {o}, which later held value {w}",
+            v=F.col("value"),
+            p=F.col("p"),
+            o=F.col("offset"),
+            w=F.col("successor.other"),
+        ),
+        offset=F.col("offset"),
+        value=F.col("value"),
+        ops=[F.col("first.op"), F.col("successor.latest.op")],
+        from_ns=F.col("first.complete_ns"),
+        to_ns=F.col("successor.latest.invoke_ns"),
+    )

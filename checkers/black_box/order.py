@@ -1,0 +1,135 @@
+"""Real-time order, nonmonotonic send, staleness: offsets against the clock of the harness.
+
+Input grain: one row per value whose offset is known. Real-time order: a was certainly in the log before b was
+invoked, yet b stands below a. A record is certainly in the log from its acknowledgement or its first read, whichever
+came first, so sends whose answer was lost take part once they are read. Staleness is measured, never invalid.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.findings import Family, figures, finding, text
+
+REAL_TIME = "real-time-order"
+NONMONOTONIC_SEND = "nonmonotonic-send"
+STALENESS = "staleness"
+
+
+def real_time_checks(facts: Facts) -> Family:
+    placed = facts.by_value.where(
+        F.col("send").isNotNull() & F.col("known_offset").isNotNull() & ~F.col("forgiven")
+    ).select(
+        "p",
+        F.col("known_offset").alias("offset"),
+        "value",
+        F.col("send.op").alias("op"),
+        F.col("send.invoke_ns").alias("invoke_ns"),
+        "effective_ns",
+    )
+    higher = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
+    judged = placed.withColumn("earliest_above", F.min(F.struct("effective_ns", "op", "offset", "value")).over(higher))
+    broken = judged.where(F.col("earliest_above.effective_ns") < F.col("invoke_ns"))
+    found = finding(
+        broken,
+        REAL_TIME,
+        text(
+            "value {b} stands at {p} offset {ob}, below value {a} at {oa}, which was in the log before {b} was sent",
+            a=F.col("earliest_above.value"),
+            b=F.col("value"),
+            p=F.col("p"),
+            oa=F.col("earliest_above.offset"),
+            ob=F.col("offset"),
+        ),
+        offset=F.col("offset"),
+        value=F.col("value"),
+        ops=[F.col("earliest_above.op"), F.col("op")],
+        from_ns=F.col("earliest_above.effective_ns"),
+        to_ns=F.col("invoke_ns"),
+    )
+    per_partition = placed.groupBy("p").agg(F.count(F.lit(1)).alias("ordered"))
+    return Family(found, figures(per_partition, {(REAL_TIME, "records_ordered"): F.col("ordered")}))
+
+
+def nonmonotonic_sends(facts: Facts) -> Family:
+    """One process's consecutive acknowledged sends to one partition; forgiven ones are left out."""
+    sends = facts.by_value.where(F.col("acked") & ~F.col("forgiven")).select(
+        "p",
+        "value",
+        F.col("ack_offset").alias("offset"),
+        "send.op",
+        "send.process",
+        "send.invoke_ns",
+        "send.complete_ns",
+    )
+    order = Window.partitionBy("p", "process").orderBy("op", "offset")
+    stepped = sends.withColumn("previous", F.lag(F.struct("offset", "op", "complete_ns")).over(order))
+    back = stepped.where(F.col("previous.offset") >= F.col("offset"))
+    found = finding(
+        back,
+        NONMONOTONIC_SEND,
+        text(
+            "process {w} was acknowledged at {p} offset {a} and then at {b}",
+            w=F.col("process"),
+            p=F.col("p"),
+            a=F.col("previous.offset"),
+            b=F.col("offset"),
+        ),
+        offset=F.col("offset"),
+        value=F.col("value"),
+        ops=[F.col("previous.op"), F.col("op")],
+        from_ns=F.col("previous.complete_ns"),
+        to_ns=F.col("complete_ns"),
+    )
+    per_partition = sends.groupBy("p").agg(F.count(F.lit(1)).alias("acknowledged"))
+    return Family(found, figures(per_partition, {(NONMONOTONIC_SEND, "acknowledged"): F.col("acknowledged")}))
+
+
+def staleness(facts: Facts) -> Family:
+    """How far behind a poll's view of the end was: worst, median, 99th percentile, number of stale polls."""
+    # Only records that were read in the end: a lost one would make every later poll stale.
+    acked = facts.by_value.where(F.col("acked") & (F.col("n_reads") > 0)).select(
+        "p",
+        F.col("ack_offset").alias("offset"),
+        F.col("send.complete_ns").alias("acked_ns"),
+        F.lit(None).cast("bigint").alias("invoke_ns"),
+    )
+    end = F.when(F.col("isolation") == 1, F.col("lso")).otherwise(F.col("hw"))
+    at_end = facts.history.requests.where(
+        (F.col("f") == "poll")
+        & (F.col("outcome") == "ok")
+        & (F.col("reader") == "wire")
+        & (F.col("next_position") >= end)
+    ).select("p", F.col("next_position").alias("offset"), F.lit(None).cast("bigint").alias("acked_ns"), "invoke_ns")
+    above = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, 0)
+    measured: DataFrame = (
+        acked.unionByName(at_end)
+        .withColumn("missed_ns", F.min("acked_ns").over(above))
+        .where(F.col("invoke_ns").isNotNull())
+        .withColumn(
+            "stale_ms",
+            F.when(F.col("missed_ns") < F.col("invoke_ns"), (F.col("invoke_ns") - F.col("missed_ns")) / 1e6),
+        )
+    )
+    per_partition = measured.groupBy("p").agg(
+        F.count(F.lit(1)).alias("polls"),
+        F.count("stale_ms").alias("stale"),
+        F.max("stale_ms").alias("worst"),
+        F.percentile_approx("stale_ms", 0.5, 1000).alias("median"),
+        F.percentile_approx("stale_ms", 0.99, 1000).alias("p99"),
+    )
+    return Family(
+        None,
+        figures(
+            per_partition,
+            {
+                (STALENESS, "polls_at_end"): F.col("polls"),
+                (STALENESS, "stale_polls"): F.col("stale"),
+                (STALENESS, "worst_ms"): F.col("worst"),
+                (STALENESS, "median_ms"): F.col("median"),
+                (STALENESS, "p99_ms"): F.col("p99"),
+            },
+        ),
+    )

@@ -1,0 +1,179 @@
+"""What consecutive polls and the inside of one poll say: vanished read, skips, steps back.
+
+Inside one answer: every offset that any poll ever read and that lies in [position, next_position) must be in the
+answer. If it is not and had been read before, it *vanished*; otherwise the answer *skipped* it (int-poll-skip).
+Offsets out of order or outside of the range are an int-nonmonotonic poll. Between polls the wire reader asks for a
+position of its own choice, as `assign` does, so a jump there is counted, not held against the broker; the real
+client's position is the client's.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.black_box.offsets import VANISHED
+from checkers.findings import Family, figures, finding, text, union
+
+INT_SKIP = "int-poll-skip"
+SKIP = "poll-skip"
+INT_NONMONOTONIC = "int-nonmonotonic-poll"
+NONMONOTONIC = "nonmonotonic-poll"
+
+EXPANDED_POLLS = 200
+"""Polls per partition whose gaps are looked into offset by offset; all gaps are counted."""
+
+
+def poll_checks(facts: Facts) -> Family:
+    polls = facts.history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok"))
+    order = Window.partitionBy("p", "consumer").orderBy("op")
+    stepped = polls.withColumn("previous_next", F.lag("next_position").over(order)).withColumn(
+        "previous_op", F.lag("op").over(order)
+    )
+    ranked = _ranks(stepped, facts.by_offset)
+    gaps = ranked.where(F.col("rank_next") - F.col("rank_position") > F.col("in_range"))
+    jumps = ranked.where(
+        (F.col("position") > F.col("previous_next")) & (F.col("rank_position") > F.col("rank_previous"))
+    )
+    back = ranked.where(F.col("position") < F.col("previous_next"))
+    disorder = ranked.where(
+        (F.col("returned") > 0)
+        & (
+            ~F.col("ascending")
+            | (F.col("first_offset") < F.col("position"))
+            | (F.col("last_offset") >= F.col("next_position"))
+        )
+    )
+    found = [
+        _gap_findings(gaps, facts),
+        _poll_finding(
+            jumps,
+            SKIP,
+            _between_kind(),
+            "consumer {c} jumped from {b} to {a} over records that others read",
+            "previous_next",
+        ),
+        _poll_finding(back, NONMONOTONIC, _between_kind(), "consumer {c} went back from {b} to {a}", "previous_next"),
+        _poll_finding(
+            disorder,
+            INT_NONMONOTONIC,
+            F.lit("invalid"),
+            "a poll of consumer {c} from position {a} returned offsets out of order or out of its range, up to {b}",
+            "last_offset",
+        ),
+    ]
+    per_partition = ranked.groupBy("p").agg(
+        F.count(F.lit(1)).alias("polls"),
+        F.count_if(F.col("rank_next") - F.col("rank_position") > F.col("in_range")).alias("gaps"),
+        F.count_if(F.col("position") > F.col("previous_next")).alias("jumps"),
+        F.count_if(F.col("position") < F.col("previous_next")).alias("steps_back"),
+    )
+    return Family(
+        union(found),
+        figures(
+            per_partition,
+            {
+                (VANISHED, "polls"): F.col("polls"),
+                (INT_SKIP, "polls"): F.col("polls"),
+                (INT_SKIP, "polls_with_gaps"): F.col("gaps"),
+                (SKIP, "polls"): F.col("polls"),
+                (SKIP, "seeks_forward"): F.col("jumps"),
+                (NONMONOTONIC, "polls"): F.col("polls"),
+                (NONMONOTONIC, "seeks_back"): F.col("steps_back"),
+                (INT_NONMONOTONIC, "polls"): F.col("polls"),
+            },
+        ),
+    )
+
+
+def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
+    """polls with the number of offsets ever read below their position, next position and predecessor's end."""
+    known = by_offset.where("is_read").select(
+        "p",
+        "offset",
+        F.lit(1).alias("known"),
+        F.lit(None).cast("bigint").alias("op"),
+        F.lit(None).cast("string").alias("which"),
+    )
+    points = polls.select(
+        "p",
+        "op",
+        F.explode(
+            F.array(
+                F.struct(F.lit("position").alias("which"), F.col("position").alias("offset")),
+                F.struct(F.lit("next").alias("which"), F.col("next_position").alias("offset")),
+                F.struct(F.lit("previous").alias("which"), F.col("previous_next").alias("offset")),
+            )
+        ).alias("point"),
+    ).select(
+        "p", F.col("point.offset").alias("offset"), F.lit(0).alias("known"), "op", F.col("point.which").alias("which")
+    )
+    # A point stands before the record at its own offset: ranks count what lies strictly below.
+    below = Window.partitionBy("p").orderBy("offset", "known").rowsBetween(Window.unboundedPreceding, 0)
+    ranks = (
+        known.unionByName(points)
+        .withColumn("rank", F.sum("known").over(below))
+        .where(F.col("op").isNotNull())
+        .groupBy("op")
+        .agg(
+            *[
+                F.max(F.when(F.col("which") == which, F.col("rank"))).alias(f"rank_{which}")
+                for which in ("position", "next", "previous")
+            ]
+        )
+    )
+    return polls.join(ranks, on="op", how="inner")
+
+
+def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
+    """One row per (poll, offset) that the poll passed over although some poll read it."""
+    first = Window.partitionBy("p").orderBy("op")
+    some = gaps.withColumn("nth", F.row_number().over(first)).where(F.col("nth") <= EXPANDED_POLLS)
+    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low")
+    missing = (
+        some.alias("g")
+        .join(
+            known.alias("k"),
+            on=(F.col("g.p") == F.col("k.p"))
+            & (F.col("k.offset") >= F.col("g.position"))
+            & (F.col("k.offset") < F.col("g.next_position")),
+            how="inner",
+        )
+        .select("g.p", "g.op", "g.invoke_ns", "g.complete_ns", "g.consumer", "k.offset", "k.first_read_ns", "k.low")
+        .join(facts.history.polls.select("op", "offset"), on=["op", "offset"], how="left_anti")
+    )
+    vanished = F.col("first_read_ns") < F.col("invoke_ns")
+    return finding(
+        missing,
+        F.when(vanished, F.lit(VANISHED)).otherwise(F.lit(INT_SKIP)),
+        F.concat(
+            text("value {v} of {p} offset {o} was ", v=F.col("low.value"), p=F.col("p"), o=F.col("offset")),
+            F.when(vanished, F.lit("read before, and a later poll passed over it without returning it")).otherwise(
+                F.lit("passed over by a poll that did not return it, and read by another")
+            ),
+        ),
+        offset=F.col("offset"),
+        value=F.col("low.value"),
+        ops=[F.col("low.op"), F.col("op")],
+        from_ns=F.least("first_read_ns", "invoke_ns"),
+        to_ns=F.greatest("first_read_ns", "complete_ns"),
+    )
+
+
+def _between_kind() -> Column:
+    return F.when(F.col("reader") == "confluent", F.lit("invalid")).otherwise(F.lit("counted"))
+
+
+def _poll_finding(rows: DataFrame, checker: str, kind: Column, template: str, other: str) -> DataFrame:
+    held = rows.withColumn("finding_kind", kind).where(F.col("finding_kind") != "counted")
+    return finding(
+        held,
+        checker,
+        text(template, c=F.col("consumer"), a=F.col("position"), b=F.col(other)),
+        kind=F.col("finding_kind"),
+        offset=F.col("position"),
+        ops=[F.col("previous_op"), F.col("op")],
+        from_ns=F.col("invoke_ns"),
+        to_ns=F.col("complete_ns"),
+    )

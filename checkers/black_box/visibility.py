@@ -1,0 +1,91 @@
+"""Read above the high watermark, from what clients saw alone.
+
+Input grain: one row per answered wire poll or list_offsets. A row proves: an answer in leader epoch e showed offset o
+(or an end beyond it), and a request invoked after that answer completed was answered in e with HW <= o. Within an
+epoch the HW never falls, so o had been shown above it. The HW in the same answer proves nothing: it may be older than
+the read.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.findings import Family, figures, finding, text
+
+ABOVE_HW = "read-above-hw"
+
+
+def visibility_checks(facts: Facts) -> Family:
+    requests = facts.history.requests.where(
+        (F.col("outcome") == "ok") & (F.coalesce("reader", F.lit("wire")) == "wire")
+    )
+    latest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -1)
+    answered = requests.select(
+        "p",
+        "op",
+        F.when(latest, F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch")).alias("epoch"),
+        "invoke_ns",
+        "complete_ns",
+        F.when(latest, F.col("end_offset"))
+        .when((F.col("f") == "poll") & (F.col("returned") > 0), F.col("last_offset") + 1)
+        .alias("shown_end"),
+        F.when(latest & (F.col("isolation") == 0), F.col("end_offset"))
+        .when(F.col("f") == "poll", F.col("hw"))
+        .alias("hw"),
+    ).where(F.col("epoch") >= 0)
+    shown = answered.where(F.col("shown_end").isNotNull()).select(
+        "p",
+        "epoch",
+        F.col("complete_ns").alias("at_ns"),
+        F.lit(1).alias("turn"),
+        F.struct("shown_end", "op", "complete_ns").alias("shown"),
+        F.lit(None).cast("bigint").alias("op"),
+        F.lit(None).cast("bigint").alias("hw"),
+        F.lit(None).cast("bigint").alias("complete_ns"),
+    )
+    asked = answered.where(F.col("hw").isNotNull()).select(
+        "p",
+        "epoch",
+        F.col("invoke_ns").alias("at_ns"),
+        F.lit(0).alias("turn"),
+        F.lit(None).cast(shown.schema["shown"].dataType).alias("shown"),
+        "op",
+        "hw",
+        "complete_ns",
+    )
+    # At equal times the question stands before the answer: it was not certainly asked after it.
+    before = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    judged = shown.unionByName(asked).withColumn("highest", F.max("shown").over(before)).where(F.col("hw").isNotNull())
+    above = judged.where(F.col("hw") < F.col("highest.shown_end"))
+    # One row per answer that showed too much, not one per later question.
+    witnessed = above.groupBy("p", "epoch", "highest").agg(F.min(F.struct("hw", "op", "complete_ns")).alias("later"))
+    found = finding(
+        witnessed,
+        ABOVE_HW,
+        text(
+            "{p} showed everything below {e} in leader epoch {le}, and a request begun after that answer was told a high watermark of {h}",
+            p=F.col("p"),
+            e=F.col("highest.shown_end"),
+            le=F.col("epoch"),
+            h=F.col("later.hw"),
+        ),
+        offset=F.col("highest.shown_end") - 1,
+        ops=[F.col("highest.op"), F.col("later.op")],
+        from_ns=F.col("highest.complete_ns"),
+        to_ns=F.col("later.complete_ns"),
+    )
+    per_partition = answered.groupBy("p").agg(
+        F.count("shown_end").alias("answers_with_data"), F.count("hw").alias("answers_with_hw")
+    )
+    return Family(
+        found,
+        figures(
+            per_partition,
+            {
+                (ABOVE_HW, "answers_with_data"): F.col("answers_with_data"),
+                (ABOVE_HW, "answers_with_hw"): F.col("answers_with_hw"),
+            },
+        ),
+    )

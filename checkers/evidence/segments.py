@@ -1,0 +1,160 @@
+"""Segment files of a replica, decoded by code that shares nothing with the broker.
+
+Kafka's record batch v2 (org.apache.kafka.common.record.DefaultRecordBatch): every batch of every `.log` file of a
+partition folder becomes one row: offsets, epoch, producer, CRC verdict, a digest of its bytes, the values of its
+records where they can be read. What cannot be decoded is a row with `problem`, never silence. A torn tail (an append
+cut by kill -9 before recovery) is told apart by its position: only what lies at the end of the last file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import crc32c
+
+# base offset, length | leader epoch, magic, crc | attributes, last offset delta, timestamps, producer id, epoch,
+# sequence, count
+_PREFIX = struct.Struct(">qi")
+_BODY = struct.Struct(">ibIhiqqqhii")
+HEADER_BYTES = _PREFIX.size + _BODY.size
+_CRC_FROM = 21
+_SHORTEST = HEADER_BYTES - _PREFIX.size
+_LONGEST = 1 << 30
+_GZIP = 1
+_CONTROL_BIT = 0x20
+
+
+def read_partition(node: str, folder: Path) -> list[dict[str, Any]]:
+    """Rows of schema.BATCH for one partition folder, in offset order."""
+    rows: list[dict[str, Any]] = []
+    files = sorted(folder.glob("*.log"))
+    for path in files:
+        rows += read_segment(node, folder.name, path, path == files[-1])
+    return rows
+
+
+def read_segment(node: str, partition: str, path: Path, last_file: bool) -> Iterator[dict[str, Any]]:
+    """Batches of one file, in file order, up to the first that is not whole."""
+    data = memoryview(path.read_bytes())
+    at = 0
+    while at < len(data):
+        row = _empty_row(node, partition, path.name, at)
+        problem, size = _measure(data, at)
+        if problem is None:
+            _decode(row, data[at : at + size])
+        elif last_file:
+            row["problem"] = f"torn tail: {problem}"
+        else:
+            row["problem"] = problem
+        yield row
+        if problem is not None:
+            return
+        at += size
+
+
+def _measure(data: memoryview, at: int) -> tuple[str | None, int]:
+    if len(data) - at < HEADER_BYTES:
+        return f"{len(data) - at} bytes at {at} are no batch", 0
+    length = _PREFIX.unpack_from(data, at)[1]
+    if not _SHORTEST <= length <= _LONGEST:
+        return f"batch length {length} at {at}", 0
+    size = _PREFIX.size + length
+    if at + size > len(data):
+        return f"batch of {size} bytes at {at} has only {len(data) - at}", 0
+    return None, size
+
+
+def _empty_row(node: str, partition: str, file: str, at: int) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(
+        (
+            "base",
+            "last",
+            "epoch",
+            "producer_id",
+            "producer_epoch",
+            "base_sequence",
+            "control",
+            "records",
+            "crc_ok",
+            "digest",
+            "values",
+            "problem",
+        )
+    )
+    row.update(node=node, p=partition, file=file, file_position=at)
+    return row
+
+
+def _decode(row: dict[str, Any], batch: memoryview) -> None:
+    base, _length = _PREFIX.unpack_from(batch, 0)
+    epoch, magic, crc, attributes, last_delta, _first_ts, _max_ts, producer, producer_epoch, sequence, count = (
+        _BODY.unpack_from(batch, _PREFIX.size)
+    )
+    row.update(
+        base=base,
+        last=base + last_delta,
+        epoch=epoch,
+        producer_id=producer,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+        control=bool(attributes & _CONTROL_BIT),
+        records=count,
+        crc_ok=crc32c.crc32c(batch[_CRC_FROM:]) == crc,
+        digest=hashlib.blake2b(batch, digest_size=12).hexdigest(),
+    )
+    if magic != 2:
+        row["problem"] = f"magic {magic}, should be 2"
+        return
+    if row["control"]:
+        row["values"] = []
+        return
+    try:
+        row["values"] = record_values(bytes(batch[HEADER_BYTES:]), attributes & 7, count)
+    except (ValueError, IndexError, zlib.error) as error:
+        row["problem"] = f"records cannot be read: {error}"
+
+
+def record_values(payload: bytes, codec: int, count: int) -> list[int | None] | None:
+    """The harness's value of each record (None where it is no such record); None for codecs this reader has not."""
+    if codec == _GZIP:
+        payload = zlib.decompress(payload, 31)
+    elif codec:
+        return None
+    values: list[int | None] = []
+    at = 0
+    for _ in range(count):
+        length, at = _varint(payload, at)
+        end = at + length
+        if length < 0 or end > len(payload):
+            raise ValueError(f"record of {length} bytes runs past its batch")
+        at += 1
+        _timestamp, at = _varint(payload, at)
+        _offset, at = _varint(payload, at)
+        key_length, at = _varint(payload, at)
+        at += max(0, key_length)
+        value_length, at = _varint(payload, at)
+        digits, bar, _rest = payload[at : at + max(0, value_length)].partition(b"|")
+        values.append(int(digits) if bar and digits.isdigit() else None)
+        at = end
+    if at != len(payload):
+        raise ValueError(f"{len(payload) - at} bytes after the last record")
+    return values
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag varint and the position after it."""
+    shift = value = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise ValueError("varint of more than ten bytes")

@@ -1,0 +1,187 @@
+"""ZooKeeper's transaction log, decoded: every version of every znode, with the transaction that made it.
+
+Watches miss states; the log does not. Format (org.apache.zookeeper.server.persistence.FileTxnLog, jute): a header of
+magic `ZKLG`, version, database id; then entries of Adler-32, length, body and the byte `B`, until a zero length
+(files are preallocated). A body is client id (session), cxid, zxid, time, type, then the record; a digest may follow.
+Ephemeral znodes go with their session's end, whether the close transaction lists them or not.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+_MAGIC = b"ZKLG"
+_ENTRY = struct.Struct(">qi")
+_HEADER = struct.Struct(">qiqqi")
+_INT = struct.Struct(">i")
+
+_CREATE, _DELETE, _SET_DATA, _MULTI = 1, 2, 5, 14
+_CREATE2, _CREATE_CONTAINER, _DELETE_CONTAINER, _CREATE_TTL = 15, 19, 20, 21
+_CLOSE_SESSION = -11
+_CREATES = frozenset({_CREATE, _CREATE2, _CREATE_CONTAINER, _CREATE_TTL})
+_DELETES = frozenset({_DELETE, _DELETE_CONTAINER})
+
+
+class Change(NamedTuple):
+    """One version of one znode. op: create, set or delete; position orders changes of one transaction."""
+
+    zxid: int
+    position: int
+    time_ms: int
+    session: int
+    op: str
+    path: str
+    version: int | None
+    data: str | None
+
+
+@dataclass(slots=True)
+class TxnLog:
+    """What one server's log files hold. zxids: of every transaction, also of those that changed no znode."""
+
+    changes: list[Change] = field(default_factory=list)
+    zxids: list[int] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+class _Reader:
+    """Jute's binary form over one transaction body."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.at = 0
+
+    def int32(self) -> int:
+        value: int = _INT.unpack_from(self.body, self.at)[0]
+        self.at += 4
+        return value
+
+    def buffer(self) -> bytes | None:
+        length = self.int32()
+        if length < 0:
+            return None
+        if self.at + length > len(self.body):
+            raise ValueError(f"a field of {length} bytes runs past the end of its transaction")
+        piece = self.body[self.at : self.at + length]
+        self.at += length
+        return piece
+
+    def text(self) -> str:
+        return (self.buffer() or b"").decode("utf-8", "replace")
+
+    def boolean(self) -> bool:
+        self.at += 1
+        return self.body[self.at - 1] != 0
+
+    def skip_acl(self) -> None:
+        for _ in range(self.int32()):
+            self.int32()
+            self.buffer()
+            self.buffer()
+
+
+def read_log_folder(folder: Path) -> TxnLog:
+    """All `log.*` files of a `version-2` folder, in zxid order."""
+    log = TxnLog()
+    ephemerals: dict[int, dict[str, None]] = {}
+    files = sorted(folder.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
+    if not files:
+        log.problems.append(f"{folder.name}: no transaction log")
+    for path in files:
+        try:
+            for body in _entries(path):
+                _apply(body, log, ephemerals)
+        except (ValueError, struct.error, IndexError) as error:
+            log.problems.append(f"{path.name}: {error}")
+    log.problems += gaps(log.zxids)
+    return log
+
+
+def gaps(zxids: list[int]) -> list[str]:
+    """Reasons why the transactions are not all there: each epoch counts from 1 without a gap."""
+    problems: list[str] = []
+    previous = None
+    for zxid in sorted(set(zxids)):
+        epoch, counter = zxid >> 32, zxid & 0xFFFFFFFF
+        if previous is None or epoch != previous >> 32:
+            expected = 1
+        else:
+            expected = (previous & 0xFFFFFFFF) + 1
+        # A new epoch's counter may begin at 0 with the leader's own proposal.
+        if counter not in (expected, expected - 1) or (counter == expected - 1 and expected != 1):
+            problems.append(f"transactions are missing before zxid 0x{zxid:x}")
+        previous = zxid
+    return problems
+
+
+def _entries(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        header = file.read(16)
+        if not header.strip(b"\0"):
+            return
+        if header[:4] != _MAGIC:
+            raise ValueError(f"not a transaction log: begins with {header[:4]!r}")
+        while True:
+            head = file.read(_ENTRY.size)
+            if len(head) < _ENTRY.size:
+                return
+            checksum, length = _ENTRY.unpack(head)
+            if length == 0:
+                return
+            if not 0 < length <= 64 << 20:
+                raise ValueError(f"entry of {length} bytes at {file.tell()}")
+            body = file.read(length)
+            end = file.read(1)
+            # The last entry may be torn: the server was killed in the middle of its write, before answering.
+            if len(body) < length or end != b"B":
+                return
+            if zlib.adler32(body) != checksum:
+                raise ValueError(f"checksum of the entry before {file.tell()} does not match")
+            yield body
+
+
+def _apply(body: bytes, log: TxnLog, ephemerals: dict[int, dict[str, None]]) -> None:
+    session, _cxid, zxid, time_ms, kind = _HEADER.unpack_from(body)
+    log.zxids.append(zxid)
+    reader = _Reader(body)
+    reader.at = _HEADER.size
+    position = 0
+
+    def changed(op: str, path: str, version: int | None, data: str | None) -> None:
+        nonlocal position
+        log.changes.append(Change(zxid, position, time_ms, session, op, path, version, data))
+        position += 1
+
+    def one(kind: int, reader: _Reader) -> None:
+        if kind in _CREATES:
+            path = reader.text()
+            data = reader.buffer()
+            reader.skip_acl()
+            if kind in (_CREATE, _CREATE2) and reader.boolean():
+                ephemerals.setdefault(session, {})[path] = None
+            changed("create", path, 0, None if data is None else data.decode("utf-8", "replace"))
+        elif kind in _DELETES:
+            path = reader.text()
+            for owned in ephemerals.values():
+                owned.pop(path, None)
+            changed("delete", path, None, None)
+        elif kind == _SET_DATA:
+            path = reader.text()
+            data = reader.buffer()
+            changed("set", path, reader.int32(), None if data is None else data.decode("utf-8", "replace"))
+
+    if kind == _MULTI:
+        parts = [(reader.int32(), reader.buffer() or b"") for _ in range(reader.int32())]
+        # A multi is all or nothing; a failed one is logged as errors only.
+        for part_kind, part in parts:
+            one(part_kind, _Reader(part))
+    elif kind == _CLOSE_SESSION:
+        for path in ephemerals.pop(session, {}):
+            changed("delete", path, None, None)
+    else:
+        one(kind, reader)

@@ -1,0 +1,93 @@
+"""Runs families as few Spark jobs and brings back what a verdict needs: all counts, at most ten witnesses per kind.
+
+Findings and figures of a group travel as rows of one query, so that Spark computes what they share once. The driver
+gets a bounded number of rows however many anomalies there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.findings import Family, union
+from checkers.verdict import WITNESSES, Row
+
+
+def collect_families(groups: Mapping[str, Sequence[Family]], *, parallel: int = 3) -> list[Row]:
+    """One job per group, a few at a time; rows of all groups."""
+    busy = [(name, families) for name, families in groups.items() if families]
+    with ThreadPoolExecutor(parallel) as pool:
+        parts = pool.map(lambda item: collect_group(item[1]), busy)
+        return [row for part in parts for row in part]
+
+
+def collect_group(families: Sequence[Family]) -> list[Row]:
+    return [_row(row.asDict()) for row in bounded(families).collect()]
+
+
+def bounded(families: Sequence[Family], witnesses: int = WITNESSES) -> DataFrame:
+    """All figures; of the findings the first few per (checker, kind), and one per partition to carry its count."""
+    figures = _figure_rows(families)
+    held = [family.findings for family in families if family.findings is not None]
+    if not held:
+        return figures
+    findings = union(held)
+    per_partition = Window.partitionBy("checker", "kind", "p")
+    in_partition = per_partition.orderBy("offset", "value", "detail")
+    overall = Window.partitionBy("checker", "kind").orderBy("p", "offset", "value", "detail")
+    counted = (
+        findings.withColumn("count", F.count(F.lit(1)).over(per_partition))
+        .withColumn("nth_in_partition", F.row_number().over(in_partition))
+        .withColumn("nth", F.row_number().over(overall))
+        .where((F.col("nth") <= witnesses) | (F.col("nth_in_partition") == 1))
+        .withColumn("figure", F.lit(0.0))
+        .drop("nth", "nth_in_partition")
+    )
+    return counted.unionByName(figures)
+
+
+def _figure_rows(families: Sequence[Family]) -> DataFrame:
+    null_long = F.lit(None).cast("bigint")
+    return union([family.figures for family in families]).select(
+        "checker",
+        F.lit("figure").alias("kind"),
+        "p",
+        null_long.alias("offset"),
+        null_long.alias("value"),
+        F.array().cast("array<bigint>").alias("ops"),
+        null_long.alias("from_ns"),
+        null_long.alias("to_ns"),
+        F.col("name").alias("detail"),
+        F.lit(None).cast("string").alias("evidence"),
+        F.lit(1).cast("bigint").alias("count"),
+        F.col("value").alias("figure"),
+    )
+
+
+def _row(raw: Mapping[str, object]) -> Row:
+    ops = raw["ops"]
+    return Row(
+        checker=str(raw["checker"]),
+        kind=str(raw["kind"]),
+        p=_text(raw["p"]),
+        count=_int(raw["count"]) or 0,
+        offset=_int(raw["offset"]),
+        value=_int(raw["value"]),
+        ops=tuple(int(op) for op in ops) if isinstance(ops, list) else (),
+        from_ns=_int(raw["from_ns"]),
+        to_ns=_int(raw["to_ns"]),
+        detail=str(raw["detail"] or ""),
+        evidence=_text(raw["evidence"]),
+        figure=float(str(raw["figure"])),
+    )
+
+
+def _int(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

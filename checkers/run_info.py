@@ -1,0 +1,135 @@
+"""What `run.json` says of a run: the part of it that a verdict depends on.
+
+Knows nothing of Spark. A run.json that is missing or unreadable is an error of the caller's making, not a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from checkers.schema import HISTORY_VERSION
+
+
+class UnreadableRun(Exception):
+    """The run folder cannot be judged at all; the text names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A node of the run. monotonic_offset_ns: its CLOCK_MONOTONIC minus the harness's."""
+
+    name: str
+    role: str
+    broker_id: int | None
+    monotonic_offset_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """partitions: names of all partitions of the run's topic. checks: floors the run file asked for."""
+
+    name: str
+    topic: str
+    partitions: tuple[str, ...]
+    replication_factor: int | None
+    min_insync_replicas: int
+    unclean: bool
+    system_kind: str
+    event_log: bool
+    retention: bool
+    session_timeout_ms: int
+    workload_acks: str
+    nodes: tuple[NodeInfo, ...]
+    origin_monotonic_ns: int
+    origin_wall_ns: int
+    scripted: bool
+    aborted: str | None
+    finished: bool
+    checks: Mapping[str, int] = field(default_factory=dict)
+    analysis_limit_s: float | None = None
+
+    @property
+    def brokers(self) -> tuple[NodeInfo, ...]:
+        return tuple(node for node in self.nodes if node.role == "broker")
+
+    @property
+    def zookeepers(self) -> tuple[NodeInfo, ...]:
+        return tuple(node for node in self.nodes if node.role == "zookeeper")
+
+
+# Any of these set to something but -1 lets records below the log start be gone legitimately.
+_RETENTION_KEYS = (
+    "retention.ms",
+    "retention.bytes",
+    "log.retention.ms",
+    "log.retention.minutes",
+    "log.retention.hours",
+    "log.retention.bytes",
+)
+
+
+def load_run_info(run_dir: Path) -> RunInfo:
+    """Read run.json; errors name the file and the key."""
+    path = run_dir / "run.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl") from None
+    except (OSError, ValueError) as error:
+        raise UnreadableRun(f"{path}: cannot be read: {error}") from error
+    if not isinstance(raw, dict):
+        raise UnreadableRun(f"{path}: holds {type(raw).__name__}, should be an object")
+    if raw.get("schema") != HISTORY_VERSION:
+        raise UnreadableRun(f"{path}: schema is {raw.get('schema')!r}, these checkers read {HISTORY_VERSION}")
+    try:
+        return _parse(raw)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableRun(f"{path}: {type(error).__name__}: {error}; see docs/history-format.md") from error
+
+
+def _parse(raw: Mapping[str, Any]) -> RunInfo:
+    topic = raw["topic"]
+    system = raw.get("system") or {}
+    settings = {**(system.get("settings") or {}), **(topic.get("config") or {})}
+    return RunInfo(
+        name=str(raw.get("name", "")),
+        topic=str(topic["name"]),
+        partitions=tuple(f"{topic['name']}-{number}" for number in range(int(topic["partitions"]))),
+        replication_factor=_optional_int(topic.get("replication_factor")),
+        min_insync_replicas=int(topic.get("min_insync_replicas") or 1),
+        unclean=bool(topic.get("unclean_leader_election") or False),
+        system_kind=str(system.get("kind", "highwater")),
+        event_log=bool(system.get("event_log", True)),
+        retention=any(str(settings.get(key, "-1")) != "-1" for key in _RETENTION_KEYS),
+        session_timeout_ms=int(settings.get("zookeeper.session.timeout.ms", 18_000)),
+        workload_acks=str((raw.get("workload") or {}).get("acks", "all")),
+        nodes=tuple(_node(node) for node in raw.get("nodes") or ()),
+        origin_monotonic_ns=int(raw.get("origin_monotonic_ns") or 0),
+        origin_wall_ns=int(raw.get("origin_wall_ns") or 0),
+        scripted=bool(raw.get("scripted") or False),
+        aborted=None if raw.get("aborted") is None else str(raw["aborted"]),
+        finished=bool(raw.get("finished") or False),
+        checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
+        analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),
+    )
+
+
+def _node(raw: Mapping[str, Any]) -> NodeInfo:
+    return NodeInfo(
+        name=str(raw["name"]),
+        role=str(raw.get("role", "broker")),
+        broker_id=_optional_int(raw.get("broker_id")),
+        monotonic_offset_ns=int(raw.get("monotonic_offset_ns") or 0),
+    )
+
+
+def _optional_int(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _optional_float(value: object) -> float | None:
+    return None if value is None else float(str(value))

@@ -1,0 +1,1 @@
+"""What the nodes held: rules over event logs, segment files and ZooKeeper's transaction log."""

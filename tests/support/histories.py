@@ -1,0 +1,208 @@
+"""A small language for histories: a cluster of logs that never errs, and single lines for those that do.
+
+Writes docs/history-format.md, version 1. `Story` keeps index and clock; every operation takes one tick to be answered
+unless a test says when it was invoked and completed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+TICK_NS = 1_000_000
+
+
+class Story:
+    """Lines of one history, in file order. Times are ticks (1 ms)."""
+
+    def __init__(self, topic: str = "hw") -> None:
+        self.topic = topic
+        self.lines: list[dict[str, Any]] = []
+        self.now = 0
+
+    def _add(self, line: dict[str, Any], at: int | None) -> int:
+        self.now = self.now + 1 if at is None else max(self.now, at)
+        index = len(self.lines)
+        time = self.now if at is None else at
+        self.lines.append({"index": index, "time_ns": time * TICK_NS, **line})
+        return index
+
+    def invoke(self, f: str, *, process: int = 0, partition: int = 0, at: int | None = None, **fields: Any) -> int:
+        """An invocation; returns its index."""
+        base = {"type": "invoke", "process": process, "kind": "client", "f": f, "phase": fields.pop("phase", "main")}
+        where = {"topic": self.topic, "partition": partition, "node": fields.pop("node", "n1")}
+        return self._add({**base, **where, **fields}, at)
+
+    def complete(self, invoke: int, outcome: str = "ok", *, at: int | None = None, **fields: Any) -> int:
+        """The completion of an invocation, with the fields that a completion repeats."""
+        asked = self.lines[invoke]
+        kept = {key: asked[key] for key in ("process", "kind", "f", "phase", "topic", "partition", "node")}
+        return self._add({"type": outcome, "invoke": invoke, **kept, **fields}, at)
+
+    def send(
+        self,
+        values: int | Sequence[int],
+        offset: int | None = None,
+        *,
+        outcome: str = "ok",
+        acks: int = -1,
+        invoked: int | None = None,
+        completed: int | None = None,
+        **fields: Any,
+    ) -> int:
+        """A send of consecutive offsets; offset None: the answer told none. Returns the invocation's index."""
+        many = [values] if isinstance(values, int) else list(values)
+        op = self.invoke("send", at=invoked, values=many, acks=acks, sentinel=fields.pop("sentinel", False), **fields)
+        answer = {} if offset is None else {"base_offset": offset}
+        if outcome == "fail":
+            answer["error"] = "NOT_ENOUGH_REPLICAS"
+        if outcome == "info":
+            answer["error"] = "timeout"
+        self.complete(op, outcome, at=completed, **answer)
+        return op
+
+    def poll(
+        self,
+        position: int,
+        records: Iterable[tuple[int, int | None]] = (),
+        *,
+        next_position: int | None = None,
+        hw: int | None = None,
+        epoch: int = 0,
+        outcome: str = "ok",
+        consumer: str = "c0",
+        reader: str = "wire",
+        intact: bool = True,
+        log_start: int = 0,
+        invoked: int | None = None,
+        completed: int | None = None,
+        **fields: Any,
+    ) -> int:
+        """A poll; next_position defaults to the one after the last record, hw to next_position."""
+        listed = list(records)
+        after = next_position if next_position is not None else (listed[-1][0] + 1 if listed else position)
+        mark = after if hw is None else hw
+        sent_epoch = epoch if reader == "wire" else -1
+        op = self.invoke(
+            "poll",
+            at=invoked,
+            position=position,
+            leader_epoch=sent_epoch,
+            isolation=0,
+            reader=reader,
+            consumer=consumer,
+            max_bytes=65536,
+            **fields,
+        )
+        if outcome != "ok":
+            self.complete(op, outcome, at=completed, error="timeout")
+            return op
+        self.complete(
+            op,
+            at=completed,
+            next_position=after,
+            hw=mark,
+            lso=mark,
+            log_start=log_start,
+            records=[{"offset": o, "value": v, "epoch": sent_epoch, "intact": intact} for o, v in listed],
+        )
+        return op
+
+    def list_offsets(
+        self, offset: int, *, epoch: int = 0, invoked: int | None = None, completed: int | None = None, **fields: Any
+    ) -> int:
+        op = self.invoke("list_offsets", at=invoked, timestamp=-1, isolation=0, leader_epoch=epoch, **fields)
+        self.complete(op, at=completed, offset=offset, leader_epoch_answered=epoch)
+        return op
+
+    def nemesis(
+        self,
+        f: str,
+        fault: str,
+        fault_id: int,
+        targets: Sequence[str] = ("n1",),
+        *,
+        observed: bool = True,
+        at: int | None = None,
+    ) -> int:
+        return self._add(
+            {
+                "type": "info",
+                "process": -1,
+                "kind": "nemesis",
+                "f": f,
+                "phase": "main",
+                "fault": fault,
+                "fault_id": fault_id,
+                "targets": list(targets),
+                "params_json": "{}",
+                "observed": observed,
+                "observation": "seen",
+            },
+            at,
+        )
+
+    def harness(self, f: str, *, at: int | None = None, phase: str = "main", **fields: Any) -> int:
+        return self._add({"type": "info", "process": -2, "kind": "harness", "f": f, "phase": phase, **fields}, at)
+
+    def drained(self, end: int, *, partition: int = 0, start: int = 0, leader: str = "n1", reader: str = "wire") -> int:
+        return self.harness(
+            "drain-complete",
+            phase="drain-0",
+            topic=self.topic,
+            partition=partition,
+            reader=reader,
+            leader=leader,
+            start=start,
+            end=end,
+        )
+
+    def text(self) -> str:
+        return "".join(json.dumps(line) + "\n" for line in self.lines)
+
+
+def merged(histories: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Several histories as one, each in a topic named after its key, so that one Spark pass judges them all.
+
+    Indices, values, processes, consumers and fault ids are moved apart; times stay, since no checker compares
+    partitions.
+    """
+    lines: list[dict[str, Any]] = []
+    for number, (topic, history) in enumerate(histories.items()):
+        shift = len(lines)
+        lines += [_moved(line, topic, shift, number) for line in history]
+    return lines
+
+
+_VALUES_APART = 1_000_000
+
+
+def _moved(line: dict[str, Any], topic: str, shift: int, number: int) -> dict[str, Any]:
+    moved = dict(line)
+    moved["index"] += shift
+    if "invoke" in moved:
+        moved["invoke"] += shift
+    if "topic" in moved:
+        moved["topic"] = topic
+    if moved["process"] >= 0:
+        moved["process"] += number * 10_000
+    if "values" in moved:
+        moved["values"] = [value + number * _VALUES_APART for value in moved["values"]]
+    if "consumer" in moved:
+        moved["consumer"] = f"{topic}/{moved['consumer']}"
+    if "fault_id" in moved:
+        moved["fault_id"] += number * 1000
+    if "records" in moved:
+        moved["records"] = [
+            {**record, "value": None if record["value"] is None else record["value"] + number * _VALUES_APART}
+            for record in moved["records"]
+        ]
+    return moved
+
+
+def write_history(path: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
