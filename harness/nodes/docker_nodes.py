@@ -139,6 +139,8 @@ class DockerNodeSet:
             self._engine = OwnEngine()
             self._manifest.update({"engine_folder": str(self._engine.claim())})
             client = self._engine.start()
+            # The folder's former user may have died; nobody else uses this engine.
+            remove_labelled(client, LABEL)
         else:
             self._manifest.update({"label": f"{LABEL}={self._manifest.id}"})
         self._client = client

@@ -1,0 +1,99 @@
+"""Install the Debian packages that the lab needs of the system. Standard library only: it runs before all else.
+
+As root with apt-get the missing ones are installed; otherwise the exact command is printed and what is there must
+do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+_PATH = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)])
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A Debian package and the programs that show it is there: one of `programs` suffices."""
+
+    name: str
+    programs: tuple[str, ...]
+
+    @property
+    def present(self) -> bool:
+        return any(shutil.which(program, path=_PATH) for program in self.programs)
+
+
+_DEMO = (
+    Package("iproute2", ("ip",)),
+    Package("iptables", ("nft", "iptables", "iptables-nft", "iptables-legacy")),
+    Package("util-linux", ("nsenter",)),
+    Package("procps", ("ps",)),
+)
+_TEST = (
+    *_DEMO,
+    Package("iputils-ping", ("ping",)),
+    Package("openssh-server", ("sshd",)),
+    Package("openssh-client", ("ssh-keygen",)),
+    Package("docker.io", ("dockerd",)),
+    Package("debootstrap", ("debootstrap",)),
+    Package("chromium", ("chromium", "chromium-browser", "google-chrome")),
+)
+PACKAGES = {"demo": _DEMO, "test": _TEST}
+
+
+def missing(purpose: str) -> list[str]:
+    """Names of the packages for that purpose whose programs are not there."""
+    return [package.name for package in PACKAGES[purpose] if not package.present]
+
+
+def install_command(names: list[str]) -> str:
+    """What a person types to install the packages."""
+    return f"sudo apt-get update && sudo apt-get install -y --no-install-recommends {' '.join(names)}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code 0 when everything is there now, also when something is missing that only the user can install."""
+    parser = argparse.ArgumentParser(prog="python -m harness.tools.install", description=__doc__)
+    parser.add_argument("--for", dest="purpose", choices=sorted(PACKAGES), default="demo")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when something stays missing")
+    args = parser.parse_args(arguments)
+    absent = missing(args.purpose)
+    if not absent:
+        return 0
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        print(f"Installing {', '.join(absent)} ...", flush=True)
+        _apt_get("update", "-q")
+        _apt_get("install", "-y", "-q", "--no-install-recommends", *absent)
+        absent = missing(args.purpose)
+        if not absent:
+            return 0
+    print(
+        f"Missing on this machine: {', '.join(absent)}. What needs them will not work until you run:\n"
+        f"  {install_command(absent)}",
+        file=sys.stderr,
+    )
+    return 1 if args.strict else 0
+
+
+def _apt_get(*arguments: str) -> None:
+    # Without an init, a package that starts a service must not fail for it.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    done = subprocess.run(
+        ["apt-get", "-o", "DPkg::Lock::Timeout=120", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        print(f"apt-get {' '.join(arguments)} exited {done.returncode}:\n{done.stdout[-2000:]}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
