@@ -226,12 +226,13 @@ def _both(found: list[Sample], delta_s: float) -> bool:
 
 
 def _runs_at(found: list[Sample], rate: float) -> bool:
-    """Whether the offset grew as the rate says, within a fifth, over at least a second."""
-    if len(found) < 2:
+    """Whether over the last second or a little more the offset grew as the rate says, within a fifth."""
+    earlier = [one for one in found if found[-1].monotonic_ns - one.monotonic_ns >= 1_000_000_000]
+    if not earlier:
         return False
-    over_s = (found[-1].monotonic_ns - found[0].monotonic_ns) / 1e9
-    grown_s = found[-1].ahead_s - found[0].ahead_s
-    return over_s >= 1.0 and abs(grown_s - (rate - 1) * over_s) < 0.2 * abs(rate - 1) * over_s
+    over_s = (found[-1].monotonic_ns - earlier[-1].monotonic_ns) / 1e9
+    grown_s = found[-1].ahead_s - earlier[-1].ahead_s
+    return abs(grown_s - (rate - 1) * over_s) < 0.2 * abs(rate - 1) * over_s
 
 
 def _age_s(view: ClusterView, name: str) -> float:

@@ -25,7 +25,9 @@ from nemesis.registry import make_faults
 from nemesis.schedule import Mix, Slot
 
 REDRAWS = 8
-WATCH_S = 1.0
+WATCH_S = 2.0
+
+_HEAL_ORDER = {**dict.fromkeys(schedule.CUTS | {"cut-zookeeper"}, 0), **dict.fromkeys(schedule.CLOCKS, 2)}
 
 
 class Recorder(Protocol):
@@ -145,7 +147,8 @@ class Ledger:
 
     def heal_all(self) -> list[str]:
         """Take back every fault, known or not; what could not be taken back, as texts. Idempotent."""
-        for active in self.active:
+        # A broker starts only when it reaches ZooKeeper, and shows its clock only when it runs.
+        for active in sorted(self.active, key=lambda one: _HEAL_ORDER.get(one.injection.fault, 1)):
             self.stop(active.fault_id)
         errors: list[str] = []
 

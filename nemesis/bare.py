@@ -1,0 +1,48 @@
+"""A view of nodes on which no system runs: enough to ask which faults these nodes can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.nodes.base import Node
+from nemesis.base import BROKER
+
+
+class BareView:
+    """Implements `ClusterView` for nodes without leaders, controller or processes."""
+
+    def __init__(self, brokers: Sequence[Node], zookeepers: Sequence[Node] = ()) -> None:
+        self.broker_nodes: Sequence[Node] = tuple(brokers)
+        self.zookeeper_nodes: Sequence[Node] = tuple(zookeepers)
+
+    def node(self, name: str) -> Node:
+        return next(node for node in [*self.broker_nodes, *self.zookeeper_nodes] if node.name == name)
+
+    def leader(self, partition: int) -> str | None:
+        return None
+
+    def isr(self, partition: int) -> Sequence[str]:
+        return ()
+
+    def controller(self) -> str | None:
+        return None
+
+    def partitions(self) -> int:
+        return 0
+
+    def expect_down(self, node: str) -> None: ...
+
+    def restart_broker(self, node: str) -> None: ...
+
+    def crashed(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    def daemon(self, node: str) -> str:
+        return "zookeeper" if any(node == one.name for one in self.zookeeper_nodes) else BROKER
+
+    def event_log(self, node: str) -> str:
+        return f"{self.node(node).root}/events.jsonl"
+
+    def clock_file(self, node: str) -> str | None:
+        one = self.node(node)
+        return None if one.faketime_library is None else f"{one.root}/faketime"

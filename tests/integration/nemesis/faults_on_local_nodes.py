@@ -1,0 +1,234 @@
+"""Every fault for real, on namespaces with a small daemon in the broker's place. Run by test_faults.py."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from harness.nodes import firewall
+from harness.nodes.base import DaemonSpec, Node
+from harness.nodes.factory import make_nodes
+from harness.tools.faketime import faketime_environment
+from nemesis import reach
+from nemesis.bare import BareView
+from nemesis.base import BROKER, Observation
+from nemesis.clock import RIGHT, samples
+from nemesis.driver import Ledger
+from nemesis.process import process_state
+from nemesis.registry import available, make_faults
+from nemesis.waiting import until
+from tests.unit.nemesis.fake_cluster import Lines
+
+PORT = 9092
+
+# A broker as far as faults can tell: it accepts connections and logs its two clocks.
+_DAEMON = """
+import json, socket, sys, time
+server = socket.create_server((sys.argv[1], int(sys.argv[2])))
+server.settimeout(0.05)
+with open(sys.argv[3], "a", buffering=1) as log:
+    while True:
+        m = time.monotonic_ns()
+        print(json.dumps({"e": "tick", "w": time.time_ns(), "m": m}), file=log)
+        try:
+            server.accept()[0].close()
+        except TimeoutError:
+            pass
+"""
+
+
+class View(BareView):
+    """Restarts the small daemon as a system restarts its broker."""
+
+    def restart_broker(self, node: str) -> None:
+        one = self.node(node)
+        if one.pid(self.daemon(node)) is None:
+            self.launch(one)
+
+    def launch(self, node: Node) -> None:
+        control = self.clock_file(node.name)
+        assert control is not None
+        assert node.faketime_library is not None
+        if not node.exists(control):
+            node.write_text(control, RIGHT)
+        argv = (sys.executable, "-c", _DAEMON, node.address, str(PORT), self.event_log(node.name))
+        env = faketime_environment(node.faketime_library, control)
+        node.start(DaemonSpec(self.daemon(node.name), argv, env))
+        assert until(lambda: answers(node), 10.0), f"{node.name}'s daemon does not answer"
+        pid = node.pid(self.daemon(node.name))
+        node.run(["rm", "-f", f"/dev/shm/faketime_shm_{pid}", f"/dev/shm/sem.faketime_sem_{pid}"])
+
+
+def answers(node: Node) -> bool:
+    try:
+        socket.create_connection((node.address, PORT), timeout=0.3).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
+    root = Path(__file__).resolve().parents[3]
+    nodes = make_nodes("local", 3, 1, run_dir=tmp_path_factory.mktemp("run"), source=root)
+    nodes.open()
+    try:
+        made = View([nodes.nodes[f"n{i}"] for i in (1, 2, 3)], [nodes.nodes["zk1"]])
+        for node in [*made.broker_nodes, *made.zookeeper_nodes]:
+            made.launch(node)
+        yield made
+    finally:
+        nodes.close()
+
+
+@pytest.fixture
+def ledger(view: View) -> Iterator[Ledger]:
+    made = Ledger(view, Lines())
+    yield made
+    assert made.heal_all() == []
+
+
+def apply(ledger: Ledger, fault: str, target: str, **wanted: object) -> tuple[int, Observation]:
+    injection = ledger.faults[fault].draw(Random(7), ledger.view, target, wanted)
+    fault_id = ledger.claim(injection)
+    assert fault_id is not None
+    return fault_id, ledger.start(fault_id)
+
+
+def revert(ledger: Ledger, fault_id: int) -> Observation:
+    observation = ledger.stop(fault_id)
+    assert observation is not None
+    return observation
+
+
+def links(*pairs: tuple[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(pairs) | frozenset((b, a) for a, b in pairs)
+
+
+def every_link(view: View) -> frozenset[tuple[str, str]]:
+    names = [node.name for node in [*view.broker_nodes, *view.zookeeper_nodes]]
+    return frozenset((a, b) for a in names for b in names if a != b)
+
+
+def heard(view: View) -> frozenset[tuple[str, str]]:
+    return reach.links_heard([*view.broker_nodes, *view.zookeeper_nodes])
+
+
+def test_available_on_local_nodes_is_everything(view: View) -> None:
+    assert {name: missing for name, missing in available(view) if missing is not None} == {}
+    assert {name for name, _ in available(view)} == set(make_faults())
+
+
+def test_kill_is_seen_gone_and_comes_back_with_another_pid(view: View, ledger: Ledger) -> None:
+    before = view.node("n1").pid(BROKER)
+    fault_id, seen = apply(ledger, "kill", "n1")
+    assert seen.seen, seen.text
+    assert not answers(view.node("n1"))
+    back = revert(ledger, fault_id)
+    assert back.seen, back.text
+    assert view.node("n1").pid(BROKER) not in (None, before)
+    assert answers(view.node("n1"))
+
+
+def test_stop_two_targets_are_seen_gone_and_come_back(view: View, ledger: Ledger) -> None:
+    fault_id, seen = apply(ledger, "stop", "majority")
+    assert seen.seen, seen.text
+    assert sum(answers(node) for node in view.broker_nodes) == 1
+    assert revert(ledger, fault_id).seen
+    assert all(answers(node) for node in view.broker_nodes)
+
+
+def test_kill_of_nothing_is_not_observed(view: View, ledger: Ledger) -> None:
+    view.node("n3").signal(BROKER, signal.SIGKILL)
+    assert view.node("n3").wait_gone(BROKER, 5.0)
+    _, seen = apply(ledger, "kill", "n3")
+    assert not seen.seen
+    assert "no broker was running" in seen.text
+
+
+def test_pause_is_seen_in_proc_and_ends(view: View, ledger: Ledger) -> None:
+    fault_id, seen = apply(ledger, "pause", "n2")
+    assert seen.seen, seen.text
+    assert process_state(view, "n2") == "T"
+    assert revert(ledger, fault_id).seen
+    assert process_state(view, "n2") in ("S", "R")
+
+
+def test_isolate_cuts_one_node_both_ways_and_nothing_else(view: View, ledger: Ledger) -> None:
+    fault_id, seen = apply(ledger, "isolate", "n2")
+    assert seen.seen, seen.text
+    assert heard(view) == every_link(view) - links(("n2", "n1"), ("n2", "n3"), ("n2", "zk1"))
+    assert answers(view.node("n2")), "the harness keeps reaching every node"
+    assert revert(ledger, fault_id).seen
+    assert heard(view) == every_link(view)
+
+
+def test_one_way_cut_silences_one_direction_only(view: View, ledger: Ledger) -> None:
+    fault_id, seen = apply(ledger, "one-way", "n1", direction="from")
+    assert seen.seen, seen.text
+    assert heard(view) == every_link(view) - {("n1", "n2"), ("n1", "n3"), ("n1", "zk1")}
+    assert revert(ledger, fault_id).seen
+
+
+@pytest.mark.parametrize("fault", ["halves", "majority-ring", "cut-zookeeper"])
+def test_other_partitions_are_observed_and_taken_back(view: View, ledger: Ledger, fault: str) -> None:
+    fault_id, seen = apply(ledger, fault, "n3")
+    assert seen.seen, seen.text
+    assert revert(ledger, fault_id).seen
+
+
+def test_partition_whose_rules_vanished_is_not_observed(
+    view: View, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firewall, "cut", lambda *args, **kwargs: None)
+    _, seen = apply(ledger, "isolate", "n1")
+    assert not seen.seen, seen.text
+
+
+def test_clock_step_moves_the_wall_clock_alone_and_back(view: View, ledger: Ledger) -> None:
+    fault_id, seen = apply(ledger, "clock-step", "n1", offset_s=-604_800.0)
+    assert seen.seen, seen.text
+    assert abs(samples(view, "n1")[-1].ahead_s + 604_800) < 0.1
+    assert abs(samples(view, "n2")[-1].ahead_s) < 0.1
+    back = revert(ledger, fault_id)
+    assert back.seen, back.text
+
+
+def test_clock_drift_begins_where_the_clock_is(view: View, ledger: Ledger) -> None:
+    fault_id, seen = apply(ledger, "clock-drift", "n2", rate=1.5)
+    assert seen.seen, seen.text
+    first = samples(view, "n2")[-1]
+    assert 0.3 < first.ahead_s < 8, "a drift must not begin with a jump"
+    assert revert(ledger, fault_id).seen
+
+
+def test_clock_strobe_shows_both_clocks(view: View, ledger: Ledger) -> None:
+    fault_id, seen = apply(ledger, "clock-strobe", "n3", delta_s=60.0)
+    assert seen.seen, seen.text
+    assert revert(ledger, fault_id).seen
+
+
+def test_clock_of_a_silent_daemon_is_not_observed(view: View, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nemesis.clock.OBSERVE_S", 1.5)
+    view.node("n1").signal(BROKER, signal.SIGSTOP)
+    _, seen = apply(ledger, "clock-step", "n1", offset_s=100.0)
+    assert not seen.seen
+    assert "logged nothing" in seen.text
+    view.node("n1").signal(BROKER, signal.SIGCONT)
+
+
+def test_heal_all_after_faults_nobody_remembers(view: View) -> None:
+    forgotten = Ledger(view, Lines())
+    for fault, target in (("isolate", "n1"), ("pause", "n2"), ("kill", "n3")):
+        apply(forgotten, fault, target)
+    lines = Lines()
+    assert Ledger(view, lines).heal_all() == []
+    assert lines.lines == []
+    assert heard(view) == every_link(view)
+    assert all(answers(node) for node in view.broker_nodes)
