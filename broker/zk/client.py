@@ -56,7 +56,7 @@ class WriteRefused(Exception):
         """no-node, node-exists, bad-version, not-empty"""
 
 
-class SessionExpired(Exception):
+class SessionExpired(StoreUnavailable):
     """The session ended before the call was carried out; a new one is being opened."""
 
 

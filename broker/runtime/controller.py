@@ -1,0 +1,294 @@
+"""The controller's thread: elections for `/controller`, and one serial queue of all that concerns the controller.
+
+One thread takes events (a watch fired, a broker asked, a broker answered, the session changed) one after the other, so
+no two decisions overlap. Foreign threads only put events. Whoever loses the epoch resigns and forgets; whoever cannot
+reach ZooKeeper in the middle of an event loads everything anew, because it cannot know what was written.
+A broker stands for election only while it is registered.
+Source: kafka.controller.KafkaController, ControllerEventManager.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from broker.core.cluster_state import ControllerMoved, StoreUnavailable
+from broker.runtime.controller_channels import ControllerChannels, PeerFactory, Reports
+from broker.runtime.controller_outbox import Emit, LoopOutbox
+from broker.runtime.controller_ports import ControllerStore, Watch
+from broker.runtime.controller_term import ControllerTerm
+from broker.runtime.ports import BrokerId, Loop, TopicPartition
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+
+_log = logging.getLogger("broker.controller")
+
+_RETRY_S = 0.2
+_FLUSH_EVENTS_MAX = 50
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What the controller reads of the broker's settings."""
+
+    broker_id: BrokerId
+    unclean_leader_election: bool
+    delete_topic_enable: bool
+    socket_timeout_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Watches:
+    brokers: Watch
+    topics: Watch
+    deletions: Watch
+
+
+class Controller(Reports):
+    """A broker's candidate for controller, and the controller when it is elected. Public methods: any thread."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        store: ControllerStore,
+        loop: Loop,
+        connect: PeerFactory,
+        emit: Emit | None,
+        on_controller: Callable[[BrokerId | None], None],
+    ) -> None:
+        """on_controller: who is controller now, as `/controller` says; called on the loop's thread."""
+        self._settings = settings
+        self._store = store
+        self._loop = loop
+        self._on_controller = on_controller
+        self._channels = ControllerChannels(loop, connect, settings.socket_timeout_ms, self)
+        self._outbox = LoopOutbox(loop, self._channels, emit)
+        self._events: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
+        self._queued: set[str] = set()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
+        self._term: ControllerTerm | None = None
+        self._registered = False
+        self._stopping = False
+        self._watches = _Watches(
+            brokers=lambda: self._put_once("brokers", self._brokers_changed),
+            topics=lambda: self._put_once("topics", self._topics_changed),
+            deletions=lambda: self._put_once("deletions", self._deletions_changed),
+        )
+
+    # Any thread
+
+    @property
+    def active(self) -> bool:
+        """Whether this broker is controller, as far as it knows."""
+        return self._term is not None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Resign, so that another is elected at once, and end the thread. Before the ZooKeeper client is closed."""
+        self._put("stop", self._stop)
+        self._thread.join()
+
+    def registered(self) -> None:
+        """The broker is registered (anew): it may be elected."""
+        self._put("registered", self._on_registered)
+
+    def session_lost(self) -> None:
+        """The session is over, and with it the controllership; until `registered` the broker is no candidate."""
+        self._put("session-lost", self._on_session_lost)
+
+    def reconnected(self) -> None:
+        """The same session is back: watches may have been lost."""
+        self._put_once("reconnected", self._on_reconnected)
+
+    def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
+        self._put("config", lambda: self._in_term(lambda term: term.topic_config_changed(topic, overrides)))
+
+    def alter_partition(
+        self, request: AlterPartitionRequest, version: int, answer: Callable[[AlterPartitionResponse], None]
+    ) -> None:
+        """answer is called on the loop's thread, exactly once."""
+        self._ask(
+            lambda term: term.alter_partition(request, version),
+            lambda error: AlterPartitionResponse(error_code=error),
+            answer,
+        )
+
+    def controlled_shutdown(
+        self, request: ControlledShutdownRequest, answer: Callable[[ControlledShutdownResponse], None]
+    ) -> None:
+        """answer is called on the loop's thread, exactly once."""
+        self._ask(
+            lambda term: term.controlled_shutdown(request.broker_id, request.broker_epoch),
+            lambda error: ControlledShutdownResponse(error_code=error),
+            answer,
+        )
+
+    # Reports of the channels
+
+    def stale_controller(self) -> None:
+        self._put_once("controller", self._controller_changed)
+
+    def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
+        self._put("deleted", lambda: self._in_term(lambda term: term.replicas_deleted(broker, deleted)))
+
+    def needs_everything(self, broker: BrokerId) -> None:
+        self._put_once(f"everything-{broker}", lambda: self._in_term(lambda term: term.send_everything(broker)))
+
+    # The queue
+
+    def _put(self, name: str, event: Callable[[], None]) -> None:
+        self._events.put((name, event))
+
+    def _put_once(self, name: str, event: Callable[[], None]) -> None:
+        """For events that only say "look again": one in the queue is enough."""
+        with self._lock:
+            if name in self._queued:
+                return
+            self._queued.add(name)
+        self._put(name, event)
+
+    def _put_later(self, name: str, event: Callable[[], None]) -> None:
+        timer = threading.Timer(_RETRY_S, self._put_once, (name, event))
+        timer.daemon = True
+        timer.start()
+
+    def _ask(
+        self,
+        do: Callable[[ControllerTerm], _Answer],
+        refuse: Callable[[ErrorCode], _Answer],
+        answer: Callable[[_Answer], None],
+    ) -> None:
+        """Queue a broker's request. What failed in the middle is answered as unknown, never as done."""
+
+        def event() -> None:
+            result = refuse(ErrorCode.NOT_CONTROLLER)
+            try:
+                if self._term is not None:
+                    result = do(self._term)
+            except StoreUnavailable:
+                result = refuse(ErrorCode.REQUEST_TIMED_OUT)
+                raise
+            finally:
+                self._loop.call_soon_threadsafe(lambda: answer(result))
+
+        self._put("request", event)
+
+    def _run(self) -> None:
+        handled = 0
+        while not self._stopping:
+            name, event = self._events.get()
+            with self._lock:
+                self._queued.discard(name)
+            self._handle(name, event)
+            handled += 1
+            if self._events.empty() or handled >= _FLUSH_EVENTS_MAX:
+                handled = 0
+                self._handle("metadata", lambda: self._in_term(lambda term: term.flush_metadata()))
+
+    def _handle(self, name: str, event: Callable[[], None]) -> None:
+        try:
+            event()
+        except ControllerMoved as moved:
+            _log.info("%s", moved)
+            self._give_up()
+            self._put_once("controller", self._controller_changed)
+        except StoreUnavailable as unavailable:
+            if not self._stopping:
+                _log.warning("event %s: %s", name, unavailable)
+                self._put_later("reload", self._reload)
+        except Exception:
+            _log.exception("event %s failed: the controller loads its state anew", name)
+            self._put_later("reload", self._reload)
+
+    # Events; controller's thread
+
+    def _in_term(self, do: Callable[[ControllerTerm], None]) -> None:
+        if self._term is not None:
+            do(self._term)
+
+    def _brokers_changed(self) -> None:
+        self._in_term(lambda term: term.brokers_changed())
+
+    def _topics_changed(self) -> None:
+        self._in_term(lambda term: term.topics_changed())
+
+    def _deletions_changed(self) -> None:
+        self._in_term(lambda term: term.deletions_changed())
+
+    def _on_registered(self) -> None:
+        self._registered = True
+        self._controller_changed()
+
+    def _on_session_lost(self) -> None:
+        self._registered = False
+        self._give_up()
+
+    def _on_reconnected(self) -> None:
+        self._controller_changed()
+        self._brokers_changed()
+        self._topics_changed()
+        self._deletions_changed()
+
+    def _reload(self) -> None:
+        self._controller_changed()
+        self._in_term(lambda term: term.load())
+
+    def _controller_changed(self) -> None:
+        """Look who is controller; stand for election while nobody is."""
+        current = self._store.current_controller(self._on_controller_watch)
+        if self._term is not None and current != self._settings.broker_id:
+            self._give_up()
+        if current is None and self._registered:
+            self._elect()
+            return
+        if current == self._settings.broker_id and self._term is None:
+            self._store.release(self._settings.broker_id)
+        self._loop.call_soon_threadsafe(lambda: self._on_controller(current))
+
+    def _on_controller_watch(self) -> None:
+        self._put_once("controller", self._controller_changed)
+
+    def _elect(self) -> None:
+        term = self._store.elect(self._settings.broker_id)
+        if term is None:
+            self._put_once("controller", self._controller_changed)
+            return
+        _log.info("this broker is controller, epoch %d", term.epoch)
+        self._term = ControllerTerm(
+            term,
+            self._settings.broker_id,
+            self._store,
+            self._outbox,
+            self._watches,
+            self._settings.unclean_leader_election,
+            self._settings.delete_topic_enable,
+        )
+        self._outbox.emit("controller", ce=term.epoch, what="elected")
+        self._loop.call_soon_threadsafe(lambda: self._on_controller(self._settings.broker_id))
+        self._term.load()
+
+    def _give_up(self) -> None:
+        if self._term is None:
+            return
+        epoch = self._term.term.epoch
+        _log.info("this broker is not controller any more, epoch %d", epoch)
+        self._term = None
+        self._outbox.emit("controller", ce=epoch, what="resigned")
+        self._outbox.set_brokers(())
+
+    def _stop(self) -> None:
+        self._stopping = True
+        if self._term is not None:
+            term = self._term.term
+            self._give_up()
+            self._store.resign(term)

@@ -1,0 +1,182 @@
+"""Carries the controller's requests to the brokers: in order, one at a time per broker, until the broker is gone.
+
+Runs on the loop's thread; the controller's thread hands over through `call_soon_threadsafe`. A request that fails is
+sent again after a pause, for a broker that does not answer now may answer later, and what follows builds on it.
+Requests for an older registration than the channel's are dropped. A broker that does not drain its queue loses it and
+is sent everything anew.
+Source: kafka.controller.ControllerChannelManager, RequestSendThread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from broker.core.cluster_state import Broker
+from broker.runtime.controller_requests import Outgoing
+from broker.runtime.ports import BrokerId, Loop, Peer, Timer, TopicPartition
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode, error_name
+from broker.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from broker.wire.messages.stop_replica import StopReplicaResponse
+from broker.wire.messages.update_metadata import UpdateMetadataResponse
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger("broker.controller")
+
+RETRY_MS = 100.0
+QUEUE_MAX = 1000
+
+PeerFactory = Callable[[Broker], Peer]
+
+
+class Reports:
+    """What channels tell the controller; called on the loop's thread, so it may only hand over."""
+
+    def stale_controller(self) -> None:
+        """A broker knows a newer controller."""
+        raise NotImplementedError
+
+    def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
+        """A broker removed these replicas."""
+        raise NotImplementedError
+
+    def needs_everything(self, broker: BrokerId) -> None:
+        """A broker's queue was given up."""
+        raise NotImplementedError
+
+
+class ControllerChannels:
+    """All channels of one broker's controller. Loop thread only."""
+
+    def __init__(self, loop: Loop, connect: PeerFactory, timeout_ms: float, reports: Reports) -> None:
+        self._loop = loop
+        self._connect = connect
+        self._timeout_ms = timeout_ms
+        self._reports = reports
+        self._channels: dict[BrokerId, _Channel] = {}
+
+    def set_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Open a channel per registration and close those that are gone. Order with `send` is the caller's order."""
+        wanted = {broker.id: broker for broker in brokers}
+        for id_, channel in list(self._channels.items()):
+            if wanted.get(id_) != channel.broker:
+                channel.close()
+                del self._channels[id_]
+        for id_, broker in wanted.items():
+            if id_ not in self._channels:
+                peer = self._connect(broker)
+                self._channels[id_] = _Channel(self._loop, broker, peer, self._timeout_ms, self._reports)
+
+    def send(self, requests: Iterable[Outgoing]) -> None:
+        for request in requests:
+            channel = self._channels.get(request.broker)
+            if channel is not None and channel.broker.epoch == request.broker_epoch:
+                channel.send(request)
+
+    def close(self) -> None:
+        """Forget everything that was not sent."""
+        self.set_brokers(())
+
+
+class _Channel:
+    """One registration of one broker."""
+
+    def __init__(self, loop: Loop, broker: Broker, peer: Peer, timeout_ms: float, reports: Reports) -> None:
+        self.broker = broker
+        self._loop = loop
+        self._peer = peer
+        self._timeout_ms = timeout_ms
+        self._reports = reports
+        self._queue: deque[Outgoing] = deque()
+        self._in_flight: Outgoing | None = None
+        self._retry: Timer | None = None
+        self._closed = False
+
+    def send(self, request: Outgoing) -> None:
+        if len(self._queue) >= QUEUE_MAX:
+            _log.warning("broker %d has not taken %d requests: starting anew", self.broker.id, len(self._queue))
+            self._queue.clear()
+            self._reports.needs_everything(self.broker.id)
+            return
+        self._queue.append(request)
+        self._pump()
+
+    def close(self) -> None:
+        self._closed = True
+        self._queue.clear()
+        if self._retry is not None:
+            self._retry.cancel()
+        self._peer.close()
+
+    def _pump(self) -> None:
+        if self._in_flight is None and self._retry is None and self._queue and not self._closed:
+            self._in_flight = request = self._queue[0]
+            self._peer.send(
+                request.api_key,
+                request.api_version,
+                request.body,
+                self._on_response,
+                self._on_failure,
+                self._timeout_ms,
+            )
+
+    def _on_failure(self, reason: str) -> None:
+        if not self._closed:
+            _log.info("request %s to broker %d: %s; again", self._name(), self.broker.id, reason)
+            self._again()
+
+    def _again(self) -> None:
+        self._in_flight = None
+        self._retry = self._loop.call_later(RETRY_MS, self._retry_now)
+
+    def _retry_now(self) -> None:
+        self._retry = None
+        self._pump()
+
+    def _on_response(self, view: memoryview) -> None:
+        if self._closed or self._in_flight is None:
+            return
+        request = self._in_flight
+        try:
+            error = self._read(request, view)
+        except (ValueError, MalformedFrame) as malformed:
+            _log.error("broker %d answered %s with nonsense: %s", self.broker.id, self._name(), malformed)
+            self._again()
+            return
+        if error == ErrorCode.STALE_BROKER_EPOCH:
+            # The broker does not know its own registration yet: our read was faster than its answer.
+            self._again()
+            return
+        self._in_flight = None
+        if self._queue and self._queue[0] is request:
+            self._queue.popleft()
+        if error == ErrorCode.STALE_CONTROLLER_EPOCH:
+            self._reports.stale_controller()
+        elif error != ErrorCode.NONE:
+            _log.warning("broker %d answered %s: %s", self.broker.id, ApiKey(request.api_key).name, error_name(error))
+        self._pump()
+
+    def _read(self, request: Outgoing, view: memoryview) -> int:
+        """The answer's error code; what single partitions answered is logged, deletions are reported."""
+        if request.api_key == ApiKey.UPDATE_METADATA:
+            return UpdateMetadataResponse.decode(request.api_version, view).error_code
+        if request.api_key == ApiKey.LEADER_AND_ISR:
+            answer = LeaderAndIsrResponse.decode(request.api_version, view)
+            refused = [(t.topic_id, p) for t in answer.topics for p in t.partition_errors if p.error_code != 0]
+            for topic_id, partition in refused:
+                name = error_name(partition.error_code)
+                _log.info("broker %d on %s-%d: %s", self.broker.id, topic_id, partition.partition_index, name)
+            return answer.error_code
+        stopped = StopReplicaResponse.decode(request.api_version, view)
+        failed = {
+            TopicPartition(e.topic_name, e.partition_index) for e in stopped.partition_errors if e.error_code != 0
+        }
+        if stopped.error_code == ErrorCode.NONE and request.deletes:
+            deleted = [topic_partition for topic_partition in request.deletes if topic_partition not in failed]
+            self._reports.replicas_deleted(self.broker.id, deleted)
+        return stopped.error_code
+
+    def _name(self) -> str:
+        return "?" if self._in_flight is None else ApiKey(self._in_flight.api_key).name

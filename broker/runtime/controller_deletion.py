@@ -1,0 +1,82 @@
+"""Deleting topics: ask every replica to delete, and when all have, remove the znodes.
+
+A replica on a broker that is down is waited for: its log would otherwise come back with it. Belongs to the controller's
+thread. Source: kafka.controller.TopicDeletionManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from broker.core.cluster_state import ClusterState
+from broker.runtime.controller_ports import ControllerStore, Term
+from broker.runtime.controller_requests import RequestBatch
+from broker.runtime.ports import BrokerId, TopicPartition
+
+if TYPE_CHECKING:
+    from broker.runtime.controller_term import Outbox
+
+_log = logging.getLogger("broker.controller")
+
+Replica = tuple[TopicPartition, BrokerId]
+
+
+class TopicDeletion:
+    """Replicas that have yet to be deleted, by topic."""
+
+    def __init__(
+        self,
+        store: ControllerStore,
+        term: Term,
+        outbox: Outbox,
+        new_batch: Callable[[], RequestBatch],
+        enabled: bool,
+    ) -> None:
+        self._store = store
+        self._term = term
+        self._outbox = outbox
+        self._new_batch = new_batch
+        self._enabled = enabled
+        self._open: dict[str, set[Replica]] = {}
+
+    def load(self, state: ClusterState, requested: AbstractSet[str]) -> None:
+        """Begin the deletions that are asked for and not under way."""
+        for topic in sorted(requested - self._open.keys()):
+            if not self._enabled or topic not in state.topics:
+                self._store.drop_deletion(self._term, topic)
+                state.deleting.discard(topic)
+                continue
+            _log.info("deleting topic %s", topic)
+            state.deleting.add(topic)
+            self._open[topic] = {
+                (TopicPartition(topic, partition), broker)
+                for partition, replicas in state.topics[topic].partitions.items()
+                for broker in replicas
+            }
+        self.resume(state)
+
+    def resume(self, state: ClusterState) -> None:
+        """Ask all live brokers for what is missing; asking twice is harmless."""
+        if not self._open:
+            return
+        batch = self._new_batch()
+        for replicas in self._open.values():
+            for topic_partition, broker in replicas:
+                batch.stop(broker, topic_partition, delete=True)
+        deleting = [topic_partition for topic_partition in state.states if topic_partition.topic in self._open]
+        batch.metadata(state.brokers, deleting)
+        self._outbox.send(batch.encode(state))
+
+    def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> list[str]:
+        """Note what a broker deleted; returns the topics that are now wholly gone."""
+        for topic_partition in deleted:
+            self._open.get(topic_partition.topic, set()).discard((topic_partition, broker))
+        finished = [topic for topic, missing in self._open.items() if not missing]
+        for topic in finished:
+            self._store.finish_deletion(self._term, topic)
+            del self._open[topic]
+            _log.info("topic %s is deleted", topic)
+        return finished

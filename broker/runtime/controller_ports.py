@@ -1,0 +1,95 @@
+"""What the controller needs of ZooKeeper, as a Protocol in the core's own words.
+
+All methods block and run on the controller's thread. They raise ControllerMoved where a condition on the controller's
+epoch failed, StoreUnavailable where ZooKeeper could not be reached. A watch is called once, on a foreign thread, after
+something may have changed; it must only hand over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, Protocol
+
+from broker.core.cluster_state import Broker, LeaderAndIsr, Topic
+from broker.runtime.ports import BrokerId, Epoch, TopicPartition
+
+Watch = Callable[[], None]
+
+
+class Term(NamedTuple):
+    """One controllership. version: of the `/controller_epoch` znode, on which every write is conditional."""
+
+    epoch: Epoch
+    version: int
+
+
+class StoredState(NamedTuple):
+    """A partition's state and the transaction that wrote it last, comparable with broker epochs."""
+
+    state: LeaderAndIsr
+    written: int
+
+
+class TopicsRead(NamedTuple):
+    """Topics that could be read, their config overrides, and names of those whose znode makes no sense."""
+
+    topics: Mapping[str, Topic]
+    configs: Mapping[str, Mapping[str, str]]
+    malformed: AbstractSet[str]
+
+
+class StateWrite(NamedTuple):
+    """Write `after` where `before` still stands (None: nothing is there yet)."""
+
+    topic_partition: TopicPartition
+    before: LeaderAndIsr | None
+    after: LeaderAndIsr
+
+
+class ControllerStore(Protocol):
+    """ZooKeeper as the controller sees it."""
+
+    def current_controller(self, watch: Watch | None) -> BrokerId | None:
+        """Who holds `/controller`; the watch fires when that changes."""
+        ...
+
+    def elect(self, broker: BrokerId) -> Term | None:
+        """Try to become controller; None when another was first."""
+        ...
+
+    def resign(self, term: Term) -> None:
+        """Give up `/controller` if this term still holds it."""
+        ...
+
+    def release(self, broker: BrokerId) -> None:
+        """Give up a `/controller` that this session holds without a term (a vote whose answer misled us)."""
+        ...
+
+    def brokers(self, watch: Watch | None) -> Mapping[BrokerId, Broker]: ...
+
+    def topic_names(self, watch: Watch | None) -> AbstractSet[str]: ...
+
+    def topics(self, names: Sequence[str]) -> TopicsRead:
+        """Those of the named topics that exist."""
+        ...
+
+    def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, StoredState]:
+        """States that exist and make sense."""
+        ...
+
+    def write_states(self, term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:
+        """The states as written, with their partition epoch; None where `before` does not stand any more."""
+        ...
+
+    def deletions(self, watch: Watch | None) -> AbstractSet[str]:
+        """Topics that someone asked to delete."""
+        ...
+
+    def finish_deletion(self, term: Term, topic: str) -> None:
+        """Remove everything of a topic, the request to delete it last."""
+        ...
+
+    def drop_deletion(self, term: Term, topic: str) -> None:
+        """Forget a request to delete."""
+        ...

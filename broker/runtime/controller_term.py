@@ -1,0 +1,353 @@
+"""One controllership, from loading the cluster's state to losing the epoch: events in, writes and requests out.
+
+Belongs to the controller's thread. The decisions are `broker.core.controller`'s; here they are written (every write
+checked against the controller epoch and the partition epoch), applied to the state as written, and told to the brokers,
+in that order. A write that met another's is read back and decided anew. Raises ControllerMoved and StoreUnavailable,
+after which the term is resigned or loaded again: `load` may be called any number of times.
+Source: kafka.controller.KafkaController.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from broker.core import controller as rules
+from broker.core import controller_alter_partition as alter
+from broker.core.cluster_state import Broker, ClusterState, StoreUnavailable, Topic
+from broker.runtime import controller_isr
+from broker.runtime.controller_deletion import TopicDeletion
+from broker.runtime.controller_ports import ControllerStore, StateWrite, Term, Watch
+from broker.runtime.controller_requests import Outgoing, RequestBatch
+from broker.runtime.ports import BrokerId, TopicPartition
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from broker.wire.messages.controlled_shutdown import ControlledShutdownResponse, RemainingPartition
+
+_log = logging.getLogger("broker.controller")
+
+_DECIDE_MAX = 5
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+class Outbox(Protocol):
+    """Hands over to the loop; what is handed over first happens first."""
+
+    def set_brokers(self, brokers: Iterable[Broker]) -> None: ...
+
+    def send(self, requests: list[Outgoing]) -> None: ...
+
+    def emit(self, event: str, **fields: object) -> None: ...
+
+
+class Watches(Protocol):
+    """What the term wants to hear of; each is called on a foreign thread and only hands over."""
+
+    @property
+    def brokers(self) -> Watch: ...
+
+    @property
+    def topics(self) -> Watch: ...
+
+    @property
+    def deletions(self) -> Watch: ...
+
+
+class ControllerTerm:
+    """See the module. `state` is what ZooKeeper holds, as far as this term knows."""
+
+    def __init__(
+        self,
+        term: Term,
+        broker_id: BrokerId,
+        store: ControllerStore,
+        outbox: Outbox,
+        watches: Watches,
+        unclean_default: bool,
+        delete_enabled: bool,
+    ) -> None:
+        self.term = term
+        self.state = ClusterState(unclean_default=unclean_default)
+        self._broker_id = broker_id
+        self._store = store
+        self._outbox = outbox
+        self._watches = watches
+        self._unclean_default = unclean_default
+        self._topic_ids: dict[str, str] = {}
+        self._malformed = False
+        self._dirty: set[TopicPartition] = set()
+        self._deletion = TopicDeletion(store, term, outbox, self._batch, delete_enabled)
+
+    def _batch(self, addresses_first: bool = False) -> RequestBatch:
+        return RequestBatch(self._broker_id, self.term.epoch, addresses_first)
+
+    # Loading
+
+    def load(self) -> None:
+        """Read everything, elect where leaders are gone, and tell every broker all that concerns it."""
+        state = ClusterState(unclean_default=self._unclean_default)
+        state.brokers = dict(self._store.brokers(self._watches.brokers))
+        names = self._store.topic_names(self._watches.topics)
+        deletions = self._store.deletions(self._watches.deletions)
+        self.state = state
+        self._topic_ids.clear()
+        self._malformed = False
+        self._dirty.clear()
+        self._read_topics(names)
+        state.deleting = set(deletions & state.topics.keys())
+        partitions = dict(state.partitions())
+        stored = self._store.states(list(partitions))
+        state.states = {topic_partition: found.state for topic_partition, found in stored.items()}
+        since = {
+            topic_partition: {
+                replica
+                for replica in partitions[topic_partition]
+                if replica in state.brokers and state.brokers[replica].epoch > found.written
+            }
+            for topic_partition, found in stored.items()
+        }
+        self._outbox.set_brokers(state.brokers.values())
+        batch = self._batch(addresses_first=True)
+        self._settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
+        for broker in state.brokers:
+            self._tell_everything(broker, batch)
+        self._outbox.send(batch.encode(state))
+        _log.info(
+            "controller epoch %d: %d brokers, %d topics, %d partitions",
+            self.term.epoch,
+            len(state.brokers),
+            len(state.topics),
+            len(partitions),
+        )
+        self._deletion.load(state, deletions)
+
+    def _read_topics(self, names: Iterable[str]) -> None:
+        read = self._store.topics(sorted(names))
+        self._malformed = self._malformed or bool(read.malformed)
+        for name, topic in read.topics.items():
+            self.state.topics[name] = topic
+            self._topic_ids[topic.topic_id] = name
+            self._note_config(name, read.configs.get(name, {}))
+
+    def _note_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        if UNCLEAN_ELECTION in overrides:
+            self.state.unclean[topic] = overrides[UNCLEAN_ELECTION].strip().lower() == "true"
+        else:
+            self.state.unclean.pop(topic, None)
+
+    def _tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
+        """All metadata, and all replicas of this broker as its whole list.
+
+        With a topic that could not be read the list is not whole, and must not look so: brokers remove what a whole
+        list does not name.
+        """
+        batch.metadata((broker,), self.state.states)
+        if not self._malformed:
+            batch.all_roles(broker)
+        for topic_partition in self.state.partitions_of((broker,)):
+            if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
+                batch.roles((broker,), topic_partition)
+
+    # Writing what was decided
+
+    def _settle(
+        self,
+        decide: Callable[[], list[rules.Change]],
+        batch: RequestBatch,
+        forget: dict[TopicPartition, set[BrokerId]] | None = None,
+    ) -> bool:
+        """Decide, write, apply; again for what others wrote meanwhile. True when something changed.
+
+        forget: evidence that holds against a state only until that state is written anew.
+        """
+        changed = False
+        for _ in range(_DECIDE_MAX):
+            changes = decide()
+            if not changes:
+                return changed
+            changed = True
+            writes = [StateWrite(change.topic_partition, change.before, change.after) for change in changes]
+            written = self._store.write_states(self.term, writes)
+            conflicts = []
+            for change in changes:
+                now = written[change.topic_partition]
+                if now is None:
+                    conflicts.append(change.topic_partition)
+                    continue
+                self.state.states[change.topic_partition] = now
+                if forget is not None:
+                    forget.pop(change.topic_partition, None)
+                self._announce(change, batch)
+            self._reread(conflicts)
+        raise StoreUnavailable(f"partition states changed under the controller {_DECIDE_MAX} times in a row")
+
+    def _announce(self, change: rules.Change, batch: RequestBatch) -> None:
+        topic_partition = change.topic_partition
+        now = self.state.states[topic_partition]
+        self._outbox.emit(
+            "election",
+            p=str(topic_partition),
+            ce=self.term.epoch,
+            le=now.leader_epoch,
+            pe=now.partition_epoch,
+            leader=now.leader,
+            isr=list(now.isr),
+            reason=change.reason,
+        )
+        batch.roles(self.state.replicas(topic_partition), topic_partition, is_new=change.before is None)
+        batch.metadata(self.state.brokers, (topic_partition,))
+
+    def _reread(self, partitions: list[TopicPartition]) -> None:
+        """Take over what someone else wrote; a state that is gone with its topic is forgotten."""
+        if not partitions:
+            return
+        stored = self._store.states(partitions)
+        for topic_partition in partitions:
+            if topic_partition in stored:
+                self.state.states[topic_partition] = stored[topic_partition].state
+            else:
+                self.state.states.pop(topic_partition, None)
+        gone = {tp.topic for tp in partitions if tp not in stored} - self._store.topic_names(None)
+        for topic in gone:
+            self._forget_topic(topic)
+
+    # Events
+
+    def brokers_changed(self) -> None:
+        """Compare registrations: failures first, as one batch, then starts."""
+        state = self.state
+        found = self._store.brokers(self._watches.brokers)
+        difference = rules.compare_brokers(state.brokers, found)
+        if difference.failed:
+            _log.info("brokers failed: %s", sorted(difference.failed))
+            for broker in difference.failed:
+                del state.brokers[broker]
+                state.shutting_down.discard(broker)
+            self._outbox.set_brokers(list(state.brokers.values()))
+            batch = self._batch()
+            failed = difference.failed
+            self._settle(lambda: rules.brokers_failed(state, failed, self.term.epoch), batch)
+            batch.metadata(state.brokers, state.partitions_of(failed))
+            self._outbox.send(batch.encode(state))
+        if difference.started or difference.updated:
+            _log.info("brokers started: %s", sorted(difference.started | difference.updated))
+            for broker in difference.started | difference.updated:
+                state.brokers[broker] = found[broker]
+            self._outbox.set_brokers(list(state.brokers.values()))
+            batch = self._batch(addresses_first=True)
+            batch.metadata(state.brokers, state.partitions_of(difference.started))
+            self._settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+            for broker in difference.started | difference.updated:
+                self._tell_everything(broker, batch)
+            self._outbox.send(batch.encode(state))
+            self._deletion.resume(state)
+
+    def topics_changed(self) -> None:
+        """New topics get leaders; topics that vanished are forgotten."""
+        state = self.state
+        names = self._store.topic_names(self._watches.topics)
+        for gone in state.topics.keys() - names:
+            self._forget_topic(gone)
+        added = names - state.topics.keys()
+        if added:
+            self._read_topics(added)
+            new = [topic_partition for topic_partition, _ in state.partitions() if topic_partition.topic in added]
+            found = self._store.states(new)
+            state.states.update((topic_partition, stored.state) for topic_partition, stored in found.items())
+            batch = self._batch()
+            self._settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+            self._outbox.send(batch.encode(state))
+
+    def _forget_topic(self, name: str) -> None:
+        topic: Topic | None = self.state.topics.get(name)
+        if topic is not None:
+            self._topic_ids.pop(topic.topic_id, None)
+        self.state.forget_topic(name)
+
+    def deletions_changed(self) -> None:
+        self._deletion.load(self.state, self._store.deletions(self._watches.deletions))
+
+    def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> None:
+        for topic in self._deletion.replicas_deleted(broker, deleted):
+            self._forget_topic(topic)
+
+    def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Allowing unclean election elects at once where nobody leads."""
+        if topic in self.state.topics:
+            self._note_config(topic, overrides)
+            if self.state.unclean_allowed(topic):
+                batch = self._batch()
+                self._settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
+                self._outbox.send(batch.encode(self.state))
+
+    def send_everything(self, broker: BrokerId) -> None:
+        """For a broker whose queue was given up."""
+        batch = self._batch(addresses_first=True)
+        self._tell_everything(broker, batch)
+        self._outbox.send(batch.encode(self.state))
+
+    def flush_metadata(self) -> None:
+        """Tell all brokers of ISR changes since the last flush."""
+        if self._dirty:
+            batch = self._batch()
+            batch.metadata(self.state.brokers, self._dirty)
+            self._dirty = set()
+            self._outbox.send(batch.encode(self.state))
+
+    # Requests
+
+    def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        """Decide every partition, write the accepted ones together, answer all."""
+        error = alter.check_sender(self.state, request.broker_id, request.broker_epoch)
+        if error is not ErrorCode.NONE:
+            _log.info("AlterPartition of broker %d, epoch %d: %s", request.broker_id, request.broker_epoch, error.name)
+            return AlterPartitionResponse(error_code=error)
+        asked = controller_isr.parse(request, version, self._topic_ids)
+        with_epochs = controller_isr.epochs_required(version)
+        decisions = {
+            proposal.topic_partition: alter.decide(
+                self.state, request.broker_id, proposal, with_epochs, self.term.epoch
+            )
+            for _, _, proposal in asked
+            if proposal is not None
+        }
+        self._write_isrs(decisions)
+        return controller_isr.answer(asked, decisions)
+
+    def _write_isrs(self, decisions: dict[TopicPartition, controller_isr.Decision]) -> None:
+        """Write what was accepted; an accepted change that met another's becomes INVALID_UPDATE_VERSION."""
+        writes = [
+            StateWrite(topic_partition, decision.before, decision.after)
+            for topic_partition, decision in decisions.items()
+            if isinstance(decision, alter.Write)
+        ]
+        if not writes:
+            return
+        written = self._store.write_states(self.term, writes)
+        self._reread([topic_partition for topic_partition, now in written.items() if now is None])
+        for topic_partition, now in written.items():
+            if now is None:
+                decisions[topic_partition] = ErrorCode.INVALID_UPDATE_VERSION
+            else:
+                self.state.states[topic_partition] = now
+                decisions[topic_partition] = alter.Unchanged(now)
+                self._dirty.add(topic_partition)
+
+    def controlled_shutdown(self, broker: BrokerId, broker_epoch: int) -> ControlledShutdownResponse:
+        """Move leaderships and ISR places away, then stop the broker's replicas; what is left is answered."""
+        error = alter.check_sender(self.state, broker, broker_epoch)
+        if error is not ErrorCode.NONE:
+            return ControlledShutdownResponse(error_code=error)
+        state = self.state
+        state.shutting_down.add(broker)
+        batch = self._batch()
+        self._settle(lambda: rules.broker_shutdown(state, broker, self.term.epoch), batch)
+        for topic_partition in state.partitions_of((broker,)):
+            current = state.states.get(topic_partition)
+            if current is not None and current.leader != broker and topic_partition.topic not in state.deleting:
+                batch.stop(broker, topic_partition, delete=False)
+        self._outbox.send(batch.encode(state))
+        return ControlledShutdownResponse(
+            remaining_partitions=[RemainingPartition(*tp) for tp in rules.remaining_leaderships(state, broker)]
+        )

@@ -1,0 +1,225 @@
+"""The controller's reads and writes: election, registrations, topics, partition states, deletions.
+
+Satisfies `broker.runtime.controller_ports.ControllerStore`. Every write of a term is one multi that begins with a check
+of `/controller_epoch`'s version, so a deposed controller cannot write; a state is replaced only at the version that it
+was read at. Reads and state writes are pipelined.
+Source: kafka.zk.KafkaZkClient (registerControllerAndIncrementControllerEpoch, updateLeaderAndIsr).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr
+from broker.runtime.controller_ports import StateWrite, StoredState, Term, TopicsRead, Watch
+from broker.runtime.ports import BrokerId, TopicPartition
+from broker.zk import codecs, paths, topic_codecs
+from broker.zk.client import WriteRefused, ZkClient
+from broker.zk.operations import Check, Create, Delete, Operation, SetData
+
+_log = logging.getLogger("broker.zk")
+
+_FIRST_EPOCH = 0
+_DELETES_PER_MULTI = 200
+
+
+class ZkControllerStore:
+    """One controller's view of ZooKeeper. Not thread-safe: it belongs to the controller's thread."""
+
+    def __init__(self, client: ZkClient, wall_clock_ms: Callable[[], int]) -> None:
+        self._client = client
+        self._wall_clock_ms = wall_clock_ms
+        self._raw: dict[TopicPartition, bytes] = {}
+        """State texts as last seen, so that rewriting keeps fields that we do not know."""
+
+    # Election
+
+    def current_controller(self, watch: Watch | None) -> BrokerId | None:
+        if not self._client.exists(paths.CONTROLLER, watch):
+            return None
+        node = self._client.get(paths.CONTROLLER)
+        return None if node is None else codecs.decode_controller(node.data)
+
+    def elect(self, broker: BrokerId) -> Term | None:
+        node = self._client.get(paths.CONTROLLER_EPOCH)
+        if node is None:
+            try:
+                self._client.create(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(_FIRST_EPOCH))
+            except WriteRefused as refused:
+                if refused.reason not in ("node-exists", "bad-version"):
+                    raise
+            node = self._client.get(paths.CONTROLLER_EPOCH)
+            assert node is not None, "nobody deletes /controller_epoch"
+        epoch = codecs.decode_controller_epoch(node.data) + 1
+        try:
+            _, version = self._client.multi(
+                [
+                    Create(paths.CONTROLLER, codecs.encode_controller(broker, self._wall_clock_ms()), ephemeral=True),
+                    SetData(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch), node.version),
+                ]
+            )
+        except WriteRefused:
+            return None
+        self._raw.clear()
+        return Term(epoch, version)
+
+    def resign(self, term: Term) -> None:
+        try:
+            self._client.multi([_check(term), Delete(paths.CONTROLLER)])
+        except WriteRefused:
+            _log.info("controllership of epoch %d was lost already", term.epoch)
+
+    def release(self, broker: BrokerId) -> None:
+        epoch = self._client.get(paths.CONTROLLER_EPOCH)
+        node = self._client.get(paths.CONTROLLER)
+        if epoch is None or node is None or node.owner != self._client.session_id:
+            return
+        _log.warning("broker %d holds %s without a term: giving it up", broker, paths.CONTROLLER)
+        try:
+            self._client.multi([Check(paths.CONTROLLER_EPOCH, epoch.version), Delete(paths.CONTROLLER)])
+        except WriteRefused:
+            _log.info("%s changed meanwhile", paths.CONTROLLER)
+
+    # Reads
+
+    def brokers(self, watch: Watch | None) -> dict[BrokerId, Broker]:
+        names = self._client.children(paths.BROKER_IDS, watch) or []
+        nodes = self._client.get_many([f"{paths.BROKER_IDS}/{name}" for name in names if name.isdigit()])
+        found = {}
+        for path, node in nodes.items():
+            if node is not None:
+                broker_id = int(path.rpartition("/")[2])
+                try:
+                    found[broker_id] = codecs.decode_broker(broker_id, node.data, node.czxid)
+                except codecs.MalformedZnode as error:
+                    _log.error("a registration is ignored: %s", error)
+        return found
+
+    def topic_names(self, watch: Watch | None) -> AbstractSet[str]:
+        return frozenset(self._client.children(paths.TOPICS, watch) or [])
+
+    def topics(self, names: Sequence[str]) -> TopicsRead:
+        nodes = self._client.get_many([paths.topic(name) for name in names])
+        texts = self._client.get_many([paths.topic_config(name) for name in names])
+        topics = {}
+        configs = {}
+        malformed = set()
+        for name in names:
+            node = nodes[paths.topic(name)]
+            if node is None:
+                continue
+            text = texts[paths.topic_config(name)]
+            try:
+                topics[name] = topic_codecs.decode_topic(name, node.data)
+                configs[name] = codecs.decode_config(text.data if text else None, paths.topic_config(name))
+            except codecs.MalformedZnode as error:
+                topics.pop(name, None)
+                malformed.add(name)
+                _log.error("a topic is ignored: %s", error)
+        return TopicsRead(topics, configs, malformed)
+
+    def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, StoredState]:
+        by_path = {paths.partition_state(topic_partition): topic_partition for topic_partition in partitions}
+        found = {}
+        for path, node in self._client.get_many(list(by_path)).items():
+            topic_partition = by_path[path]
+            self._raw.pop(topic_partition, None)
+            if node is not None:
+                try:
+                    state = topic_codecs.decode_partition_state(topic_partition, node.data, node.version)
+                except codecs.MalformedZnode as error:
+                    _log.error("a partition is ignored: %s", error)
+                    continue
+                self._raw[topic_partition] = node.data
+                found[topic_partition] = StoredState(state, node.mzxid)
+        return found
+
+    # Partition states
+
+    def write_states(self, term: Term, writes: Sequence[StateWrite]) -> dict[TopicPartition, LeaderAndIsr | None]:
+        self._make_parents(term, {w.topic_partition.topic for w in writes if w.before is None})
+        texts = [
+            topic_codecs.encode_partition_state(write.after, self._raw.get(write.topic_partition)) for write in writes
+        ]
+        multis = [_state_multi(term, write, text) for write, text in zip(writes, texts, strict=True)]
+        written: dict[TopicPartition, LeaderAndIsr | None] = {}
+        for write, text, outcome in zip(writes, texts, self._client.multi_many(multis), strict=True):
+            if isinstance(outcome, WriteRefused) and outcome.operation == _folder(write):
+                # Another Kafka made the partition's folder and stopped before its state.
+                outcome = self._client.multi_many([[_check(term), Create(_path(write), text)]])[0]
+            if isinstance(outcome, WriteRefused):
+                _raise_if_moved(outcome, term)
+                _log.warning("the state of %s was not written: %s", write.topic_partition, outcome)
+                written[write.topic_partition] = None
+            else:
+                self._raw[write.topic_partition] = text
+                written[write.topic_partition] = replace(write.after, partition_epoch=outcome[-1])
+        return written
+
+    def _make_parents(self, term: Term, topics: AbstractSet[str]) -> None:
+        multis: list[list[Operation]] = [
+            [_check(term), Create(paths.topic_partitions(topic), b"")] for topic in sorted(topics)
+        ]
+        for outcome in self._client.multi_many(multis):
+            if isinstance(outcome, WriteRefused):
+                _raise_if_moved(outcome, term)
+
+    # Deletion
+
+    def deletions(self, watch: Watch | None) -> AbstractSet[str]:
+        return frozenset(self._client.children(paths.DELETE_TOPICS, watch) or [])
+
+    def finish_deletion(self, term: Term, topic: str) -> None:
+        partitions = self._client.children(paths.topic_partitions(topic)) or []
+        doomed = [
+            path
+            for partition in partitions
+            if partition.isdigit()
+            for path in (
+                paths.partition_state(TopicPartition(topic, int(partition))),
+                paths.topic_partition(TopicPartition(topic, int(partition))),
+            )
+        ]
+        doomed += [paths.topic_partitions(topic), paths.topic(topic), paths.topic_config(topic)]
+        doomed.append(paths.delete_topic(topic))
+        there = [path for path, node in self._client.get_many(doomed).items() if node is not None]
+        for start in range(0, len(there), _DELETES_PER_MULTI):
+            self._write(term, [Delete(path) for path in there[start : start + _DELETES_PER_MULTI]])
+        for topic_partition in [tp for tp in self._raw if tp.topic == topic]:
+            del self._raw[topic_partition]
+
+    def drop_deletion(self, term: Term, topic: str) -> None:
+        self._write(term, [Delete(paths.delete_topic(topic))])
+
+    def _write(self, term: Term, operations: Sequence[Operation]) -> None:
+        try:
+            self._client.multi([_check(term), *operations])
+        except WriteRefused as refused:
+            _raise_if_moved(refused, term)
+            _log.warning("a deletion was overtaken: %s", refused)
+
+
+def _check(term: Term) -> Check:
+    return Check(paths.CONTROLLER_EPOCH, term.version)
+
+
+def _path(write: StateWrite) -> str:
+    return paths.partition_state(write.topic_partition)
+
+
+def _folder(write: StateWrite) -> Create:
+    return Create(paths.topic_partition(write.topic_partition), b"")
+
+
+def _state_multi(term: Term, write: StateWrite, text: bytes) -> list[Operation]:
+    if write.before is not None:
+        return [_check(term), SetData(_path(write), text, write.before.partition_epoch)]
+    return [_check(term), _folder(write), Create(_path(write), text)]
+
+
+def _raise_if_moved(refused: WriteRefused, term: Term) -> None:
+    if refused.index == 0:
+        raise ControllerMoved(f"controller epoch {term.epoch} is over: {refused}")

@@ -1,0 +1,206 @@
+"""Candidates for controller on a real ZooKeeper and a real loop; the brokers that they talk to are recorded answers."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.core.cluster_state import Broker, BrokerEndpoint, LeaderAndIsr
+from broker.net.loop import EpollLoop
+from broker.runtime.controller import Controller, ControllerSettings
+from broker.runtime.ports import TopicPartition
+from broker.wire.api import ApiKey
+from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from broker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from broker.zk import codecs, paths, topic_codecs
+from broker.zk.client import SessionEvent, ZkClient
+from broker.zk.controller_store import ZkControllerStore
+from broker.zk.registration import Registration, prepare
+from broker.zk.session_file import SessionFile
+from tests.support.wait import eventually
+from tests.support.zookeeper import ZooKeeperServer, start_zookeeper
+
+_numbers = itertools.count()
+_MESSAGES: dict[int, tuple[Any, Any]] = {
+    ApiKey.LEADER_AND_ISR: (LeaderAndIsrRequest, LeaderAndIsrResponse),
+    ApiKey.UPDATE_METADATA: (UpdateMetadataRequest, UpdateMetadataResponse),
+    ApiKey.STOP_REPLICA: (StopReplicaRequest, StopReplicaResponse),
+}
+
+
+class RecordingPeer:
+    """Answers every request without an error, unless the cluster says that the broker is unreachable."""
+
+    def __init__(self, cluster: Cluster, broker: Broker) -> None:
+        self._cluster = cluster
+        self._broker = broker
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        request, response = _MESSAGES[api_key]
+        if self._broker.id in self._cluster.unreachable:
+            self._cluster.loop.call_soon(lambda: on_failure("refused"))
+            return 0
+        message = request.decode(api_version, body)
+        self._cluster.received[self._broker.id].append(message)
+        self._cluster.log.append((f"to-{self._broker.id}", message))
+        error = self._cluster.errors.pop((self._broker.id, api_key), 0)
+        answer = memoryview(response(error_code=error).encode(api_version))
+        self._cluster.loop.call_soon(lambda: on_response(answer))
+        return 0
+
+    def close(self) -> None: ...
+
+
+class Node:
+    """One broker's ZooKeeper session, registration and controller candidate."""
+
+    def __init__(self, cluster: Cluster, broker_id: int, folder: Path, session_timeout_ms: int) -> None:
+        self.id = broker_id
+        self.cluster = cluster
+        self.client = ZkClient(cluster.hosts, session_timeout_ms, 10_000)
+        self.client.start()
+        prepare(self.client)
+        self.store = ZkControllerStore(self.client, lambda: 0)
+        folder.mkdir(exist_ok=True)
+        broker = Broker(broker_id, -1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id, "PLAINTEXT"),))
+        self.registration = Registration(self.client, broker, SessionFile(folder), lambda: 0)
+        self.known_controllers: list[int | None] = []
+        self.controller = Controller(
+            ControllerSettings(broker_id, False, True, 1000.0),
+            self.store,
+            cluster.loop,
+            lambda target: RecordingPeer(cluster, target),
+            lambda event, **fields: cluster.log.append((event, {"b": broker_id, **fields})),
+            self.known_controllers.append,
+        )
+        self.client.add_session_listener(self._on_session)
+        self.epoch = -1
+
+    def _on_session(self, event: SessionEvent) -> None:
+        if event is SessionEvent.CONNECTED:
+            self.controller.reconnected()
+        elif event is SessionEvent.NEW_SESSION:
+            self.controller.session_lost()
+
+    def start(self) -> Node:
+        self.epoch = self.registration.register()
+        self.controller.start()
+        self.controller.registered()
+        return self
+
+    def stop(self) -> None:
+        self.controller.stop()
+        self.client.close()
+
+    def kill(self) -> None:
+        """End without resigning; the session's znodes go with it."""
+        self.client.close()
+        self.controller.stop()
+
+
+class Cluster:
+    """Everything that one test sees."""
+
+    def __init__(self, hosts: str, folder: Path) -> None:
+        self.hosts = hosts
+        self.folder = folder
+        self.loop = EpollLoop()
+        self.received: dict[int, list[Any]] = defaultdict(list)
+        self.log: list[tuple[str, Any]] = []
+        self.unreachable: set[int] = set()
+        self.errors: dict[tuple[int, int], int] = {}
+        self.nodes: list[Node] = []
+        self._thread = threading.Thread(target=self.loop.run, daemon=True)
+        self._thread.start()
+        self.client = ZkClient(hosts, 10_000, 10_000)
+        self.client.start()
+        prepare(self.client)
+
+    def node(self, broker_id: int, session_timeout_ms: int = 10_000) -> Node:
+        """Open, not started."""
+        node = Node(self, broker_id, self.folder / f"{broker_id}", session_timeout_ms)
+        self.nodes.append(node)
+        return node
+
+    def add(self, broker_id: int) -> Node:
+        return self.node(broker_id).start()
+
+    def remove(self, node: Node) -> None:
+        self.nodes.remove(node)
+
+    def create_topic(
+        self, name: str, partitions: dict[int, tuple[int, ...]], config: dict[str, str] | None = None
+    ) -> None:
+        from broker.core.cluster_state import Topic
+
+        if config:
+            self.client.create(paths.topic_config(name), codecs.encode_config(config))
+        self.client.create(paths.topic(name), topic_codecs.encode_topic(Topic(name, topic_id(name), partitions)))
+
+    def state(self, name: str, partition: int = 0) -> LeaderAndIsr | None:
+        topic_partition = TopicPartition(name, partition)
+        node = self.client.get(paths.partition_state(topic_partition))
+        return None if node is None else topic_codecs.decode_partition_state(topic_partition, node.data, node.version)
+
+    def await_leader(self, name: str, leader: int, partition: int = 0) -> LeaderAndIsr:
+        def check() -> LeaderAndIsr | None:
+            state = self.state(name, partition)
+            return state if state is not None and state.leader == leader else None
+
+        return eventually(check, f"leader {leader} of {name}-{partition}")
+
+    def active(self) -> Node:
+        return eventually(
+            lambda: next((node for node in self.nodes if node.controller.active), None), "an active controller"
+        )
+
+    def roles(self, broker_id: int) -> list[tuple[str, int, int, int]]:
+        """(topic, partition, leader, leader epoch) of every LeaderAndIsr state sent to a broker."""
+        return [
+            (topic.topic_name, part.partition_index, part.leader, part.leader_epoch)
+            for message in list(self.received[broker_id])
+            if isinstance(message, LeaderAndIsrRequest)
+            for topic in message.topic_states
+            for part in topic.partition_states
+        ]
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.stop()
+        self.client.close()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+def topic_id(name: str) -> str:
+    return (name + "A" * 22)[:22]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    running = start_zookeeper(tmp_path_factory.mktemp("zookeeper"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def cluster(server: ZooKeeperServer, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(f"{server.connect}/controller-{next(_numbers)}", tmp_path)
+    yield made
+    made.close()
