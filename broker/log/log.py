@@ -404,8 +404,11 @@ class PartitionLog:
             return
         try:
             if offset < self._leo:
-                # Nothing at or beyond this offset is durable any more, and a restart must know.
-                self._lower_recovery_point(offset)
+                segment = self._segments.at(self._segments.floor(offset))
+                cut = segment.find(offset)
+                if cut is not None:
+                    offset = cut.base_offset
+                self._lower_marks(offset)
                 removed = self._segments.above(offset)
                 for segment in reversed(removed):
                     self._retire(segment)
@@ -414,15 +417,11 @@ class PartitionLog:
                     checkpoints.fsync_dir(self.path)
                     self._tail.clear()
                 active = self._segments.active
-                active.open()
                 self._leo = self._written_leo = active.truncate_to(offset)
                 if active.size == 0:
                     active.created_ms = self._environment.now_ms()
                 self._tail.cut(self._leo)
-                self._recovery_point = min(self._recovery_point, self._leo)
-                self._log_start = min(self._log_start, self._leo)
                 self.snapshots.remove_above(self._leo)
-                offset = self._leo
             # Also when nothing was cut: an epoch taken up at the end, under which nothing was written, may conflict.
             self._epochs.truncate_from_end(offset)
             if self._epochs.changed:
@@ -434,38 +433,42 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Throw everything away; the log is empty and begins at `offset`.
 
-        The new segment is there before the old ones go: a crash in between leaves old log or new, never none.
+        Newest segments first, and the oldest one only once the new one is there: a crash in between leaves a prefix
+        of the old log or the new one, never a log that begins later than it should.
         """
         self._dir.check()
         self._drop_staged()
         try:
-            self._lower_recovery_point(offset)
-            old = list(self._segments)
-            for segment in old:
-                if segment.base_offset == offset:
-                    self._retire(segment)
-            fresh = self._new_segment(offset)
-            for segment in reversed(old):
-                if segment.base_offset != offset:
-                    self._retire(segment)
-            self._segments.replace_all(fresh)
+            self._lower_marks(offset)
+            oldest, *newer = self._segments
+            for segment in reversed(newer):
+                self._retire(segment)
+            if oldest.base_offset == offset:
+                oldest.truncate_to(offset)
+                oldest.created_ms = self._environment.now_ms()
+                self._segments.replace_all(oldest)
+            else:
+                self._segments.replace_all(self._new_segment(offset))
+                self._retire(oldest)
             self._tail.clear()
             self._leo = self._written_leo = self._log_start = self._recovery_point = offset
             self._epochs.clear()
             self._save_epochs(sync=True)
             self.snapshots.remove_above(-1)
             checkpoints.fsync_dir(self.path)
-            if self._dir.checkpointed_log_starts.get(self.topic_partition, 0) > offset:
-                self._dir.write_log_starts()
         except OSError as error:
             self._fail(error)
         self._aim_at_active()
 
-    def _lower_recovery_point(self, offset: Offset) -> None:
+    def _lower_marks(self, offset: Offset) -> None:
+        """Before anything at or beyond `offset` goes: no checkpoint may claim that it is durable, or deleted."""
         self._generation += 1
         self._recovery_point = min(self._recovery_point, offset)
+        self._log_start = min(self._log_start, offset)
         if self._dir.checkpointed_recovery_points.get(self.topic_partition, 0) > offset:
             self._dir.write_recovery_points()
+        if self._dir.checkpointed_log_starts.get(self.topic_partition, 0) > offset:
+            self._dir.write_log_starts()
 
     # Old segments
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from broker.log.sparse_index import SparseIndex
+from broker.log.sparse_index import IndexDamaged, SparseIndex
 from broker.runtime.ports import Offset
 
 _ENTRY = struct.Struct(">ii")
@@ -47,13 +47,13 @@ class OffsetIndex(SparseIndex):
         self.truncate(self.floor(1, position - 1) + 1)
 
     def check(self, segment_size: int) -> None:
-        """Raise ValueError when the last entry cannot belong to a segment of this size.
+        """Raise IndexDamaged when the last entry cannot belong to a segment of this size.
 
         A file that Kafka preallocated and did not trim ends in zeros and fails here.
         """
         entry = self.last()
         if entry is not None and not (entry[0] >= 0 and 0 < entry[1] < segment_size):
-            raise ValueError(
+            raise IndexDamaged(
                 f"{self.path}: last entry ({entry[0]}, {entry[1]}) is outside of a segment of {segment_size} bytes"
             )
 

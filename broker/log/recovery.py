@@ -113,6 +113,7 @@ def load(
         _restart_at(tp, path, state, config, environment, log_start)
     start = max(log_start, state.segments[0].base_offset)
     before = state.epochs.entries
+    _fill_epochs(state, start)
     state.epochs.truncate_from_end(state.leo)
     state.epochs.truncate_from_start(start)
     state.epochs.changed = state.epochs.entries != before or before != entries
@@ -221,6 +222,28 @@ def _scan(
             _remove(state, segments[place + 1 :])
             return state
     return state
+
+
+def _fill_epochs(state: _Scan, start: Offset) -> None:
+    """Read epochs that the file lacks below its first entry from the batches.
+
+    Entries go when the log start rises, which may have been forgotten by a crash before it was checkpointed.
+    """
+    entries = state.epochs.entries
+    until = entries[0][1] if entries else state.leo
+    if until <= start:
+        return
+    found = EpochCache()
+    segments = Segments(state.segments)
+    for place in range(segments.floor(start), len(segments)):
+        for batch in segments.at(place).batches():
+            if batch.base_offset < until and batch.epoch > found.latest:
+                found.assign(batch.epoch, batch.base_offset)
+        if segments.end_of(place, state.leo) >= until:
+            break
+    for epoch, first in entries:
+        found.assign(epoch, first)
+    state.epochs = found
 
 
 def _scan_segment(state: _Scan, segment: Segment, gaps: bool) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from broker.log.batch_scan import BadBatch, BatchAt, parse_header, verify_bytes, walk
 from broker.log.files import LOG_SUFFIX, SUFFIXES, segment_path
 from broker.log.offset_index import OffsetIndex, OffsetPosition
+from broker.log.sparse_index import IndexDamaged
 from broker.log.time_index import NO_TIMESTAMP, TimeIndex
 from broker.runtime.ports import CorruptLog, Offset, TopicPartition
 from broker.wire.chunks import FileSlice
@@ -173,7 +174,7 @@ class Segment:
     def find(self, offset: Offset) -> BatchAt | None:
         """The first batch whose last offset is ≥ offset."""
         self.open()
-        start = self._trusted(self.index.at_or_before_offset(offset))
+        start = self._trusted(self._indexed_offset(offset))
         for batch in self._walk(start):
             if batch.last_offset >= offset:
                 if batch.base_offset > offset:
@@ -185,16 +186,25 @@ class Segment:
         """Offset after the last batch; base_offset when empty. Reads on from the last index entry only."""
         self.open()
         next_offset = self.base_offset
-        for batch in self._walk(self._trusted(self.index.at_or_before_position(self._size))):
+        for batch in self._walk(self._trusted(self._indexed_position(self._size))):
             next_offset = batch.last_offset + 1
         return next_offset
+
+    def batches(self) -> Iterator[BatchAt]:
+        """Headers of all batches. Raises CorruptLog where one cannot be right."""
+        self.open()
+        return self._walk(0)
 
     def find_by_timestamp(self, timestamp: int, from_offset: Offset) -> BatchAt | None:
         """The first batch with a max timestamp ≥ timestamp whose last offset is ≥ from_offset."""
         self.open()
         if self.max_timestamp < timestamp:
             return None
-        entry = self.time_index.at_or_before(timestamp)
+        try:
+            entry = self.time_index.at_or_before(timestamp)
+        except IndexDamaged:
+            self.rebuild_indexes()
+            entry = self.time_index.at_or_before(timestamp)
         position = 0
         if entry is not None:
             indexed = self.find(entry.offset)
@@ -309,7 +319,7 @@ class Segment:
             self.time_index.open()
             self.index.check(size)
             self.time_index.check()
-        except (ValueError, FileNotFoundError):
+        except (IndexDamaged, FileNotFoundError):
             self.rebuild_indexes()
         self._opened = True
         self._resume()
@@ -324,11 +334,25 @@ class Segment:
         """Derive from the indexes, and the few batches behind their last entries, what appends go on with."""
         newest = self.time_index.newest()
         self.max_timestamp, self.max_timestamp_offset = newest or (NO_TIMESTAMP, self.base_offset)
-        start = self._trusted(self.index.at_or_before_position(self._size))
+        start = self._trusted(self._indexed_position(self._size))
         for batch in self._walk(start):
             if batch.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
         self._since_index_bytes = self._size - start
+
+    def _indexed_offset(self, offset: Offset) -> OffsetPosition | None:
+        try:
+            return self.index.at_or_before_offset(offset)
+        except IndexDamaged:
+            self.rebuild_indexes()
+            return self.index.at_or_before_offset(offset)
+
+    def _indexed_position(self, position: int) -> OffsetPosition | None:
+        try:
+            return self.index.at_or_before_position(position)
+        except IndexDamaged:
+            self.rebuild_indexes()
+            return self.index.at_or_before_position(position)
 
     def _trusted(self, entry: OffsetPosition | None) -> int:
         """Position of a batch that the index names, 0 without an entry; a false entry rebuilds the indexes."""
@@ -340,7 +364,7 @@ class Segment:
         if batch is not None and self.base_offset <= batch.base_offset <= entry.offset:
             return entry.position
         self.rebuild_indexes()
-        again = self.index.at_or_before_offset(entry.offset)
+        again = self._indexed_offset(entry.offset)
         return again.position if again is not None else 0
 
     def _last_whole(self, first: BatchAt, cap: int, limit_offset: Offset, end_offset: Offset) -> int:
@@ -348,8 +372,8 @@ class Segment:
         if end_offset <= limit_offset and cap >= self._size:
             return self._size
         end = first.end
-        jump = self.index.at_or_before_position(cap)
-        by_offset = self.index.at_or_before_offset(limit_offset - 1)
+        jump = self._indexed_position(cap)
+        by_offset = self._indexed_offset(limit_offset - 1)
         if jump is None or by_offset is None:
             jump = None
         elif by_offset.position < jump.position:

@@ -20,6 +20,10 @@ _BLOCK_ENTRIES = 512
 Entry = tuple[int, int]
 
 
+class IndexDamaged(Exception):
+    """An index file cannot be right; it is rebuilt from the batches."""
+
+
 class SparseIndex:
     """Entries [0, file entries) are in the file, the rest in memory."""
 
@@ -40,12 +44,12 @@ class SparseIndex:
         self._tail.clear()
 
     def open(self) -> None:
-        """Take up an existing file. Raises ValueError when its size cannot be right, FileNotFoundError."""
+        """Take up an existing file. Raises IndexDamaged when its size cannot be right, FileNotFoundError."""
         fd = os.open(self.path, os.O_RDWR)
         size = os.fstat(fd).st_size
         if size % self._codec.size:
             os.close(fd)
-            raise ValueError(f"{self.path}: {size} bytes is no multiple of {self._codec.size}")
+            raise IndexDamaged(f"{self.path}: {size} bytes is no multiple of {self._codec.size}")
         self._fd = fd
         self._file_entries = size // self._codec.size
         self._tail.clear()
@@ -56,12 +60,12 @@ class SparseIndex:
     def entry(self, number: int) -> Entry:
         if number >= self._file_entries:
             return self._tail[number - self._file_entries]
-        return self._read(number, 1)[0]
+        return self._read(number)
 
     def last(self) -> Entry | None:
         if self._tail:
             return self._tail[-1]
-        return self._read(self._file_entries - 1, 1)[0] if self._file_entries else None
+        return self._read(self._file_entries - 1) if self._file_entries else None
 
     def push(self, a: int, b: int) -> None:
         """Append an entry; the caller keeps both columns rising."""
@@ -74,14 +78,22 @@ class SparseIndex:
         by: Callable[[Entry], int] = _first if column == 0 else _second
         if self._tail and by(self._tail[0]) <= key:
             return self._file_entries + bisect_right(self._tail, key, key=by) - 1
+        # Invariant: entry low − 1 is ≤ key (or low is 0), entry high is > key (or is the file's end).
         low, high = 0, self._file_entries
-        while high - low > _BLOCK_ENTRIES:
+        block = b""
+        block_at = 0
+        while low < high:
             middle = (low + high) // 2
-            if by(self._read(middle, 1)[0]) <= key:
-                low = middle
+            if high - low <= _BLOCK_ENTRIES and not block:
+                block_at = low
+                block = self._read_bytes(low, high - low)
+            data = block or self._read_bytes(middle, 1)
+            at = (middle - block_at) * self._codec.size if block else 0
+            if self._codec.unpack_from(data, at)[column] <= key:
+                low = middle + 1
             else:
                 high = middle
-        return low + bisect_right(self._read(low, high - low), key, key=by) - 1
+        return low - 1
 
     def truncate(self, entries: int) -> None:
         """Keep the first `entries` entries, in memory and in the file."""
@@ -117,13 +129,16 @@ class SparseIndex:
             os.close(self._fd)
             self._fd = -1
 
-    def _read(self, number: int, count: int) -> list[Entry]:
+    def _read(self, number: int) -> Entry:
+        a, b = self._codec.unpack(self._read_bytes(number, 1))
+        return a, b
+
+    def _read_bytes(self, number: int, count: int) -> bytes:
         size = self._codec.size
         data = os.pread(self._fd, count * size, number * size)
-        whole = len(data) - len(data) % size
-        if whole < count * size:
-            raise ValueError(f"{self.path}: shorter than the {self._file_entries} entries it had when opened")
-        return list(self._codec.iter_unpack(data))
+        if len(data) < count * size:
+            raise IndexDamaged(f"{self.path}: shorter than the {self._file_entries} entries it had when opened")
+        return data
 
 
 def _first(entry: Entry) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from broker.log.sparse_index import SparseIndex
+from broker.log.sparse_index import IndexDamaged, SparseIndex
 from broker.runtime.ports import Offset
 
 _ENTRY = struct.Struct(">qi")
@@ -66,13 +66,13 @@ class TimeIndex(SparseIndex):
         self._reread_last()
 
     def check(self) -> None:
-        """Raise ValueError when first and last entry cannot both be right."""
+        """Raise IndexDamaged when first and last entry cannot both be right."""
         last = self.last()
         if last is None:
             return
         first = self.entry(0)
         if last[0] < first[0] or last[1] < first[1] or first[1] < 0 or first[0] < 0 or last == (0, 0):
-            raise ValueError(f"{self.path}: entries do not rise from {first} to {last}")
+            raise IndexDamaged(f"{self.path}: entries do not rise from {first} to {last}")
 
     def _reread_last(self) -> None:
         entry = self.last()

@@ -1,0 +1,92 @@
+"""A store on real files under a virtual clock, and batches to put in it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from broker.log.environment import Environment
+from broker.log.log import PartitionLog
+from broker.log.store import DiskLogStore
+from broker.runtime.ports import TopicPartition
+from broker.wire.chunks import FileSlice
+from broker.wire.record_batch import iter_batches
+from broker.wire.records import NewRecord, encode_batch
+
+TP = TopicPartition("t", 0)
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Where tests that fsync some ten thousand times put their files: durability against power is not what they test."""
+
+TINY = {"segment.bytes": "700", "index.interval.bytes": "100", "file.delete.delay.ms": "10"}
+
+
+def folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="highwater-log-", dir=MEMORY)
+
+
+@dataclass
+class Clock:
+    """Virtual time with the calls that are due in it."""
+
+    now: float = 0.0
+    calls: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+
+    def environment(self) -> Environment:
+        return Environment(lambda: self.now, self._schedule)
+
+    def _schedule(self, delay_ms: float, call: Callable[[], None]) -> None:
+        self.calls.append((self.now + delay_ms, call))
+
+    def advance(self, by_ms: float) -> None:
+        self.now += by_ms
+        due = [call for at, call in self.calls if at <= self.now]
+        self.calls = [(at, call) for at, call in self.calls if at > self.now]
+        for call in due:
+            call()
+
+
+def open_store(path: str, clock: Clock, config: Mapping[str, str] = TINY, **more: object) -> DiskLogStore:
+    return DiskLogStore([path], clock.environment(), defaults=config, **more)  # type: ignore[arg-type]
+
+
+def open_log(store: DiskLogStore) -> PartitionLog:
+    return store.create(TP, TOPIC_ID, {})
+
+
+def kill(store: DiskLogStore) -> None:
+    """What kill -9 leaves: files as they are, locks gone, no last words."""
+    store.close(clean=False)
+    for log_dir in store._dirs:
+        log_dir.unlock()
+
+
+def batch(value: int, records: int = 1, timestamp: int = 1000, size: int = 40) -> memoryview:
+    """A writable produced batch of `records` records whose bytes no other value has."""
+    body = value.to_bytes(8, "big") + bytes(size)
+    return memoryview(bytearray(encode_batch([NewRecord(None, body)] * records, timestamps=timestamp)))
+
+
+def fetch(log: PartitionLog, offset: int, max_bytes: int = 1 << 20, limit: int = 1 << 62, one: bool = True) -> bytes:
+    chunk = log.read(offset, max_bytes, limit, one)
+    if isinstance(chunk, FileSlice):
+        data = os.pread(chunk.fd, chunk.length, chunk.position)
+        assert len(data) == chunk.length
+        return data
+    return bytes(chunk)
+
+
+def read_all(log: PartitionLog) -> list[bytes]:
+    """Every batch from the log start to the LEO, CRC checked, one fetch after the other."""
+    batches: list[bytes] = []
+    offset = log.log_start_offset
+    while offset < log.written_leo:
+        data = fetch(log, offset, 500)
+        assert data, f"nothing at {offset}, log ends at {log.written_leo}"
+        for position, header in iter_batches(memoryview(data), verify_crc=True):
+            assert header.base_offset <= offset <= header.last_offset
+            batches.append(data[position : position + header.size])
+            offset = header.last_offset + 1
+    return batches

@@ -1,0 +1,102 @@
+"""A byte flipped anywhere in a log's folder: what is served is valid and in its place, or the log says it is corrupt."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.runtime.ports import CorruptLog
+from broker.wire.record_batch import iter_batches
+from tests.property.log.log_tools import TP, Clock, batch, fetch, folder, kill, open_log, open_store, read_all
+
+_EPOCH_BYTES = range(12, 16)
+
+
+def _filled(path: str, clean: bool, flushed: bool) -> list[bytes]:
+    """A log of several segments and two epochs; returns its batches."""
+    clock = Clock()
+    store = open_store(path, clock)
+    log = open_log(store)
+    for value in range(24):
+        log.append_as_leader(batch(value, 1 + value % 3, 1000 + value), value // 10)
+        log.write()
+    expected = read_all(log)
+    if flushed:
+        log.flush()
+        store.checkpoint_recovery_points()
+    if clean:
+        store.close(clean=True)
+    else:
+        kill(store)
+    return expected
+
+
+def _outside_of_crc(expected: list[bytes], name: str, base_of: dict[str, int], position: int) -> bool:
+    """Whether the byte belongs to a leader epoch, which no check can cover."""
+    if not name.endswith(".log"):
+        return False
+    at = 0
+    for content in expected:
+        base = int.from_bytes(content[:8], "big")
+        if base < base_of[name] or (later := [b for b in base_of.values() if b > base_of[name]]) and base >= min(later):
+            continue
+        if position < at + len(content):
+            return position - at in _EPOCH_BYTES
+        at += len(content)
+    return False
+
+
+@settings(derandomize=True, deadline=None, max_examples=250)
+@given(
+    clean=st.booleans(),
+    flushed=st.booleans(),
+    file_at=st.floats(0, 0.999),
+    byte_at=st.floats(0, 0.999),
+    bit=st.integers(0, 7),
+    cut=st.booleans(),
+)
+def test_log_damaged_anywhere_serves_only_valid_batches(
+    clean: bool, flushed: bool, file_at: float, byte_at: float, bit: int, cut: bool
+) -> None:
+    with folder() as path:
+        expected = _filled(path, clean, flushed)
+        folder = f"{path}/{TP}"
+        names = sorted(name for name in os.listdir(folder) if os.path.getsize(f"{folder}/{name}"))
+        name = names[int(file_at * len(names))]
+        position = int(byte_at * os.path.getsize(f"{folder}/{name}"))
+        base_of = {n: int(n[:20]) for n in names if n.endswith(".log")}
+        if not cut and _outside_of_crc(expected, name, base_of, position):
+            return
+        with open(f"{folder}/{name}", "r+b") as file:
+            if cut:
+                file.truncate(position)
+            else:
+                file.seek(position)
+                byte = file.read(1)[0]
+                file.seek(position)
+                file.write(bytes([byte ^ (1 << bit)]))
+        store = open_store(path, Clock())
+        try:
+            log = store.get(TP)
+            if log is None:
+                assert store.offline_logs[TP].topic_partition == TP
+                return
+            by_base = {int.from_bytes(content[:8], "big"): content for content in expected}
+            offset = log.log_start_offset
+            while offset < log.leo:
+                try:
+                    data = fetch(log, offset, 400)
+                except CorruptLog as error:
+                    assert error.topic_partition == TP
+                    offset += 1
+                    continue
+                assert data
+                for at, header in iter_batches(memoryview(data), verify_crc=True):
+                    assert data[at : at + header.size] == by_base[header.base_offset]
+                    assert header.base_offset <= offset <= header.last_offset
+                    offset = header.last_offset + 1
+            assert log.leo <= sum(1 + value % 3 for value in range(24))
+        finally:
+            store.close(clean=False)
