@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.sandbox import probe, sandbox_command
+from nemesis.availability import faults_of_local_nodes
+from nemesis.schedule import KINDS
 
 INSIDE = Path(__file__).with_name("faults_on_local_nodes.py")
 
@@ -20,3 +22,7 @@ def test_faults_on_local_nodes_are_seen_and_taken_back() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(INSIDE)]
     done = subprocess.run(sandbox_command(command), capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_faults_of_local_nodes_are_all_available_here() -> None:
+    assert faults_of_local_nodes() == [(kind, None) for kind in KINDS]
