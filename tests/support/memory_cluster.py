@@ -45,7 +45,7 @@ from broker.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from broker.wire.record_batch import read_header, stamp
-from broker.wire.records import NewRecord, encode_batch, read_records
+from broker.wire.records import NewRecord, encode_batch, decode_records
 
 TOPIC = "t"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -226,7 +226,7 @@ class MemoryLog:
         """The records' values, in order."""
         found = []
         for _, _, _, data in self.batches:
-            for record in read_records(memoryview(data)):
+            for record in decode_records(memoryview(data)):
                 assert record.value is not None
                 found.append(record.value.decode())
         return found
@@ -328,6 +328,7 @@ class Node:
     manager: ReplicaManager | None = None
     events: list[RecordingEventLog] = field(default_factory=list)
     paused: bool = False
+    deaf: bool = False
     broker_epoch: int = -1
     incarnation: int = 0
     inbox: deque[Callable[[], None]] = field(default_factory=deque)
@@ -598,7 +599,7 @@ class MemoryCluster:
     def tell(self, i: int) -> None:
         """LeaderAndIsr of the present state; waits in the broker's inbox while it is paused."""
         node = self.nodes[i]
-        if node.manager is None or i not in self.registered:
+        if node.manager is None or node.deaf or i not in self.registered:
             return
         request = self.leader_and_isr(self.state, self.registered[i])
         node.inbox.append(lambda: self.apply(i, request))
@@ -726,7 +727,9 @@ class MemoryCluster:
         node.up.end_of_turn()
         return slot
 
-    def fetch(self, i: int, offset: int, *, epoch: int = -1, max_wait_ms: int = 0, max_bytes: int = 1 << 20) -> FakeSlot:
+    def fetch(
+        self, i: int, offset: int, *, epoch: int = -1, max_wait_ms: int = 0, max_bytes: int = 1 << 20
+    ) -> FakeSlot:
         body = fetch.encode_request(
             12,
             fetch.FetchRequest(
@@ -770,7 +773,7 @@ def values_of(result: fetch.FetchPartitionResult | None) -> list[str]:
     position = 0
     while position < len(view):
         header = read_header(view, position)
-        for record in read_records(view[position : position + header.size]):
+        for record in decode_records(view[position : position + header.size]):
             assert record.value is not None
             found.append(record.value.decode())
         position += header.size

@@ -7,6 +7,7 @@ delivered, twice never, lost at will. `check` states what must hold after every 
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -382,7 +383,7 @@ class Cluster:
                 raise Violation(f"acknowledged {entry} at {offset} is lost")
         for broker in self.brokers.values():
             starts = broker.epoch_starts
-            if any(a[0] >= b[0] or a[1] >= b[1] for a, b in zip(starts, starts[1:], strict=False)):
+            if any(a[0] >= b[0] or a[1] >= b[1] for a, b in itertools.pairwise(starts)):
                 raise Violation(f"epoch history of {broker.id}: {starts}")
             if starts and starts[-1][1] > broker.leo:
                 raise Violation(f"epoch history of {broker.id} beyond LEO {broker.leo}: {starts}")
