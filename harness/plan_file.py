@@ -64,7 +64,7 @@ def parse_plan(name: str, text: str) -> Plan:
     top.finish()
     _check_min_insync(source, plan)
     if plan.faults is not None and plan.script:
-        raise source.error(("script",), "a run has [faults] or [[script]], not both")
+        raise source.error(("script", 0), "a run has [faults] or [[script]], not both")
     return plan
 
 

@@ -1,0 +1,213 @@
+"""A scripted, in-memory partition leader over real TCP: just enough to drive the harness's clients.
+
+It keeps batches as they came, stamps offsets and epochs, and can be told to misbehave for the next request of an API.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from broker.wire.api import ADVERTISED, ApiKey
+from broker.wire.headers import RequestHeader, decode_request_header, encode_response_header
+from broker.wire.messages import fetch, fetch_response, produce
+from broker.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from broker.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from broker.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from broker.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from broker.wire.record_batch import read_header, stamp
+
+_LENGTH = struct.Struct(">i")
+
+# What to do with one request instead of answering it: given its header, the raw answer frame to send, or None to close.
+Misbehaviour = Callable[[RequestHeader], bytes | None]
+
+
+@dataclass(slots=True)
+class Partition:
+    leader: int = 1
+    epoch: int = 5
+    isr: list[int] = field(default_factory=lambda: [1])
+    log: bytearray = field(default_factory=bytearray)
+    leo: int = 0
+    produce_error: int = 0
+    fetch_error: int = 0
+
+
+class FakeBroker:
+    """One broker with one topic."""
+
+    def __init__(self, topic: str = "hw", partitions: int = 1, broker_id: int = 1) -> None:
+        self.topic = topic
+        self.broker_id = broker_id
+        self.partitions = {index: Partition(leader=broker_id) for index in range(partitions)}
+        self.lock = threading.Lock()
+        self.requests: list[tuple[ApiKey, str | None]] = []
+        self.misbehave: dict[ApiKey, deque[Misbehaviour]] = {}
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        self._sockets: set[socket.socket] = set()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def next(self, api: ApiKey, *what: Misbehaviour) -> None:
+        self.misbehave.setdefault(api, deque()).extend(what)
+
+    def asked(self, api: ApiKey) -> int:
+        with self.lock:
+            return sum(one == api for one, _ in self.requests)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.drop_connections()
+        for thread in self._threads:
+            thread.join()
+
+    def drop_connections(self) -> None:
+        for made in list(self._sockets):
+            with contextlib.suppress(OSError):
+                made.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                made, _ = self._server.accept()
+            except OSError:
+                return
+            self._sockets.add(made)
+            thread = threading.Thread(target=self._serve, args=(made,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, made: socket.socket) -> None:
+        with contextlib.suppress(OSError), made, made.makefile("rb") as stream:
+            while len(prefix := stream.read(4)) == 4:
+                frame = memoryview(stream.read(_LENGTH.unpack(prefix)[0]))
+                header = decode_request_header(frame)
+                api = ApiKey(header.api_key)
+                with self.lock:
+                    self.requests.append((api, header.client_id))
+                    waiting = self.misbehave.get(api)
+                    odd = waiting.popleft() if waiting else None
+                if odd is not None:
+                    answer = odd(header)
+                    if answer is None:
+                        break
+                    made.sendall(answer)
+                    continue
+                with self.lock:
+                    body = self._answer(api, header, frame[header.body_start :])
+                if body is not None:
+                    head = encode_response_header(header.api_key, header.api_version, header.correlation_id)
+                    made.sendall(_LENGTH.pack(len(head) + len(body)) + head + body)
+        self._sockets.discard(made)
+
+    def _answer(self, api: ApiKey, header: RequestHeader, body: memoryview) -> bytes | None:
+        version = header.api_version
+        match api:
+            case ApiKey.API_VERSIONS:
+                keys = [ApiVersion(key, first, last) for key, (first, last) in ADVERTISED.items()]
+                return ApiVersionsResponse(api_keys=keys).encode(version)
+            case ApiKey.METADATA:
+                return self._metadata().encode(version)
+            case ApiKey.PRODUCE:
+                return self._produce(version, produce.decode_request(version, body))
+            case ApiKey.FETCH:
+                return self._fetch(version, fetch.decode_request(version, body))
+            case ApiKey.LIST_OFFSETS:
+                return self._list_offsets(ListOffsetsRequest.decode(version, body)).encode(version)
+            case ApiKey.CREATE_TOPICS:
+                return self._create(CreateTopicsRequest.decode(version, body)).encode(version)
+        raise AssertionError(api)
+
+    def _metadata(self) -> MetadataResponse:
+        partitions = [
+            MetadataResponsePartition(0, index, p.leader, p.epoch, list(p.isr), list(p.isr))
+            for index, p in self.partitions.items()
+        ]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(self.broker_id, "127.0.0.1", self.port)],
+            cluster_id="fake",
+            controller_id=self.broker_id,
+            topics=[MetadataResponseTopic(0 if partitions else 3, self.topic, False, partitions)],
+        )
+
+    def _produce(self, version: int, request: produce.ProduceRequest) -> bytes | None:
+        results = []
+        for topic, index, records in request.partitions:
+            partition = self.partitions[index]
+            base = -1
+            if not partition.produce_error:
+                assert records is not None
+                base = self.append(index, bytes(records))
+            results.append(produce.ProducePartitionResult(topic, index, partition.produce_error, base))
+        return None if request.acks == 0 else produce.encode_response(version, results)
+
+    def append(self, index: int, batch: bytes) -> int:
+        """Stamp and keep one batch; its base offset."""
+        partition = self.partitions[index]
+        writable = memoryview(bytearray(batch))
+        base = partition.leo
+        stamp(writable, 0, base, partition.epoch)
+        partition.log += writable
+        partition.leo = base + read_header(writable).last_offset_delta + 1
+        return base
+
+    def _fetch(self, version: int, request: fetch.FetchRequest) -> bytes:
+        results = []
+        for wanted in request.partitions:
+            partition = self.partitions[wanted.partition]
+            error = partition.fetch_error
+            if not error and wanted.fetch_offset > partition.leo:
+                error = 1
+            view = memoryview(bytes(partition.log))
+            at = 0
+            while at < len(view) and read_header(view, at).last_offset < wanted.fetch_offset:
+                at += read_header(view, at).size
+            # Cut in the middle of a batch, as a broker may.
+            records = [] if error else [view[at : at + max(wanted.max_bytes, 1)]]
+            results.append(
+                fetch_response.FetchPartitionResult(
+                    self.topic, "", wanted.partition, error, partition.leo, partition.leo, 0, None, -1, records
+                )
+            )
+        return b"".join(bytes(chunk) for chunk in fetch_response.encode_response(version, results))  # type: ignore[arg-type]
+
+    def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        answers = []
+        for topic in request.topics:
+            parts = [
+                ListOffsetsPartitionResponse(
+                    p.partition_index, 0, -1, 0 if p.timestamp == -2 else self.partitions[p.partition_index].leo, 5
+                )
+                for p in topic.partitions
+            ]
+            answers.append(ListOffsetsTopicResponse(topic.name, parts))
+        return ListOffsetsResponse(topics=answers)
+
+    def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        answers = []
+        for topic in request.topics:
+            count = len(topic.assignments) or topic.num_partitions
+            error = 36 if self.partitions else 0
+            if not error:
+                self.partitions = {index: Partition(leader=self.broker_id) for index in range(count)}
+            answers.append(CreatableTopicResult(topic.name, error_code=error))
+        return CreateTopicsResponse(topics=answers)

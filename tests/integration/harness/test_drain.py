@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.wire.api import ApiKey
+from broker.wire.records import NewRecord, encode_batch
+from harness.clients.admin import Admin
+from harness.clients.router import Cluster, Leader
+from harness.clients.values import encode_value
+from harness.drain import Drain
+from harness.drain_rotation import Rotation, current_leaders
+from harness.history import History, read_lines
+from harness.plan import TopicPlan
+from tests.integration.harness.fake_broker import FakeBroker
+
+Line = dict[str, object]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path / "history.jsonl", time.monotonic_ns()) as made:
+        yield made
+
+
+def fill(broker: FakeBroker, partition: int, values: list[int]) -> None:
+    for value in values:
+        record = NewRecord(None, encode_value(value, "hw", partition, 60))
+        broker.append(partition, encode_batch([record], timestamps=0))
+
+
+def lines(history: History, f: str) -> list[Line]:
+    history.flush()
+    return [line for line in read_lines(history.path) if line["f"] == f]
+
+
+def drained(history: History, reader: str) -> list[int]:
+    return [
+        record["value"]
+        for line in lines(history, "poll")
+        if line["type"] == "ok"
+        for record in line["records"]  # type: ignore[attr-defined]
+        if _invocation(history, line)["reader"] == reader
+    ]
+
+
+def _invocation(history: History, completion: Line) -> Line:
+    return next(line for line in read_lines(history.path) if line["index"] == completion["invoke"])
+
+
+def make(cluster: Cluster, history: History, sentinels: dict[int, int]) -> Drain:
+    return Drain(cluster, history, itertools.count(1000).__next__, sentinels, sleep=lambda _s: None)
+
+
+def test_drain_both_readers_read_everything_up_to_the_sentinel(
+    broker: FakeBroker, cluster: Cluster, history: History
+) -> None:
+    fill(broker, 0, list(range(50)))
+    incomplete = make(cluster, history, {0: 49}).round([0], lambda _p: Leader(1, 5), 30)
+    assert incomplete == 0
+    complete = lines(history, "drain-complete")
+    assert [(line["reader"], line["leader"], line["start"], line["end"]) for line in complete] == [
+        ("wire", "n1", 0, 50),
+        ("confluent", "n1", 0, 50),
+    ]
+    assert drained(history, "wire") == list(range(50))
+    assert drained(history, "confluent") == list(range(50))
+
+
+def test_drain_polls_cover_the_range_without_a_gap(broker: FakeBroker, cluster: Cluster, history: History) -> None:
+    fill(broker, 0, list(range(300)))
+    make(cluster, history, {0: 299}).round([0], lambda _p: Leader(1, 5), 30)
+    for reader in ("wire", "confluent"):
+        position = 0
+        for line in lines(history, "poll"):
+            if line["type"] == "ok" and _invocation(history, line)["reader"] == reader:
+                assert _invocation(history, line)["position"] == position
+                position = int(str(line["next_position"]))
+        assert position == 300
+
+
+def test_drain_sentinel_that_is_not_there_is_incomplete(broker: FakeBroker, cluster: Cluster, history: History) -> None:
+    fill(broker, 0, [1, 2])
+    incomplete = make(cluster, history, {0: 5}).round([0], lambda _p: Leader(1, 5), 1.0)
+    assert incomplete == 2
+    assert lines(history, "drain-complete") == []
+    errors = [str(line["error"]) for line in lines(history, "drain-incomplete")]
+    assert "at 2, before the end at 6" in errors[0]
+
+
+def test_drain_without_an_acknowledged_sentinel_is_incomplete(
+    broker: FakeBroker, cluster: Cluster, history: History
+) -> None:
+    make(cluster, history, {}).round([0], lambda _p: Leader(1, 5), 5.0)
+    assert {line["error"] for line in lines(history, "drain-incomplete")} == {
+        "no acknowledged sentinel in this partition"
+    }
+
+
+def test_drain_leader_that_changes_while_it_is_read_is_read_again(
+    broker: FakeBroker, cluster: Cluster, history: History
+) -> None:
+    fill(broker, 0, [1, 2])
+    epochs = itertools.chain([5, 6], itertools.repeat(6))
+    make(cluster, history, {0: 1}).round([0], lambda _p: Leader(1, next(epochs)), 30)
+    assert [line["reader"] for line in lines(history, "drain-complete")] == ["wire", "confluent"]
+    consumers = {line["consumer"] for line in lines(history, "poll") if line["type"] == "invoke"}
+    assert len(consumers) == 3
+
+
+def test_drain_connection_that_breaks_is_recorded_and_tried_again(
+    broker: FakeBroker, cluster: Cluster, history: History
+) -> None:
+    fill(broker, 0, [1, 2])
+    broker.next(ApiKey.FETCH, lambda _header: None)
+    assert make(cluster, history, {0: 1}).round([0], lambda _p: Leader(1, 5), 30) == 0
+    polls = [line for line in lines(history, "poll") if line["type"] != "invoke"]
+    assert (polls[0]["type"], polls[0]["error"]) == ("info", "connection-reset")
+    processes = [line["process"] for line in lines(history, "poll") if line["type"] == "invoke"]
+    assert processes[0] != processes[1]
+
+
+class Control:
+    """Stops and starts brokers of a fake cluster: leadership of the one partition moves on as brokers stop."""
+
+    def __init__(self, brokers: dict[str, FakeBroker]) -> None:
+        self.brokers = brokers
+        self.running = sorted(brokers)
+        self.calls: list[str] = []
+        self.elect()
+
+    def elect(self) -> None:
+        leader = int(self.running[0][1:])
+        epoch = max(broker.partitions[0].epoch for broker in self.brokers.values()) + 1
+        for broker in self.brokers.values():
+            broker.partitions[0].leader = leader
+            broker.partitions[0].epoch = epoch
+            broker.partitions[0].isr = [1, 2]
+
+    def stop_broker(self, node: str) -> None:
+        self.calls.append(f"stop {node}")
+        self.running.remove(node)
+        self.elect()
+
+    def start_broker(self, node: str) -> None:
+        self.calls.append(f"start {node}")
+        self.running = sorted([*self.running, node])
+
+
+def test_rotation_makes_every_replica_lead_and_drains_it(history: History) -> None:
+    first, second = FakeBroker(broker_id=1), FakeBroker(broker_id=2)
+    try:
+        for broker in (first, second):
+            fill(broker, 0, [1, 2, 3])
+        cluster = Cluster(
+            "hw",
+            {1: ("127.0.0.1", first.port), 2: ("127.0.0.1", second.port)},  # type: ignore[dict-item]
+            {1: "n1", 2: "n2"},
+        )
+        control = Control({"n1": first, "n2": second})
+        admin = Admin(cluster)
+        topic = TopicPlan("hw", 1, 2)
+        Rotation(control, admin, make(cluster, history, {0: 2}), history, topic, 10.0).run()
+        admin.close()
+    finally:
+        first.close()
+        second.close()
+    assert control.calls == ["stop n1", "start n1"]
+    complete = lines(history, "drain-complete")
+    assert [(line["phase"], line["leader"], line["reader"]) for line in complete] == [
+        ("drain-n1", "n1", "wire"),
+        ("drain-n1", "n1", "confluent"),
+        ("drain-n2", "n2", "wire"),
+        ("drain-n2", "n2", "confluent"),
+    ]
+
+
+def test_rotation_broker_that_does_not_stop_is_recorded_and_started_again(
+    broker: FakeBroker, cluster: Cluster, history: History
+) -> None:
+    class Stubborn(Control):
+        def stop_broker(self, node: str) -> None:
+            self.calls.append(f"stop {node}")
+            raise RuntimeError("survives")
+
+    fill(broker, 0, [1])
+    both = Cluster("hw", {1: cluster.addresses[1], 2: cluster.addresses[1]}, {1: "n1", 2: "n2"})
+    control = Stubborn({"n1": broker})
+    admin = Admin(both)
+    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 5.0).run()
+    admin.close()
+    assert control.calls == ["stop n1", "start n1"]
+    assert any("survives" in str(line.get("error")) for line in lines(history, "rotation"))
+
+
+def test_current_leaders_without_an_answer_is_none(broker: FakeBroker, cluster: Cluster) -> None:
+    admin = Admin(cluster)
+    resolve = current_leaders(admin)
+    assert resolve(0) == Leader(1, 5)
+    assert resolve(7) is None
+    broker.close()
+    assert resolve(0) is None
+    admin.close()

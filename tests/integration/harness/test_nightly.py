@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from harness.nightly import Job, Result, run_nightly
+from harness.plan_source import PlanError
+from harness.store import create, write_json
+
+
+class Runner:
+    """Makes a judged run without a cluster; `codes` by (name, seed), 0 otherwise."""
+
+    def __init__(self, codes: dict[tuple[str, int], int] | None = None, die_after: int | None = None) -> None:
+        self.codes = codes or {}
+        self.die_after = die_after
+        self.ran: list[tuple[str, int]] = []
+
+    def __call__(self, job: Job, out: Path) -> Result:
+        if self.die_after is not None and len(self.ran) == self.die_after:
+            raise KeyboardInterrupt
+        self.ran.append((job.name, job.seed))
+        code = self.codes.get((job.name, job.seed), 0)
+        verdict = {0: "valid", 1: "invalid", 2: "unknown"}.get(code)
+        run_dir = None
+        if verdict is not None:
+            run = create(out / "store", job.name)
+            checkers = {"lost-write": {"verdict": verdict, "reasons": ["why"], "witnesses": []}}
+            write_json(run.results, {"verdict": verdict, "sentence": f"{verdict} <it>", "checkers": checkers})
+            run_dir = str(run.path)
+        return Result(code, 1.0, f"{verdict} <it>", run_dir)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "a.toml").write_text('name = "a"\n')
+    (folder / "b.toml").write_text('name = "b"\n')
+    return folder
+
+
+def night(files: Path, runner: Runner, *, resume: bool = False, seeds: int = 2) -> int:
+    return run_nightly([files], seeds, files.parent / "out", resume=resume, runner=runner, say=lambda _text: None)
+
+
+def test_nightly_runs_every_seed_of_every_file_seed_by_seed(files: Path) -> None:
+    runner = Runner()
+    assert night(files, runner) == 0
+    assert runner.ran == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [
+        ({("a", 1): 2}, 2),
+        ({("a", 1): 2, ("b", 2): 255}, 255),
+        ({("a", 1): 2, ("b", 2): 255, ("b", 1): 1}, 1),
+        ({("a", 1): 137}, 255),
+    ],
+)
+def test_nightly_exit_code_is_that_of_the_worst(files: Path, codes: dict[tuple[str, int], int], worst: int) -> None:
+    assert night(files, Runner(codes)) == worst
+
+
+def test_nightly_killed_goes_on_where_it_stopped(files: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        night(files, Runner(die_after=3))
+    second = Runner()
+    assert night(files, second, resume=True) == 0
+    assert second.ran == [("b", 2)]
+
+
+def test_nightly_resume_counts_what_was_done_before(files: Path) -> None:
+    night(files, Runner({("a", 1): 1}))
+    second = Runner()
+    assert night(files, second, resume=True) == 1
+    assert second.ran == []
+
+
+def test_nightly_resume_tries_crashed_runs_again(files: Path) -> None:
+    assert night(files, Runner({("a", 2): 255})) == 255
+    second = Runner()
+    assert night(files, second, resume=True) == 0
+    assert second.ran == [("a", 2)]
+
+
+def test_nightly_resume_runs_a_changed_file_again(files: Path) -> None:
+    night(files, Runner())
+    (files / "b.toml").write_text('name = "b"\n# another\n')
+    second = Runner()
+    night(files, second, resume=True)
+    assert second.ran == [("b", 1), ("b", 2)]
+
+
+def test_nightly_without_resume_runs_everything_again(files: Path) -> None:
+    night(files, Runner())
+    second = Runner()
+    night(files, second)
+    assert len(second.ran) == 4
+
+
+def test_nightly_expected_invalid_counts_as_success_and_its_absence_does_not(files: Path) -> None:
+    (files / "b.toml").write_text('name = "b"\nexpect = "invalid"\n')
+    assert night(files, Runner({("b", 1): 1, ("b", 2): 1})) == 0
+    assert night(files, Runner({("b", 1): 1})) == 1
+
+
+def test_nightly_writes_junit_and_a_summary_with_the_worst_first(files: Path) -> None:
+    night(files, Runner({("b", 2): 1, ("a", 2): 255}))
+    out = files.parent / "out"
+    suites = ElementTree.parse(out / "junit.xml").getroot()
+    assert [suite.get("name") for suite in suites] == ["a.seed-1", "b.seed-1", "a.seed-2", "b.seed-2"]
+    assert [suite.get("failures") for suite in suites] == ["0", "0", "0", "2"]
+    assert [suite.get("errors") for suite in suites] == ["0", "0", "1", "0"]
+    page = (out / "summary.html").read_text()
+    assert "2 valid, 1 invalid, 0 unknown, 1 crash" in page
+    assert page.index("class=invalid") < page.index("class=crash") < page.index("class=valid")
+    assert "invalid &lt;it&gt;" in page
+    assert 'href="store/b/' in page
+
+
+def test_nightly_run_file_that_cannot_be_used_is_refused_before_anything_runs(files: Path) -> None:
+    (files / "b.toml").write_text('name = "b"\nsed = 1\n')
+    runner = Runner()
+    with pytest.raises(PlanError, match="sed: unknown key"):
+        night(files, runner)
+    assert runner.ran == []
+
+
+def test_nightly_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="holds no run file"):
+        run_nightly([tmp_path], 1, tmp_path / "out", resume=False, runner=Runner())

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.generator import PENDING, Context, Done, Draw, Generator, Mix, Polls, Rng, Sends, Sentinels, Stagger
+from harness.op import Outcome
+from tests.unit.harness.virtual_time import simulate
+
+SEEDS = st.integers(0, 2**63 - 1)
+
+
+def load(seed: int, producers: int, consumers: int, partitions: int, records: int) -> Generator:
+    rng = Rng(seed)
+    threads = producers + consumers
+    parts = (
+        Sends(rng.split(1), 0, producers, partitions, records),
+        Polls(rng.split(2), producers, threads, partitions),
+    )
+    return Stagger(rng.split(3), 1e6, Mix(rng.split(4), parts, (producers, consumers)))
+
+
+@given(SEEDS, st.integers(1, 5), st.integers(1, 5), st.integers(1, 6), st.integers(1, 3), st.data())
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_generator_is_pure_and_draws_only_free_threads(
+    seed: int, producers: int, consumers: int, partitions: int, records: int, data: st.DataObject
+) -> None:
+    generator = load(seed, producers, consumers, partitions, records)
+    threads = producers + consumers
+    values: list[int] = []
+    now_ns = 0
+    for _ in range(20):
+        free = tuple(sorted(data.draw(st.sets(st.integers(0, threads - 1)))))
+        context = Context(now_ns, free, threads)
+        drawn = generator.next(context)
+        assert drawn == generator.next(context)
+        if drawn is None or drawn == PENDING:
+            assert not free
+            continue
+        draw, after = drawn
+        assert draw.thread in free
+        assert draw.time_ns >= now_ns
+        assert 0 <= draw.partition < partitions
+        assert (draw.f == "send") == (draw.thread < producers)
+        values.extend(draw.values)
+        now_ns = draw.time_ns
+        generator = after.update(Done(draw, "ok"))
+    assert values == list(range(len(values)))
+
+
+@given(st.integers(1, 6), st.lists(st.sampled_from(["ok", "fail", "info"]), max_size=30))
+@settings(derandomize=True, deadline=None)
+def test_sentinels_end_with_exactly_one_ok_per_partition(partitions: int, outcomes: list[Outcome]) -> None:
+    left = iter(outcomes)
+    came_out: list[tuple[int, Outcome]] = []
+
+    def outcome(draw: Draw) -> Outcome:
+        came_out.append((draw.partition, next(left, "ok")))
+        return came_out[-1][1]
+
+    draws = simulate(Sentinels(tuple(range(partitions)), 0, 0, 3), 3, outcome=outcome)
+    assert sorted(partition for partition, how in came_out if how == "ok") == list(range(partitions))
+    assert len({draw.values for draw in draws}) == len(draws)
