@@ -45,7 +45,7 @@ from broker.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from broker.wire.record_batch import read_header, stamp
-from broker.wire.records import NewRecord, encode_batch, decode_records
+from broker.wire.records import NewRecord, decode_records, encode_batch
 
 TOPIC = "t"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -394,7 +394,7 @@ class FakePeer:
                 if source.incarnation == life and source.manager is not None:
                     on_response(view)
 
-            cluster.links.append(Held(target, source.broker_id, "answer", arrive, lambda: None))
+            cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed))
 
         def arrive() -> None:
             node = cluster.nodes[target]
@@ -680,6 +680,12 @@ class MemoryCluster:
         back = [message for message in self.held if which(message)]
         self.held = [message for message in self.held if message not in back]
         self.links.extendleft(reversed(back))
+
+    def lose(self) -> None:
+        """Held messages never arrive; whoever waits for an answer sees its connection reset."""
+        held, self.held = self.held, []
+        for message in held:
+            message.lose()
 
     def resume(self, i: int) -> None:
         self.nodes[i].paused = False

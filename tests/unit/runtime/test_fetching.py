@@ -1,0 +1,308 @@
+"""Fetch, its sessions and long polls, ListOffsets and epochs, as a client and as a follower see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.runtime.request import Request
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import fetch
+from broker.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeSlot, MemoryCluster, fetched, produced, values_of
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    cluster = MemoryCluster()
+    cluster.settle()
+    return cluster
+
+
+def fetch_request(cluster: MemoryCluster, **fields: Any) -> FakeSlot:
+    body = fetch.encode_request(12, fetch.FetchRequest(**fields))
+    return cluster.ask(1, ApiKey.FETCH, 12, body)
+
+
+def answer_of(slot: FakeSlot) -> fetch.FetchResponse:
+    assert slot.answer is not None, "not answered yet"
+    return fetch.decode_response(12, memoryview(slot.answer)[5:])
+
+
+def position(offset: int, **fields: Any) -> fetch.FetchPartition:
+    return fetch.FetchPartition(topic=TOPIC, partition=0, fetch_offset=offset, **fields)
+
+
+def test_fetch_waits_for_the_watermark_and_is_woken_by_it(cluster: MemoryCluster) -> None:
+    slot = cluster.fetch(1, 0, max_wait_ms=10000)
+    cluster.settle()
+    assert slot.answer is None
+    cluster.produce(1, "a")
+    cluster.settle()
+    assert values_of(fetched(slot)) == ["a"]
+
+
+def test_fetch_that_finds_nothing_is_answered_empty_when_time_is_over(cluster: MemoryCluster) -> None:
+    slot = cluster.fetch(1, 0, max_wait_ms=700)
+    cluster.advance(690)
+    assert slot.answer is None
+    cluster.advance(20)
+    assert values_of(fetched(slot)) == []
+
+
+def test_fetch_waits_for_min_bytes(cluster: MemoryCluster) -> None:
+    slot = fetch_request(cluster, min_bytes=120, max_wait_ms=5000, partitions=[position(0)])
+    cluster.produce(1, "a")
+    cluster.settle()
+    assert slot.answer is None
+    cluster.produce(1, "b")
+    cluster.settle()
+    assert values_of(answer_of(slot).results[0]) == ["a", "b"]
+
+
+def test_fetch_above_the_watermark_waits_and_above_the_end_is_out_of_range(cluster: MemoryCluster) -> None:
+    cluster.hold = lambda message: True
+    cluster.produce(1, "a", acks=1)
+    between = fetched(cluster.fetch(1, 1))
+    assert between is not None
+    assert (between.error, between.high_watermark) == (0, 0)
+    above = fetched(cluster.fetch(1, 2))
+    assert above is not None
+    assert above.error == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_fetch_returns_one_batch_even_above_the_limit(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a" * 500)
+    cluster.produce(1, "b")
+    cluster.settle()
+    assert values_of(fetched(cluster.fetch(1, 0, max_bytes=1))) == ["a" * 500]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(-1, 0), (1, 0), (0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+def test_fetch_and_list_offsets_are_fenced_by_leader_epoch(cluster: MemoryCluster, epoch: int, error: int) -> None:
+    cluster.elect(1)
+    cluster.advance(1000)
+    result = fetched(cluster.fetch(1, 0, epoch=epoch))
+    assert result is not None
+    assert result.error == error
+    assert cluster.list_offsets(1, epoch=epoch).error_code == error
+    assert end_of_epoch(cluster, 0, epoch).error_code == error
+
+
+def end_of_epoch(cluster: MemoryCluster, epoch: int, current: int = -1) -> EpochEndOffset:
+    body = OffsetForLeaderEpochRequest(
+        -2, [OffsetForLeaderTopic(TOPIC, [OffsetForLeaderPartition(0, current, epoch)])]
+    ).encode(2)
+    slot = cluster.ask(1, ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, body)
+    assert slot.answer is not None
+    return OffsetForLeaderEpochResponse.decode(2, slot.answer[4:]).topics[0].partitions[0]
+
+
+def test_offset_for_leader_epoch_is_where_the_next_epoch_starts(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.settle()
+    cluster.elect(1)
+    cluster.settle()
+    answer = end_of_epoch(cluster, 0)
+    assert (answer.leader_epoch, answer.end_offset) == (0, 1)
+    assert end_of_epoch(cluster, 7).end_offset == -1
+
+
+def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluster: MemoryCluster) -> None:
+    cluster.hold = lambda message: True
+    cluster.produce(1, "a", acks=1)
+    assert cluster.list_offsets(1).offset == 0
+    assert cluster.list_offsets(1, replica_id=2).offset == 1
+    assert cluster.list_offsets(1, timestamp=-2).offset == 0
+
+
+def test_list_offsets_by_time_stops_at_the_watermark(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.settle()
+    assert cluster.list_offsets(1, timestamp=0).offset == 0
+    assert cluster.list_offsets(1, timestamp=2).offset == -1
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(7, ErrorCode.OFFSET_NOT_AVAILABLE), (4, ErrorCode.LEADER_NOT_AVAILABLE)]
+)
+def test_new_leader_tells_no_end_before_its_watermark_reaches_its_epoch(version: int, error: int) -> None:
+    cluster = MemoryCluster()
+    cluster.settle()
+    cluster.produce(1, "a")
+    cluster.settle()
+    cluster.hold = lambda message: message.target == 2
+    cluster.kill(1)
+    cluster.expire(1)
+    cluster.settle()
+    assert cluster.nodes[2].hw == 0
+    assert cluster.list_offsets(2, version=version).error_code == error
+    cluster.hold = lambda message: False
+    cluster.release()
+    cluster.advance(1500)
+    assert cluster.list_offsets(2, version=version).offset == 1
+
+
+def test_session_names_only_what_changed(cluster: MemoryCluster) -> None:
+    first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(0)]))
+    assert first.session_id > 0
+    assert len(first.results) == 1
+    second = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=1))
+    assert (second.error, second.results) == (0, [])
+    cluster.produce(1, "a")
+    cluster.settle()
+    third = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=2))
+    assert values_of(third.results[0]) == ["a"]
+    fourth = answer_of(
+        fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=3, partitions=[position(1)])
+    )
+    assert fourth.results == []
+
+
+def test_session_out_of_step_or_unknown_is_refused(cluster: MemoryCluster) -> None:
+    first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(0)]))
+    wrong = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=5))
+    assert wrong.error == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    other = first.session_id % 1000 + 1
+    unknown = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=other, session_epoch=1))
+    assert unknown.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_session_forgets_partitions_and_ends(cluster: MemoryCluster) -> None:
+    first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(0)]))
+    fetch_request(
+        cluster,
+        max_wait_ms=0,
+        session_id=first.session_id,
+        session_epoch=1,
+        forgotten=[fetch.ForgottenPartition(TOPIC, "", 0)],
+    )
+    cluster.produce(1, "a")
+    cluster.settle()
+    third = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=2))
+    assert third.results == []
+    fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=-1)
+    gone = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=3))
+    assert gone.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_unknown_partition_is_answered_at_once(cluster: MemoryCluster) -> None:
+    slot = fetch_request(cluster, max_wait_ms=9000, partitions=[fetch.FetchPartition(topic="other", partition=0)])
+    assert answer_of(slot).results[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_waiting_fetch_hears_of_a_lost_leadership(cluster: MemoryCluster) -> None:
+    slot = cluster.fetch(1, 0, max_wait_ms=60000)
+    cluster.elect(2)
+    cluster.settle()
+    result = fetched(slot)
+    assert result is not None
+    assert (result.error, result.current_leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
+
+
+def follower_fetch(cluster: MemoryCluster, replica: int, broker_epoch: int, offset: int, last: int = -1) -> FakeSlot:
+    slot = FakeSlot()
+    body = fetch.encode_request(
+        15,
+        fetch.FetchRequest(
+            replica_id=replica,
+            replica_epoch=broker_epoch,
+            max_wait_ms=0,
+            partitions=[fetch.FetchPartition("", TOPIC_ID, 0, 0, offset, last)],
+        ),
+    )
+    request = Request(1, 15, 99, f"broker-{replica}-fetcher-beef", memoryview(bytearray(body)), slot, True)
+    cluster.nodes[1].up.handle_fetch(request)
+    cluster.nodes[1].up.end_of_turn()
+    return slot
+
+
+def follower_answer(slot: FakeSlot) -> fetch.FetchPartitionResult:
+    assert slot.answer is not None
+    return fetch.decode_response(15, memoryview(slot.answer)[5:]).results[0]
+
+
+def test_follower_outside_the_assignment_is_refused(cluster: MemoryCluster) -> None:
+    assert follower_answer(follower_fetch(cluster, 9, 5, 0)).error == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_dead_incarnations_fetch_is_refused_and_counts_nothing(cluster: MemoryCluster) -> None:
+    cluster.hold = lambda message: True
+    cluster.produce(1, "a", acks=1)
+    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    assert role is not None
+    answer = follower_answer(follower_fetch(cluster, 3, cluster.nodes[3].broker_epoch - 1, 1))
+    assert answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert role.leos()[3] == 0
+
+
+def test_new_incarnations_fetch_voids_what_was_known(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.settle()
+    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    assert role is not None
+    assert role.leos()[3] == 1
+    follower_fetch(cluster, 3, cluster.nodes[3].broker_epoch + 1, 0)
+    assert role.leos()[3] == 0
+
+
+def test_diverging_fetch_is_told_where_and_counts_nothing(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.settle()
+    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    assert role is not None
+    answer = follower_answer(follower_fetch(cluster, 3, cluster.nodes[3].broker_epoch, 5, last=0))
+    assert (answer.error, answer.diverging_epoch, answer.diverging_end_offset) == (0, 0, 1)
+    assert role.leos()[3] == 1
+
+
+def test_watermark_does_not_wake_followers(cluster: MemoryCluster) -> None:
+    cluster.advance(600)
+    leader = cluster.nodes[1]
+    before = len(leader.event_log.of("fetch_received"))
+    slot = cluster.produce(1, "a")
+    cluster.settle()
+    assert produced(slot) is not None
+    # One fetch each that brings the record and one each that waits for more; HW 1 adds none.
+    assert len(leader.event_log.of("fetch_received")) - before == 2
+
+
+def test_both_ends_log_the_same_request_id(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.advance(600)
+    received = {(line["rid"], line["follower"]) for line in cluster.nodes[1].event_log.of("fetch_received")}
+    for i in (2, 3):
+        sent = {(line["rid"], i) for line in cluster.nodes[i].event_log.of("fetch_sent")}
+        assert sent & received
+        answered = {line["rid"] for line in cluster.nodes[i].event_log.of("fetch_answered")}
+        assert answered <= {rid for rid, _ in sent}
+        heard = cluster.nodes[i].event_log.of("hw")[-1]
+        assert heard["rid"] in answered
+
+
+def test_follower_behind_the_leaders_start_begins_anew_there() -> None:
+    cluster = MemoryCluster(min_isr=1)
+    cluster.settle()
+    cluster.kill(3)
+    cluster.expire(3)
+    for value in "abc":
+        cluster.produce(1, value)
+    cluster.settle()
+    log = cluster.nodes[1].log
+    log.batches = log.batches[2:]
+    log.start = 2
+    cluster.start(3)
+    cluster.advance(5000)
+    assert cluster.nodes[3].log.start == 2
+    assert cluster.nodes[3].log.values() == ["c"]
+    assert set(cluster.state.isr) == {1, 2, 3}
