@@ -1,7 +1,8 @@
-"""Runs `faults_on_local_nodes.py` inside a sandbox of namespaces, as a run of the lab does."""
+"""Runs `faults_on_nodes.py` inside a sandbox of namespaces, as a run of the lab does."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,16 +13,32 @@ from harness.sandbox import probe, sandbox_command
 from nemesis.availability import faults_of_local_nodes
 from nemesis.schedule import KINDS
 
-INSIDE = Path(__file__).with_name("faults_on_local_nodes.py")
+INSIDE = Path(__file__).with_name("faults_on_nodes.py")
 
 
-def test_faults_on_local_nodes_are_seen_and_taken_back() -> None:
+def run_inside(kind: str, *options: str) -> None:
     missing = probe()
     if missing is not None:
         pytest.fail(f"no sandbox on this machine: {missing}")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(INSIDE)]
-    done = subprocess.run(sandbox_command(command), capture_output=True, text=True, timeout=240, check=False)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(INSIDE)]
+    done = subprocess.run(
+        sandbox_command(command),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, "FAULTS_ON": kind},
+    )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_faults_on_local_nodes_are_seen_and_taken_back() -> None:
+    run_inside("local")
+
+
+@pytest.mark.ssh
+def test_faults_on_ssh_nodes_one_of_each_family_is_seen_and_taken_back() -> None:
+    run_inside("ssh", "-k", "kill_is_seen or pause_is_seen or isolate_cuts or clock_step")
 
 
 def test_faults_of_local_nodes_are_all_available_here() -> None:

@@ -1,7 +1,11 @@
-"""Every fault for real, on namespaces with a small daemon in the broker's place. Run by test_faults.py."""
+"""Every fault for real, on nodes with a small daemon in the broker's place. Run by test_faults.py in a sandbox.
+
+FAULTS_ON: kind of the nodes, local by default.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
@@ -76,7 +80,7 @@ def answers(node: Node) -> bool:
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
     root = Path(__file__).resolve().parents[3]
-    nodes = make_nodes("local", 3, 1, run_dir=tmp_path_factory.mktemp("run"), source=root)
+    nodes = make_nodes(os.environ.get("FAULTS_ON", "local"), 3, 1, run_dir=tmp_path_factory.mktemp("run"), source=root)
     nodes.open()
     try:
         made = View([nodes.nodes[f"n{i}"] for i in (1, 2, 3)], [nodes.nodes["zk1"]])
