@@ -149,16 +149,16 @@ def _print_judged(judged: Judged) -> None:
 
 
 def _doctor(_options: argparse.Namespace) -> int:
+    from harness.cli_faults import fault_rows
     from harness.doctor import main as doctor
 
-    return doctor()
+    return doctor(fault_rows)
 
 
 def _heal(_options: argparse.Namespace) -> int:
-    from harness.nodes.heal import heal_all
+    from harness.heal import main as heal
 
-    left = heal_all(print)
-    return CRASH if left else 0
+    return heal()
 
 
 def _nightly(options: argparse.Namespace) -> int:

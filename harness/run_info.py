@@ -108,9 +108,9 @@ def monotonic_offset_ns(node: Node) -> int | None:
     return None if best is None else best[1]
 
 
-def broker_source(plan: Plan) -> Path:
-    """The folder that holds the `broker` package to run. Raises PlanError when it does not."""
-    if plan.system.source is not None:
+def broker_source(plan: Plan | None) -> Path:
+    """The folder that holds the `broker` package to run; without a plan the installed one. Raises PlanError."""
+    if plan is not None and plan.system.source is not None:
         folder = Path(plan.system.source).expanduser().resolve()
         if not (folder / "broker" / "cli.py").is_file():
             raise PlanError(f"system.source: {plan.system.source!r} holds no broker/cli.py (looked in {folder})")
