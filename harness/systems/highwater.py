@@ -29,7 +29,7 @@ from harness.tools.faketime import faketime_environment
 
 DAEMON = "broker"
 PORT = 9092
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 30.0
 COPY_TRIES = 3
 RIGHT_CLOCK = "+0 x1\n"
@@ -73,7 +73,8 @@ class HighwaterSystem:
 
     def setup(self) -> None:
         """Start ZooKeeper, then the brokers; return when all are registered and one controls. Raises SystemFailed."""
-        self.zookeeper.start()
+        limit_s = self.plan.limits.setup_s
+        self.zookeeper.start(limit_s)
         self._coordination.start()
         for node in self.brokers:
             node.run(["mkdir", "-p", f"{node.root}/data"])
@@ -84,11 +85,12 @@ class HighwaterSystem:
         self._up = True
         order = [f"n{number}" for number in self.plan.system.start_order]
         for name in order:
-            self.start_broker(name)
+            self.start_broker(name, limit_s)
             if name == order[0]:
                 self._await_controller(broker_id(name))
         with ThreadPoolExecutor(max_workers=len(self.brokers)) as pool:
-            list(pool.map(self.start_broker, [node.name for node in self.brokers if node.name not in order]))
+            rest = [node.name for node in self.brokers if node.name not in order]
+            list(pool.map(lambda name: self.start_broker(name, limit_s), rest))
         ids = frozenset(broker_id(node.name) for node in self.brokers)
         await_true(
             f"registration of brokers {sorted(ids)} in ZooKeeper",
@@ -122,13 +124,13 @@ class HighwaterSystem:
         """Reads of ZooKeeper by a client of the harness."""
         return self._coordination
 
-    def start_broker(self, name: str) -> None:
+    def start_broker(self, name: str, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start a node's broker and wait until it answers; does nothing when it is alive. Raises SystemFailed."""
         node = self._node(name)
         if node.pid(DAEMON) is None:
             node.start(self._daemon(node))
         try:
-            await_daemon(node, DAEMON, lambda: broker_answers(node.address, PORT), START_TIMEOUT_S)
+            await_daemon(node, DAEMON, lambda: broker_answers(node.address, PORT), timeout_s)
         finally:
             self._forget_shared_memory(node)
             with self._lock:
