@@ -332,6 +332,8 @@ class Node:
     broker_epoch: int = -1
     incarnation: int = 0
     inbox: deque[Callable[[], None]] = field(default_factory=deque)
+    connected: list[Callable[[], None]] = field(default_factory=list)
+    """Tell those who wait for an answer of this broker that their connection is gone."""
 
     @property
     def log(self) -> MemoryLog:
@@ -387,11 +389,14 @@ class FakePeer:
         correlation = self._correlation
         life = source.incarnation
 
+        finished: list[bool] = []
+
         def answered(data: bytes) -> None:
             view = memoryview(data)[4 + response_header_version(api_key, api_version) :]
 
             def arrive() -> None:
-                if source.incarnation == life and source.manager is not None:
+                if not finished and source.incarnation == life and source.manager is not None:
+                    finished.append(True)
                     on_response(view)
 
             cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed))
@@ -414,9 +419,11 @@ class FakePeer:
             cluster.dispatch(node, request)
 
         def failed() -> None:
-            if source.incarnation == life and source.manager is not None:
+            if not finished and source.incarnation == life and source.manager is not None:
+                finished.append(True)
                 source.inbox.append(lambda: on_failure("reset: connection closed"))
 
+        cluster.nodes[target].connected.append(failed)
         cluster.links.append(Held(source.broker_id, target, "request", arrive, failed))
         return correlation
 
@@ -560,9 +567,9 @@ class MemoryCluster:
         gone = [message for message in [*self.links, *self.held] if i in (message.source, message.target)]
         self.links = deque(message for message in self.links if message not in gone)
         self.held = [message for message in self.held if message not in gone]
-        for message in gone:
-            if message.kind == "request" and message.source != i:
-                message.lose()
+        for reset in node.connected:
+            reset()
+        node.connected.clear()
 
     # -- controller ------------------------------------------------------------------------------------------------
 
