@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.clients.admin import Admin, AdminError, has_full_isrs, has_leaders
+from harness.clients.connection import Address
+from harness.clients.router import Cluster
+from harness.clients.script_sender import ScriptSender
+from harness.history import History, read_lines
+from harness.plan import TopicPlan
+from tests.integration.harness.fake_broker import FakeBroker
+
+TOPIC = TopicPlan("hw", 2, 1)
+
+
+@pytest.fixture
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    made = Admin(cluster, sleep=lambda _s: None)
+    yield made
+    made.close()
+
+
+def test_create_topic_creates_it_with_all_partitions_led(broker: FakeBroker, admin: Admin) -> None:
+    broker.partitions = {}
+    admin.create_topic(TOPIC, 5)
+    assert set(broker.partitions) == {0, 1}
+    state = admin.wait("leaders", has_leaders(TOPIC), 5, every_broker=True)
+    assert [p.leader for p in state.partitions.values()] == [1, 1]
+
+
+def test_create_topic_that_exists_is_done(broker: FakeBroker, admin: Admin) -> None:
+    admin.create_topic(TopicPlan("hw", 1, 1), 5)
+    assert set(broker.partitions) == {0}
+
+
+def test_wait_in_vain_names_what_how_long_and_what_was_seen(broker: FakeBroker, admin: Admin) -> None:
+    wanted = TopicPlan("hw", 1, 2)
+    with pytest.raises(AdminError, match=r"full ISRs: not within 0\.1 s; last seen: 0: leader 1 ISR \[1\]"):
+        admin.wait("full ISRs", has_full_isrs(wanted), 0.1)
+
+
+def test_wait_every_broker_is_not_content_with_one(broker: FakeBroker) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = closed.getsockname()[1]
+    both = Cluster("hw", {1: Address("127.0.0.1", broker.port), 2: Address("127.0.0.1", nobody)}, {1: "n1", 2: "n2"})
+    admin = Admin(both, sleep=lambda _s: None)
+    one = TopicPlan("hw", 1, 1)
+    assert admin.wait("leaders", has_leaders(one), 5).controller == 1
+    with pytest.raises(AdminError, match="connection-refused"):
+        admin.wait("leaders", has_leaders(one), 0.1, every_broker=True)
+    admin.close()
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path / "h", 0) as made:
+        yield made
+
+
+def sender(admin: Admin, history: History) -> ScriptSender:
+    numbers = iter(range(100, 200))
+    return ScriptSender(
+        admin, history, lambda: next(numbers), record_bytes=60, request_timeout_ms=100, sleep=lambda _s: None
+    )
+
+
+def test_script_send_is_one_operation_with_fresh_values(broker: FakeBroker, admin: Admin, history: History) -> None:
+    script = sender(admin, history)
+    first = script.send(0, 2, -1, None)
+    second = script.send(0, 1, -1, "n1")
+    assert (first.outcome, first.values, first.base_offset) == ("ok", (0, 1), 0)
+    assert (second.outcome, second.values, second.base_offset) == ("ok", (2,), 2)
+    history.flush()
+    lines = list(read_lines(history.path))
+    assert [(line["type"], line["process"]) for line in lines] == [("invoke", 100), ("ok", 100)] * 2
+
+
+def test_script_send_info_retires_its_process(broker: FakeBroker, admin: Admin, history: History) -> None:
+    broker.partitions[0].produce_error = 7
+    script = sender(admin, history)
+    assert script.send(0, 1, -1, None).outcome == "info"
+    script.send(0, 1, -1, None)
+    history.flush()
+    processes = [line["process"] for line in read_lines(history.path) if line["type"] == "invoke"]
+    assert processes == [100, 101]
+
+
+def test_script_send_without_a_leader_fails(broker: FakeBroker, admin: Admin, history: History) -> None:
+    broker.partitions[0].leader = -1
+    sent = sender(admin, history).send(0, 1, -1, None)
+    assert (sent.outcome, sent.error) == ("fail", "no-leader-known")
+    assert broker.partitions[0].leo == 0
+
+
+def test_script_send_to_a_node_that_is_down_fails(broker: FakeBroker, admin: Admin, history: History) -> None:
+    broker.close()
+    sent = sender(admin, history).send(0, 1, -1, "n1")
+    assert (sent.outcome, sent.error) == ("fail", "connection-refused")

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import analysis, cli
+from harness.analysis import AnalysisFailed, analyze
+from harness.store import RunStore, create, read_json
+
+CHECKERS = """
+import json, os, sys, time
+run = sys.argv[1]
+{body}
+"""
+WRITE = """
+json.dump({{"verdict": "{verdict}", "sentence": "It is {verdict}.", "checkers": {{}}, "argv": sys.argv[1:]}},
+          open(run + "/results.json", "w"))
+sys.exit({code})
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    run = create(tmp_path / "store", "demo")
+    run.write_run({"schema": 1, "name": "demo", "finished": True, "aborted": None})
+    run.history.write_text('{"type":"invoke","index":0}\n')
+    return run
+
+
+@pytest.fixture
+def checkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Stands in for the package `checkers` in the child process."""
+    folder = tmp_path / "fake" / "checkers"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
+    # `python -m` puts the current folder first.
+    monkeypatch.chdir(tmp_path)
+
+    def write(body: str) -> None:
+        (folder / "__main__.py").write_text(CHECKERS.format(body=body))
+
+    return write
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("valid", 0), ("invalid", 1), ("unknown", 2)])
+def test_analyze_exit_code_is_that_of_the_verdict(store: RunStore, checkers: object, verdict: str, code: int) -> None:
+    checkers(WRITE.format(verdict=verdict, code=code))  # type: ignore[operator]
+    judged = analyze(store, 30)
+    assert (judged.verdict, judged.exit_code, judged.sentence) == (verdict, code, f"It is {verdict}.")
+    assert store.junit.is_file()
+
+
+def test_analyze_hands_on_the_spark_master(store: RunStore, checkers: object) -> None:
+    checkers(WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    analyze(store, 30, spark_master="local[1]")
+    assert read_json(store.results)["argv"] == [str(store.path), "--spark-master", "local[1]"]
+
+
+def test_analyze_crash_is_no_verdict_and_shows_the_end_of_the_log(store: RunStore, checkers: object) -> None:
+    store.results.write_text('{"verdict": "valid"}')
+    checkers('raise RuntimeError("no Java here")')  # type: ignore[operator]
+    with pytest.raises(AnalysisFailed, match=r"(?s)exit code 1.*no Java here|without results.*analysis\.log"):
+        analyze(store, 30)
+    assert not store.results.exists()
+
+
+def test_analyze_without_results_is_no_verdict(store: RunStore, checkers: object) -> None:
+    checkers("sys.exit(0)")  # type: ignore[operator]
+    with pytest.raises(AnalysisFailed, match="without results"):
+        analyze(store, 30)
+
+
+def test_analyze_unknown_word_as_verdict_is_refused(store: RunStore, checkers: object) -> None:
+    checkers(WRITE.format(verdict="fine", code=0))  # type: ignore[operator]
+    with pytest.raises(AnalysisFailed, match="verdict 'fine' is not one of valid, invalid, unknown"):
+        analyze(store, 30)
+
+
+def test_analyze_too_long_is_ended_with_its_children(store: RunStore, checkers: object) -> None:
+    checkers('open(run + "/pid", "w").write(str(os.getpid())); time.sleep(60)')  # type: ignore[operator]
+    with pytest.raises(AnalysisFailed, match=r"limits\.analysis_s = 2 s"):
+        analyze(store, 2)
+    pid = int((store.path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_analyze_history_with_a_gap_is_refused(store: RunStore) -> None:
+    store.history.write_text('{"index":0}\n{"index":5}\n')
+    with pytest.raises(AnalysisFailed, match="index 5 where 1 was due"):
+        analyze(store, 30)
+
+
+def test_cli_analyze_of_a_killed_run_says_so_and_judges_it(
+    store: RunStore, checkers: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkers(WRITE.format(verdict="unknown", code=2))  # type: ignore[operator]
+    store.update_run(finished=False)
+    with store.history.open("a") as file:
+        file.write('{"type":"ok","ind')
+    assert cli.main(["analyze", str(store.path)]) == 2
+    said = capsys.readouterr().out
+    assert "the harness ended without closing the history" in said
+    assert "1 operations without an outcome" in said
+    assert "It is unknown." in said
+    assert store.read_run()["aborted"] == "the harness ended without closing the history"
+
+
+def test_cli_analyze_crash_is_255(store: RunStore, checkers: object, capsys: pytest.CaptureFixture[str]) -> None:
+    checkers("sys.exit(9)")  # type: ignore[operator]
+    assert cli.main(["analyze", str(store.path)]) == 255
+    assert "crashed with exit code 9" in capsys.readouterr().err
+
+
+def test_cli_analyze_of_a_folder_that_is_no_run_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["analyze", str(tmp_path)]) == 254
+    assert "holds no history.jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["test"], ["nightly", "x"], ["test", "x.toml", "--rate", "y"]])
+def test_cli_usage_errors_are_254(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 254
+    assert "usage: highwater" in capsys.readouterr().err
+
+
+def test_cli_test_with_a_wrong_run_file_is_254_and_makes_no_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('name = "x"\n[workload]\nacks = 2\n')
+    assert cli.main(["test", str(file), "--store", str(tmp_path / "store")]) == 254
+    assert "x.toml:3: workload.acks: 2 is not one of all, 1, 0" in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()
+
+
+def test_cli_test_with_a_wrong_script_verb_is_254(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('name = "x"\n[[script]]\ndo = "explode"\n')
+    assert cli.main(["test", str(file), "--store", str(tmp_path / "store")]) == 254
+    assert "'explode' is not a verb" in capsys.readouterr().err
+
+
+def test_exit_codes_are_the_documented_ones() -> None:
+    codes = (analysis.VALID, analysis.INVALID, analysis.UNKNOWN, analysis.USAGE, analysis.CRASH)
+    assert codes == (0, 1, 2, 254, 255)
