@@ -24,6 +24,7 @@ CRC_START: Final = 21  # attributes: the first byte under the CRC
 MAGIC: Final = 2
 
 COMPRESSION_MASK: Final = 0x07
+_COMPRESSION_MAX: Final = int(Compression.ZSTD)  # an enum member costs a slow lookup
 TIMESTAMP_TYPE_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
@@ -112,18 +113,24 @@ class InvalidBatch(NamedTuple):
 def read_header(view: memoryview, position: int = 0) -> BatchHeader:
     """The header at position; raises CorruptBatch when the batch is not whole, too short, or not magic 2."""
     left = len(view) - position
+    if left >= HEADER_SIZE:
+        values = HEADER.unpack_from(view, position)
+        if values[3] == MAGIC and HEADER_SIZE <= values[1] + LENGTH_PREFIX_SIZE <= left:
+            return BatchHeader._make(values)
+    raise _why_no_header(view, position, left)
+
+
+def _why_no_header(view: memoryview, position: int, left: int) -> CorruptBatch:
     if left < _PREFIX.size:
-        raise CorruptBatch(position, f"{left} bytes left, too few for a batch header")
+        return CorruptBatch(position, f"{left} bytes left, too few for a batch header")
     _, batch_length, _, magic = _PREFIX.unpack_from(view, position)
+    if magic in (0, 1):
+        return UnsupportedMagic(position, magic)
     if magic != MAGIC:
-        if magic in (0, 1):
-            raise UnsupportedMagic(position, magic)
-        raise CorruptBatch(position, f"magic {magic} does not exist")
+        return CorruptBatch(position, f"magic {magic} does not exist")
     if batch_length < HEADER_SIZE - LENGTH_PREFIX_SIZE:
-        raise CorruptBatch(position, f"batch length {batch_length}, which is shorter than a header")
-    if batch_length + LENGTH_PREFIX_SIZE > left:
-        raise CorruptBatch(position, f"batch length {batch_length} with {left - LENGTH_PREFIX_SIZE} bytes left")
-    return BatchHeader._make(HEADER.unpack_from(view, position))
+        return CorruptBatch(position, f"batch length {batch_length}, which is shorter than a header")
+    return CorruptBatch(position, f"batch length {batch_length} with {left - LENGTH_PREFIX_SIZE} bytes left")
 
 
 def iter_batches(
@@ -166,23 +173,25 @@ def validate_produced(header: BatchHeader) -> InvalidBatch | None:
 
     The single records stay unread.
     """
-    if header.record_count <= 0:
-        return InvalidBatch(ErrorCode.INVALID_RECORD, f"a batch of {header.record_count} records")
-    if header.record_count != header.last_offset_delta + 1:
+    attributes = header.attributes
+    count = header.record_count
+    producer_id = header.producer_id
+    if count <= 0:
+        return InvalidBatch(ErrorCode.INVALID_RECORD, f"a batch of {count} records")
+    if count != header.last_offset_delta + 1:
         return InvalidBatch(
-            ErrorCode.INVALID_RECORD,
-            f"{header.record_count} records, but offsets for {header.last_offset_delta + 1}",
+            ErrorCode.INVALID_RECORD, f"{count} records, but offsets for {header.last_offset_delta + 1}"
         )
-    if header.is_control:
+    if attributes & CONTROL_BIT:
         return InvalidBatch(ErrorCode.INVALID_RECORD, "clients are not allowed to write control batches")
-    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+    if producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         return InvalidBatch(
             ErrorCode.INVALID_RECORD,
-            f"producer {header.producer_id} with epoch {header.producer_epoch}, sequence {header.base_sequence}",
+            f"producer {producer_id} with epoch {header.producer_epoch}, sequence {header.base_sequence}",
         )
-    if header.is_transactional and header.producer_id < 0:
+    if attributes & TRANSACTIONAL_BIT and producer_id < 0:
         return InvalidBatch(ErrorCode.INVALID_RECORD, "a transactional batch without a producer id")
-    if header.compression > Compression.ZSTD:
+    if attributes & COMPRESSION_MASK > _COMPRESSION_MAX:
         return InvalidBatch(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression type {header.compression} does not exist"
         )

@@ -76,6 +76,13 @@ def _values(spec: Spec, version: int) -> st.SearchStrategy[Any]:
     return st.none() | value if version in spec.nullable else value
 
 
+def _named(version: int) -> dict[str, st.SearchStrategy[str]]:
+    """Topic by name or by id; every field is given, because `builds` would fill in what it could infer."""
+    if version < 13:
+        return {"topic": TOPIC, "topic_id": st.just("")}
+    return {"topic": st.just(""), "topic_id": TOPIC_ID}
+
+
 def produce_requests() -> st.SearchStrategy[ProduceRequest]:
     partition = st.builds(ProducePartition, TOPIC, INT32, st.none() | st.binary(max_size=300).map(memoryview))
     return st.builds(ProduceRequest, st.none() | TEXT, INT16, INT32, st.lists(partition, max_size=4))
@@ -98,7 +105,7 @@ def produce_results(version: int) -> st.SearchStrategy[list[ProducePartitionResu
 
 
 def fetch_requests(version: int) -> st.SearchStrategy[FetchRequest]:
-    named = {"topic": TOPIC} if version < 13 else {"topic_id": TOPIC_ID}
+    named = _named(version)
     epochs = INT32 if version >= 12 else st.just(-1)
     partition = st.builds(
         FetchPartition,
@@ -131,7 +138,7 @@ def fetch_requests(version: int) -> st.SearchStrategy[FetchRequest]:
 
 
 def fetch_results(version: int) -> st.SearchStrategy[list[FetchPartitionResult]]:
-    named = {"topic": TOPIC} if version < 13 else {"topic_id": TOPIC_ID}
+    named = _named(version)
     tagged: dict[str, st.SearchStrategy[Any]] = {}
     if version >= 12:
         pairs = st.just((-1, -1)) | st.tuples(st.integers(0, 2**31 - 1), INT32)

@@ -1,0 +1,242 @@
+"""All messages in all versions: what is written is read, and nothing but MalformedFrame comes of bad bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker.wire.api import ADVERTISED, SUPPORTED, ApiKey
+from broker.wire.chunks import FileSlice, chunks_length
+from broker.wire.messages import fetch, produce
+from broker.wire.messages.api_versions import ApiVersionsResponse, answer, encode_unsupported
+from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from broker.wire.messages.delete_topics import DeleteTopicsRequest
+from broker.wire.messages.list_offsets import ListOffsetsRequest
+from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from broker.wire.messages.update_metadata import UpdateMetadataRequest
+from broker.wire.primitives import MalformedFrame, Reader
+from broker.wire.schema import Message
+from tests.support.wire_values import (
+    fetch_requests,
+    fetch_results,
+    instances,
+    message_versions,
+    produce_requests,
+    produce_results,
+)
+
+FEW = settings(derandomize=True, deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+MESSAGE_VERSIONS = message_versions()
+PRODUCE_VERSIONS = range(SUPPORTED[ApiKey.PRODUCE].first, SUPPORTED[ApiKey.PRODUCE].last + 1)
+FETCH_VERSIONS = range(SUPPORTED[ApiKey.FETCH].first, SUPPORTED[ApiKey.FETCH].last + 1)
+all_messages = pytest.mark.parametrize(
+    ("cls", "version"), MESSAGE_VERSIONS, ids=[f"{cls.__name__}-{version}" for cls, version in MESSAGE_VERSIONS]
+)
+
+
+@all_messages
+@FEW
+@given(data=st.data())
+def test_message_any_value_roundtrips(cls: type[Message], version: int, data: st.DataObject) -> None:
+    message = data.draw(instances(cls, version))
+    assert cls.decode(version, message.encode(version)) == message
+
+
+@all_messages
+@FEW
+@given(data=st.data())
+def test_message_damaged_bytes_are_malformed_or_read(cls: type[Message], version: int, data: st.DataObject) -> None:
+    raw = bytearray(data.draw(instances(cls, version)).encode(version))
+    _damage(raw, data)
+    with contextlib.suppress(MalformedFrame):
+        cls.decode(version, raw)
+
+
+@all_messages
+@FEW
+@given(raw=st.binary(max_size=80))
+def test_message_arbitrary_bytes_are_malformed_or_read(cls: type[Message], version: int, raw: bytes) -> None:
+    with contextlib.suppress(MalformedFrame):
+        cls.decode(version, raw)
+
+
+def _damage(raw: bytearray, data: st.DataObject) -> None:
+    if raw:
+        at = data.draw(st.integers(0, len(raw) - 1))
+        raw[at] = data.draw(st.integers(0, 255))
+        del raw[data.draw(st.integers(0, len(raw))) :]
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+@FEW
+@given(request=produce_requests())
+def test_produce_request_any_value_roundtrips(version: int, request: produce.ProduceRequest) -> None:
+    raw = produce.encode_request(version, request)
+    assert produce.decode_request(version, memoryview(raw)) == request
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+@FEW
+@given(data=st.data())
+def test_produce_response_any_value_roundtrips(version: int, data: st.DataObject) -> None:
+    results = data.draw(produce_results(version))
+    raw = produce.encode_response(version, results, 7)
+    assert produce.decode_response(version, memoryview(raw)) == produce.ProduceResponse(results, 7)
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+@settings(FEW, max_examples=200)
+@given(data=st.data())
+def test_produce_request_damaged_is_read_as_the_careful_reader_reads_it(version: int, data: st.DataObject) -> None:
+    partition = produce.ProducePartition("topic", 1, memoryview(bytes(data.draw(st.integers(0, 300)))))
+    raw = bytearray(produce.encode_request(version, produce.ProduceRequest(None, -1, 5, [partition])))
+    _damage(raw, data)
+    view = memoryview(raw)
+    try:
+        careful = produce._decode_any(version >= 9, view)
+    except MalformedFrame:
+        with pytest.raises(MalformedFrame):
+            produce.decode_request(version, view)
+    else:
+        assert produce.decode_request(version, view) == careful
+
+
+def test_produce_request_records_are_a_writable_view_of_the_frame() -> None:
+    request = produce.ProduceRequest(None, 1, 5, [produce.ProducePartition("t", 0, memoryview(b"abcd"))])
+    for version in PRODUCE_VERSIONS:
+        frame = bytearray(produce.encode_request(version, request))
+        (partition,) = produce.decode_request(version, memoryview(frame)).partitions
+        assert partition.records is not None
+        partition.records[:] = b"wxyz"
+        assert b"wxyz" in frame
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@FEW
+@given(data=st.data())
+def test_fetch_request_any_value_roundtrips(version: int, data: st.DataObject) -> None:
+    request = data.draw(fetch_requests(version))
+    assert fetch.decode_request(version, memoryview(fetch.encode_request(version, request))) == request
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@FEW
+@given(data=st.data())
+def test_fetch_response_any_value_roundtrips(version: int, data: st.DataObject) -> None:
+    results = data.draw(fetch_results(version))
+    error, session_id = (70, 9) if version >= 7 else (0, 0)
+    chunks = fetch.encode_response(version, results, error=error, session_id=session_id, throttle_ms=3)
+    raw = b"".join(chunks)  # type: ignore[arg-type]
+    assert fetch.decode_response(version, memoryview(raw)) == fetch.FetchResponse(3, error, session_id, results)
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@FEW
+@given(data=st.data())
+def test_fetch_damaged_bytes_are_malformed_or_read(version: int, data: st.DataObject) -> None:
+    raw = bytearray(fetch.encode_request(version, data.draw(fetch_requests(version))))
+    _damage(raw, data)
+    with contextlib.suppress(MalformedFrame):
+        fetch.decode_request(version, memoryview(raw))
+    answer_bytes = bytearray(b"".join(fetch.encode_response(version, data.draw(fetch_results(version)))))  # type: ignore[arg-type]
+    _damage(answer_bytes, data)
+    with contextlib.suppress(MalformedFrame):
+        fetch.decode_response(version, memoryview(answer_bytes))
+
+
+@pytest.mark.parametrize("version", [12, 15])
+def test_fetch_request_unknown_partition_tag_is_skipped(version: int) -> None:
+    named = {"topic": "t"} if version < 13 else {"topic_id": "AAECAwQFBgcICQoLDA0ODw"}
+    partitions = [fetch.FetchPartition(**named, partition=index, fetch_offset=5) for index in range(3)]  # type: ignore[arg-type]
+    request = fetch.FetchRequest(partitions=partitions)
+    raw = fetch.encode_request(version, request)
+    # The second partition's tag section grows by one unknown field of three bytes.
+    start = raw.index(b"\0\0\0\1\xff\xff\xff\xff")
+    at = start + 32
+    assert raw[at] == 0
+    tagged = raw[:at] + b"\x01\x63\x03abc" + raw[at + 1 :]
+    assert fetch.decode_request(version, memoryview(tagged)) == request
+
+
+def test_fetch_response_file_slices_stay_chunks() -> None:
+    records = [FileSlice(5, 100, 70_000), b"x" * 10]
+    chunks = fetch.encode_response(12, [fetch.FetchPartitionResult("t", records=records)])
+    assert records[0] in chunks
+    plain = fetch.encode_response(12, [fetch.FetchPartitionResult("t", records=[bytes(70_010)])])
+    assert chunks_length(chunks) == chunks_length(plain)
+
+
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_fetch_request_session_before_v7_is_refused(version: int) -> None:
+    with pytest.raises(ValueError, match="no sessions"):
+        fetch.encode_request(version, fetch.FetchRequest(session_id=4))
+
+
+def test_metadata_request_empty_and_null_topics_differ_from_v1() -> None:
+    assert MetadataRequest(topics=[]).encode(0) == bytes(4)
+    assert MetadataRequest(topics=[]).encode(1) == bytes(4)
+    assert MetadataRequest(topics=None).encode(1) == b"\xff\xff\xff\xff"
+    with pytest.raises(ValueError, match="null where an array is required"):
+        MetadataRequest(topics=None).encode(0)
+    assert MetadataRequest(topics=[MetadataRequestTopic(name="a")]).encode(9) == b"\x02\x02a\x00\x01\x00\x00\x00"
+
+
+def test_message_field_outside_its_version_is_refused_not_dropped() -> None:
+    with pytest.raises(ValueError, match=r"ListOffsetsRequest.isolation_level = 1 cannot be said in version 1"):
+        ListOffsetsRequest(isolation_level=1).encode(1)
+
+
+def test_message_ignorable_field_outside_its_version_is_dropped() -> None:
+    request = UpdateMetadataRequest(type=2)
+    assert UpdateMetadataRequest.decode(8, request.encode(8)).type == 2
+    with pytest.raises(ValueError, match="type"):
+        request.encode(7)
+    topics = DeleteTopicsRequest(topic_names=["a"])
+    assert DeleteTopicsRequest.decode(5, topics.encode(5)) == topics
+
+
+def test_message_number_out_of_range_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="out of its field's range"):
+        CreateTopicsRequest(topics=[CreatableTopic(name="t", replication_factor=40_000)]).encode(5)
+
+
+def test_message_version_not_offered_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="version 8 is not one of 2-7"):
+        CreateTopicsRequest.decode(8, b"")
+
+
+def test_message_bytes_left_over_are_malformed() -> None:
+    raw = CreateTopicsRequest().encode(2) + b"\0"
+    with pytest.raises(MalformedFrame, match="left over"):
+        CreateTopicsRequest.decode(2, raw)
+
+
+def test_message_unknown_tagged_field_is_skipped() -> None:
+    raw = ApiVersionsResponse(error_code=3).encode(3)
+    assert raw.endswith(b"\0")
+    assert ApiVersionsResponse.decode(3, raw[:-1] + b"\x01\x2a\x02xy").error_code == 3
+
+
+def test_api_versions_unsupported_has_a_v0_body_with_all_apis() -> None:
+    body = encode_unsupported(ADVERTISED)
+    reader = Reader(body)
+    assert reader.int16("error") == 35
+    assert reader.int32("count") == len(ADVERTISED)
+    assert reader.remaining == 6 * len(ADVERTISED)
+
+
+def test_api_versions_advertises_what_clients_may_use() -> None:
+    listed = {key.api_key: (key.min_version, key.max_version) for key in answer(ADVERTISED).api_keys}
+    assert listed[ApiKey.PRODUCE] == (0, 9)
+    assert listed[ApiKey.FETCH] == (4, 12)
+    assert ApiKey.FIND_COORDINATOR not in listed
+
+
+def test_message_every_class_has_defaults_for_all_fields() -> None:
+    for cls in {cls for cls, _ in MESSAGE_VERSIONS}:
+        assert cls() == cls()
+        assert all(field.name.islower() for field in dataclasses.fields(cls))  # type: ignore[arg-type]
