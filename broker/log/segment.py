@@ -277,10 +277,7 @@ class Segment:
         """Write both indexes anew from the batches, whose CRCs are checked. Raises CorruptLog."""
         self._open_log()
         end = self._size
-        try:
-            batches = list(walk(self.fd, 0, end, verify_crc=True))
-        except BadBatch as bad:
-            raise self._corrupt(bad) from bad
+        batches = list(self._walk(0, verify_crc=True))
         self.reset_to(batches, end)
 
     def finish(self) -> None:
@@ -359,9 +356,11 @@ class Segment:
         if entry is None:
             return 0
         batch: BatchAt | None = None
-        with contextlib.suppress(BadBatch):
-            batch = self._parse_at(entry.position)
-        if batch is not None and self.base_offset <= batch.base_offset <= entry.offset:
+        if 0 <= entry.position < self._size:
+            with contextlib.suppress(BadBatch):
+                batch = self._parse_at(entry.position)
+        # Kafka may name the last batch of several appended at once; rebuilding then costs one scan, once.
+        if batch is not None and batch.last_offset == entry.offset:
             return entry.position
         self.rebuild_indexes()
         again = self._indexed_offset(entry.offset)
@@ -390,28 +389,28 @@ class Segment:
         """Check CRCs and offsets of bytes that this process neither wrote, received nor checked before."""
         if start >= self._verified_from or end <= self._verified_until or start == end:
             return
-        expected: Offset | None = None
-        try:
-            for batch in walk(self.fd, start, end, verify_crc=True):
-                if expected is not None and batch.base_offset != expected:
-                    self._check_gap(batch, expected)
-                expected = batch.last_offset + 1
-        except BadBatch as bad:
-            raise self._corrupt(bad) from bad
+        for _ in self._walk(start, end, verify_crc=True):
+            pass
         if start <= self._verified_until:
             self._verified_until = end
         if self._verified_until >= self._verified_from:
             self._verified_from = 0
 
-    def _check_gap(self, batch: BatchAt, expected: Offset) -> None:
-        if batch.base_offset < expected or not self._gaps:
-            raise self._corrupt(BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due"))
-
-    def _walk(self, position: int) -> Iterator[BatchAt]:
+    def _walk(self, position: int, end: int = -1, verify_crc: bool = False) -> Iterator[BatchAt]:
+        """Batches from position to end (of the segment by default), whose offsets follow one another."""
+        expected = self.base_offset if position == 0 else None
         try:
-            yield from walk(self.fd, position, self._size)
+            for batch in walk(self.fd, position, self._size if end < 0 else end, verify_crc):
+                if expected is not None and batch.base_offset != expected:
+                    self._check_gap(batch, expected)
+                yield batch
+                expected = batch.last_offset + 1
         except BadBatch as bad:
             raise self._corrupt(bad) from bad
+
+    def _check_gap(self, batch: BatchAt, expected: Offset) -> None:
+        if batch.base_offset < expected or not self._gaps or batch.last_offset - self.base_offset > INT32_MAX:
+            raise self._corrupt(BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due"))
 
     def _header_at(self, position: int) -> BatchAt:
         try:

@@ -1,4 +1,4 @@
-"""A log on disk does what a plain list of batches does, through rolls, truncations, clean stops, kills and torn tails."""
+"""A log on disk does what a plain list of batches does, through rolls, truncations, stops, kills and torn tails."""
 
 from __future__ import annotations
 

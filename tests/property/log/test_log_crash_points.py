@@ -1,4 +1,4 @@
-"""A kill before any file system call of any operation leaves a log that opens with a state the operation passes through."""
+"""A kill before any file system call of any operation leaves a log in a state that the operation passes through."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _ready(path: str, flushed: bool) -> tuple[DiskLogStore, PartitionLog, Clock]
     clock = Clock()
     store = open_store(path, clock)
     log = open_log(store)
-    _append(log, range(0, 10), 1)
+    _append(log, range(10), 1)
     _append(log, range(10, 16), 4)
     if flushed:
         log.flush()
