@@ -8,7 +8,6 @@ another's question.
 
 from __future__ import annotations
 
-import errno
 import select
 import socket
 import struct
@@ -21,7 +20,7 @@ from harness import outcomes
 
 _LENGTH = struct.Struct(">i")
 ANSWER_BYTES_MAX = 128 << 20
-_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL)
+_READ_BYTES = 64 * 1024
 
 
 class Address(NamedTuple):
@@ -52,16 +51,16 @@ class Connection:
     def __init__(self, address: Address, client_id: str) -> None:
         self.address = address
         self._client_id = client_id
-        self._socket: socket.socket | None = None
+        self._stream: _Stream | None = None
         self._correlation_id = 0
 
     @property
     def open(self) -> bool:
-        return self._socket is not None
+        return self._stream is not None
 
     def connect(self, deadline_ns: int) -> None:
         """Make sure that there is a live connection. Raises ClientError `connection-refused` or `not-connected`."""
-        if self._socket is not None and _quiet(self._socket):
+        if self._stream is not None and self._stream.quiet():
             return
         self.close()
         wait_s = _left_s(deadline_ns)
@@ -74,23 +73,19 @@ class Connection:
         except OSError as error:
             raise ClientError(outcomes.NOT_CONNECTED, f"{self._where}: {error}") from None
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = made
+        self._stream = _Stream(made)
 
     def exchange(self, api_key: int, version: int, body: bytes, deadline_ns: int) -> Answer:
         """One request and its answer over a connection that `connect` made. Raises ClientError; connects nothing."""
-        made, sent_id = self._send(api_key, version, body, deadline_ns)
+        stream, sent_id = self._send(api_key, version, body, deadline_ns)
         try:
-            frame = self._receive(made, deadline_ns)
+            frame = self._receive(stream, deadline_ns)
             at_ns = time.monotonic_ns()
             header = decode_response_header(api_key, version, frame)
         except MalformedFrame as error:
-            self.close()
-            raise ClientError(outcomes.MALFORMED, f"{self._where}: {error}") from None
+            raise self._malformed(str(error)) from None
         if header.correlation_id != sent_id:
-            self.close()
-            raise ClientError(
-                outcomes.MALFORMED, f"{self._where}: answer to request {header.correlation_id}, {sent_id} was sent"
-            )
+            raise self._malformed(f"answer to request {header.correlation_id}, {sent_id} was sent")
         return Answer(frame[header.body_start :], at_ns)
 
     def send_only(self, api_key: int, version: int, body: bytes, deadline_ns: int) -> int:
@@ -98,44 +93,45 @@ class Connection:
         self._send(api_key, version, body, deadline_ns)
         return time.monotonic_ns()
 
-    def _send(self, api_key: int, version: int, body: bytes, deadline_ns: int) -> tuple[socket.socket, int]:
-        made = self._socket
-        if made is None:
+    def _send(self, api_key: int, version: int, body: bytes, deadline_ns: int) -> tuple[_Stream, int]:
+        stream = self._stream
+        if stream is None:
             raise ClientError(outcomes.NOT_CONNECTED, f"{self._where}: not connected")
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = encode_request_header(api_key, version, self._correlation_id, self._client_id)
         try:
-            made.settimeout(max(0.001, _left_s(deadline_ns)))
-            made.sendall(b"".join((_LENGTH.pack(len(header) + len(body)), header, body)))
+            stream.write(b"".join((_LENGTH.pack(len(header) + len(body)), header, body)), deadline_ns)
         except OSError as error:
             # Some bytes may have gone out; nobody knows which.
             raise self._broken(error) from None
-        return made, self._correlation_id
+        return stream, self._correlation_id
 
-    def _receive(self, made: socket.socket, deadline_ns: int) -> memoryview:
-        (length,) = _LENGTH.unpack(self._read(made, 4, deadline_ns))
-        if not 4 <= length <= ANSWER_BYTES_MAX:
-            self.close()
-            raise ClientError(outcomes.MALFORMED, f"{self._where}: an answer of {length} bytes")
-        return self._read(made, length, deadline_ns)
-
-    def _read(self, made: socket.socket, length: int, deadline_ns: int) -> memoryview:
-        buffer = bytearray(length)
-        view = memoryview(buffer)
-        got = 0
-        while got < length:
-            left_s = _left_s(deadline_ns)
-            if left_s <= 0:
-                raise self._broken(TimeoutError(f"{got} of {length} bytes came in time"))
+    def _receive(self, stream: _Stream, deadline_ns: int) -> memoryview:
+        """The frame after its length, which is all that has come."""
+        received = bytearray()
+        end = 4
+        while len(received) < end:
             try:
-                made.settimeout(left_s)
-                count = made.recv_into(view[got:])
+                data = stream.read(max(_READ_BYTES, end - len(received)), deadline_ns)
+            except TimeoutError:
+                raise self._broken(TimeoutError(f"{len(received)} bytes of an answer came in time")) from None
             except OSError as error:
                 raise self._broken(error) from None
-            if count == 0:
+            if not data:
                 raise self._broken(ConnectionResetError("closed by the node"))
-            got += count
-        return view
+            received += data
+            if end == 4 and len(received) >= 4:
+                (length,) = _LENGTH.unpack_from(received)
+                if not 4 <= length <= ANSWER_BYTES_MAX:
+                    raise self._malformed(f"an answer of {length} bytes")
+                end = 4 + length
+        if len(received) > end:
+            raise self._malformed(f"{len(received) - end} bytes after the answer")
+        return memoryview(received)[4:]
+
+    def _malformed(self, what: str) -> ClientError:
+        self.close()
+        return ClientError(outcomes.MALFORMED, f"{self._where}: {what}")
 
     def _broken(self, error: OSError) -> ClientError:
         self.close()
@@ -147,17 +143,53 @@ class Connection:
         return f"{self.address.host}:{self.address.port}"
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
 
 def _left_s(deadline_ns: int) -> float:
     return (deadline_ns - time.monotonic_ns()) / 1e9
 
 
-def _quiet(made: socket.socket) -> bool:
-    """Whether nothing waits to be read: no end of stream, no reset, no answer that nobody asked for."""
-    poller = select.poll()
-    poller.register(made, select.POLLIN | select.POLLERR | select.POLLHUP)
-    return not poller.poll(0)
+class _Stream:
+    """A non-blocking socket and what waits on it: fewer system calls than a socket's own time-outs."""
+
+    def __init__(self, made: socket.socket) -> None:
+        made.setblocking(False)
+        self._socket = made
+        self._readable = select.poll()
+        self._readable.register(made, select.POLLIN)
+        self._writable = select.poll()
+        self._writable.register(made, select.POLLOUT)
+
+    def quiet(self) -> bool:
+        """Whether nothing waits to be read: no end of stream, no reset, no answer that nobody asked for."""
+        return not self._readable.poll(0)
+
+    def write(self, data: bytes, deadline_ns: int) -> None:
+        """All of data. Raises OSError, TimeoutError after the deadline."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                _wait(self._writable, deadline_ns)
+
+    def read(self, size: int, deadline_ns: int) -> bytes:
+        """What is there, at most size bytes, b"" at the end of the stream. Raises OSError, TimeoutError."""
+        while True:
+            _wait(self._readable, deadline_ns)
+            try:
+                return self._socket.recv(size)
+            except BlockingIOError:
+                continue
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _wait(poller: select.poll, deadline_ns: int) -> None:
+    left_ms = (deadline_ns - time.monotonic_ns()) / 1e6
+    if left_ms <= 0 or not poller.poll(left_ms):
+        raise TimeoutError
