@@ -78,4 +78,92 @@ BLACK_BOX = (
     ),
 )
 
-BY_NAME: dict[str, Spec] = {spec.name: spec for spec in BLACK_BOX}
+DRAINS = (
+    Spec(
+        "final-drain",
+        "The final drain reached its sentinels",
+        "floor",
+        {"sentinels": "no acknowledged sentinel"},
+        ("history",),
+    ),
+    Spec(
+        "confluent-repeat",
+        "The real client read the same records",
+        "black-box",
+        {
+            "records_compared": "nothing was read by both readers",
+            "confluent_drains": "the real client finished no drain",
+        },
+        ("history",),
+    ),
+)
+
+WHITE_BOX = (
+    _white("event-log", "The event logs are whole", {"lines": "no event"}, "events", "zookeeper", "history"),
+    _white("isr-znode", "Rule 1: leaders and ISRs along ZooKeeper's versions", {"versions": "no version"}, "zookeeper"),
+    _white(
+        "one-leader-per-epoch",
+        "Rule 2: one broker appends per leader epoch",
+        {"leader_appends": "no leader's append"},
+        "events",
+    ),
+    _white("controller-epoch", "Rule 3: controller epochs", {"versions": "no version"}, "zookeeper"),
+    _white(
+        "offset-order",
+        "Rule 4: log start, high watermark and log end in order",
+        {"hw_events": "no high watermark"},
+        "events",
+    ),
+    _white(
+        "hw-within-isr",
+        "Rule 5: the high watermark is on every ISR member",
+        {"hw_advances": "no leader advanced its high watermark"},
+        "events",
+    ),
+    _white(
+        "hw-monotone",
+        "Rule 6: the high watermark never falls in a leader epoch",
+        {"hw_advances": "no leader advanced its high watermark"},
+        "events",
+    ),
+    _white(
+        "log-matching",
+        "Rule 7: replicas hold the same bytes",
+        {
+            "batches": "no batch",
+            "fully_replicated": "not every replica's segments",
+            "watermarks_known": "not every replica's high-watermark checkpoint",
+        },
+        "segments",
+    ),
+    _white(
+        "leader-completeness",
+        "Rule 8: a new leader holds all that was exposed",
+        {"leaderships": "no leadership"},
+        "events",
+    ),
+    _white(
+        "ack-committed",
+        "Rule 9: acks=all is answered once committed",
+        {"acks_all": "no acks=all answer"},
+        "events",
+    ),
+    _white("epoch-cache", "Rule 10: leader-epoch files", {"entries": "no leader-epoch file"}, "segments"),
+    _white("log-contiguous", "Rules 2 and 11: offsets and epochs along a log", {"batches": "no batch"}, "segments"),
+    _white(
+        "truncation",
+        "Rule 14: no ISR member cuts what was exposed",
+        {"leaderships": "no leadership"},
+        "events",
+    ),
+    _white("live-isr", "Rule 15: only live brokers enter an ISR", {"versions": "no version"}, "zookeeper", "events"),
+    _white(
+        "shown-below-hw",
+        "Rule 17: nothing is shown above the high watermark",
+        {"answers_shown": "nothing was shown"},
+        "events",
+    ),
+)
+
+ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX)
+BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -165,7 +165,7 @@ def sends_table(operations: DataFrame) -> DataFrame:
 
 
 def requests_table(operations: DataFrame) -> DataFrame:
-    """One row per poll or list_offsets. `in_range` counts distinct offsets returned inside [position, next_position)."""
+    """One row per poll or list_offsets. `in_range`: distinct offsets returned inside [position, next_position)."""
     offsets = F.transform(
         F.coalesce("records", F.array().cast(schema.HISTORY_LINE["records"].dataType)), lambda r: r.offset
     )

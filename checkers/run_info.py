@@ -105,7 +105,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         system_kind=str(system.get("kind", "highwater")),
         event_log=bool(system.get("event_log", True)),
         retention=any(str(settings.get(key, "-1")) != "-1" for key in _RETENTION_KEYS),
-        session_timeout_ms=int(settings.get("zookeeper.session.timeout.ms", 18_000)),
+        session_timeout_ms=_session_timeout_ms(system),
         workload_acks=str((raw.get("workload") or {}).get("acks", "all")),
         nodes=tuple(_node(node) for node in raw.get("nodes") or ()),
         origin_monotonic_ns=int(raw.get("origin_monotonic_ns") or 0),
@@ -116,6 +116,13 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
         analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),
     )
+
+
+def _session_timeout_ms(system: Mapping[str, Any]) -> int:
+    """The longest of any broker."""
+    key = "zookeeper.session.timeout.ms"
+    of_all = int((system.get("settings") or {}).get(key, 18_000))
+    return max([of_all, *(int(own.get(key, of_all)) for own in (system.get("broker") or {}).values())])
 
 
 def _node(raw: Mapping[str, Any]) -> NodeInfo:

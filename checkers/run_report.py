@@ -42,6 +42,7 @@ class Fault:
     observed: bool
     observation: str
     error: str | None = None
+    stop_observed: bool = True
 
     def active(self, from_ns: int, to_ns: int) -> bool:
         return self.start_ns <= to_ns and (self.stop_ns is None or self.stop_ns >= from_ns)
@@ -55,6 +56,7 @@ class Fault:
             "stop_ns": self.stop_ns,
             "observed": self.observed,
             "observation": self.observation,
+            "stop_observed": self.stop_observed,
             **({} if self.error is None else {"error": self.error}),
         }
 
@@ -64,7 +66,7 @@ def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
     starts: dict[int, Mapping[str, Any]] = {}
     stops: dict[int, Mapping[str, Any]] = {}
     for mark in marks:
-        if mark["kind"] != "nemesis" or mark["fault_id"] is None:
+        if mark["kind"] != "nemesis" or mark["f"] not in ("start", "stop") or mark["fault_id"] is None:
             continue
         (starts if mark["f"] == "start" else stops).setdefault(int(mark["fault_id"]), mark)
     faults = []
@@ -80,6 +82,7 @@ def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
                 bool(start["observed"]),
                 str(start["observation"] or ""),
                 None if start["error"] is None else str(start["error"]),
+                stop is None or bool(stop["observed"]),
             )
         )
     return faults
@@ -122,6 +125,28 @@ def linearizability(checks: Sequence[CheckResult]) -> dict[str, Any]:
         "not_checked": list(LINEARIZABLE_NOT_CHECKED),
         "witnesses": witnesses[:10],
         "parts": {check.name: check.verdict for check in parts},
+    }
+
+
+_COUNTS = {"lost-write": "lost", "lost-tail": "lost", "unseen": "unseen"}
+
+
+def check_json(check: CheckResult) -> dict[str, Any]:
+    """One checker as results.json has it."""
+    counts = dict(check.counts)
+    if check.name in _COUNTS:
+        name = _COUNTS[check.name]
+        counts[name] = counts.pop("undecided" if check.name == "unseen" else "found", 0)
+        counts.pop("found", None)
+    return {
+        "verdict": check.verdict,
+        "family": check.group,
+        "title": check.title,
+        "reasons": check.reasons,
+        "counts": counts,
+        "measures": check.measures,
+        "witnesses": check.joined,
+        "allowed": check.allowed,
     }
 
 
@@ -183,7 +208,7 @@ def sentence(
         broken = [check for check in checks if check.verdict == "invalid"]
         what = f"{_many(lost, 'acknowledged record')} lost; " if lost else ""
         names = ", ".join(check.name for check in broken)
-        text = f"Invalid: {what}{names}, in {seen}, {around}; first: {broken[0].witnesses[0].detail if broken[0].witnesses else broken[0].reasons[0]}"
+        text = f"Invalid: {what}{names}, in {seen}, {around}; first: {broken[0].reasons[0]}"
     elif verdict == "unknown":
         unsure = [
             f"{check.name}: {check.reasons[0]}" for check in checks if check.verdict == "unknown" and check.reasons

@@ -116,6 +116,9 @@ EVENT_LINE = _struct(
     (CORRUPT, _TEXT),
 )
 
+# A line of the event log with the node it came from and its run time.
+EVENTS = T.StructType([*EVENT_LINE.fields, T.StructField("node", _TEXT, True), T.StructField("t_ns", _LONG, True)])
+
 # One version of one znode, as a transaction made it.
 ZNODE = _struct(
     ("node", _TEXT),

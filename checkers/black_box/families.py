@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from checkers.black_box.availability import availability
+from checkers.black_box.drain import drain_checks
 from checkers.black_box.facts import Facts
 from checkers.black_box.lost import lost_checks
 from checkers.black_box.offsets import offset_checks
@@ -18,5 +19,5 @@ def black_box(facts: Facts) -> dict[str, list[Family]]:
     return {
         "values": [value_checks(facts), offset_checks(facts), lost_checks(facts), nonmonotonic_sends(facts)],
         "order": [real_time_checks(facts), staleness(facts), visibility_checks(facts), availability(facts)],
-        "polls": [poll_checks(facts)],
+        "polls": [poll_checks(facts), drain_checks(facts)],
     }

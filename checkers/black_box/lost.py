@@ -18,20 +18,23 @@ TAIL = "lost-tail"
 UNSEEN = "unseen"
 
 
-def covered_ranges(requests: DataFrame) -> DataFrame:
-    """covered(p, start_offset, end_offset, op): disjoint half-open ranges that answered polls passed over."""
+def covered_ranges(requests: DataFrame, *keys: str) -> DataFrame:
+    """covered(*keys, start_offset, end_offset): disjoint half-open ranges that answered polls passed over.
+
+    keys: what to keep apart, by default the partition.
+    """
+    apart = keys or ("p",)
     polls = requests.where(
         (F.col("f") == "poll") & (F.col("outcome") == "ok") & (F.col("next_position") > F.col("position"))
-    ).select("p", "position", "next_position")
-    before = Window.partitionBy("p").orderBy("position", "next_position").rowsBetween(Window.unboundedPreceding, -1)
-    running = Window.partitionBy("p").orderBy("position", "next_position").rowsBetween(Window.unboundedPreceding, 0)
-    reached = F.max("next_position").over(before)
+    ).select(*apart, "position", "next_position")
+    order = Window.partitionBy(*apart).orderBy("position", "next_position")
+    reached = F.max("next_position").over(order.rowsBetween(Window.unboundedPreceding, -1))
     return (
         polls.withColumn("opens", F.when(reached.isNull() | (F.col("position") > reached), 1).otherwise(0))
-        .withColumn("island", F.sum("opens").over(running))
-        .groupBy("p", "island")
+        .withColumn("island", F.sum("opens").over(order.rowsBetween(Window.unboundedPreceding, 0)))
+        .groupBy(*apart, "island")
         .agg(F.min("position").alias("start_offset"), F.max("next_position").alias("end_offset"))
-        .select("p", "start_offset", "end_offset")
+        .select(*apart, "start_offset", "end_offset")
     )
 
 

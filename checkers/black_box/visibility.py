@@ -65,7 +65,8 @@ def visibility_checks(facts: Facts) -> Family:
         witnessed,
         ABOVE_HW,
         text(
-            "{p} showed everything below {e} in leader epoch {le}, and a request begun after that answer was told a high watermark of {h}",
+            "{p} showed everything below {e} in leader epoch {le}; a request begun after that answer was told a high "
+            "watermark of {h}",
             p=F.col("p"),
             e=F.col("highest.shown_end"),
             le=F.col("epoch"),

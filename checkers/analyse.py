@@ -1,0 +1,285 @@
+"""One run's folder → its verdict, results.json and series.json. The order of work; every rule is elsewhere.
+
+Evidence is decoded while the JVM starts; history and event logs are read once and written as Parquet; families run as
+a few jobs, some at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from checkers import run_report, schema, series
+from checkers.allowed import allow_unclean, reason_for
+from checkers.black_box.facts import build_facts
+from checkers.black_box.families import black_box
+from checkers.catalogue import ALL, Spec
+from checkers.evidence.events import load_events
+from checkers.evidence.prepare import Prepared, batches_table, prepare
+from checkers.evidence.znodes import znode_tables
+from checkers.floor import FloorResult, Seen, judge_floor
+from checkers.floor_queries import (
+    around_faults,
+    election_faults,
+    elections_of,
+    isr_changes,
+    replicas_by_partition,
+    unclean_partitions,
+)
+from checkers.jobs import collect_families
+from checkers.load_history import History, HistoryHealth, load_history
+from checkers.run_info import RunInfo, UnreadableRun, load_run_info
+from checkers.session import open_session
+from checkers.verdict import CheckResult, Row, Verdict, judge, worst
+from checkers.white_box.families import white_box
+from checkers.white_box.inputs import Evidence, build_evidence
+from checkers.witnesses import history_lines, replica_holdings
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What was written: the verdict, its sentence, and the whole of results.json."""
+
+    verdict: Verdict
+    sentence: str
+    results: Mapping[str, Any]
+
+
+def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSession | None = None) -> Analysis:
+    """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun."""
+    began = time.monotonic()
+    run_dir = run_dir.resolve()
+    info = load_run_info(run_dir)
+    path = run_dir / "history.jsonl"
+    if not path.is_file():
+        raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
+    parquet = run_dir / "parquet"
+    with ThreadPoolExecutor(4) as pool:
+        decoding = pool.submit(prepare, run_dir, info)
+        own = spark is None
+        session = spark or open_session(spark_master, history_bytes=_size(run_dir))
+        try:
+            reading = pool.submit(load_history, session, path, parquet)
+            prepared = decoding.result()
+            raw_events = load_events(session, prepared.event_files, info, parquet)
+            history, health = reading.result()
+            results, drawn = _judge(pool, session, run_dir, info, history, health, prepared, raw_events)
+            results["analysis"] = {
+                "seconds": round(time.monotonic() - began, 1),
+                "operations": health.operations,
+                "evidence_nodes": prepared.evidence_nodes,
+                "spark": session.version,
+            }
+        finally:
+            if own:
+                session.stop()
+    run_report.write_json(run_dir / "series.json", drawn)
+    run_report.write_json(run_dir / "results.json", results)
+    return Analysis(results["verdict"], results["sentence"], results)
+
+
+def _size(run_dir: Path) -> int:
+    files = [run_dir / "history.jsonl", *run_dir.glob("evidence/*/events.jsonl")]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _judge(
+    pool: ThreadPoolExecutor,
+    session: SparkSession,
+    run_dir: Path,
+    info: RunInfo,
+    history: History,
+    health: HistoryHealth,
+    prepared: Prepared,
+    raw_events: DataFrame,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    parquet = run_dir / "parquet"
+    znodes = znode_tables(session.read.schema(schema.ZNODE).parquet((parquet / "znodes").as_uri()))
+    events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
+    evidence = build_evidence(
+        info,
+        history,
+        events,
+        znodes,
+        batches_table(session, parquet, prepared),
+        session.read.schema(schema.CHECKPOINT).parquet((parquet / "checkpoints").as_uri()),
+    )
+    facts = build_facts(history, _leader_changes(history, evidence), retention=info.retention)
+    marks = pool.submit(lambda: [row.asDict() for row in history.marks.where(F.col("kind") == "nemesis").collect()])
+    found_elections = pool.submit(elections_of, evidence)
+    around = pool.submit(around_faults, history)
+    changes = pool.submit(isr_changes, evidence)
+    replicas = pool.submit(replicas_by_partition, evidence)
+    unclean_seen = unclean_partitions(evidence.znodes.states) if info.unclean else set()
+    rows = allow_unclean(collect_families({**black_box(facts), **white_box(evidence, raw_events)}), unclean_seen)
+    faults = run_report.faults_of(marks.result())
+    holes = _holes(info, health, prepared, rows)
+    checks = [
+        judge(
+            spec,
+            [row for row in rows if row.checker == spec.name],
+            info.partitions,
+            holes=[text for source in spec.sources for text in holes.get(source, ())],
+            not_applicable=_not_applicable(spec, info),
+            allowed=reason_for(spec.name, unclean_seen),
+        )
+        for spec in ALL
+    ]
+    durable = run_report.durability(rows, info.partitions)
+    elections = found_elections.result()
+    shrinks, expansions = changes.result()
+    has_znodes, has_events = not prepared.holes.get("zookeeper"), bool(prepared.event_files)
+    floor = judge_floor(
+        Seen(
+            acknowledged=sum(int(row["acknowledged"]) for row in durable),
+            elections=len(elections) if has_znodes else None,
+            elections_by_partition=_count_by(election.p for election in elections),
+            election_faults=election_faults(elections, faults),
+            lag_shrinks=shrinks if has_events and has_znodes else None,
+            expansions=expansions if has_events and has_znodes else None,
+            faults=[fault.as_json() for fault in faults],
+            around=around.result(),
+            drain_gaps=drain_gaps(info, rows, replicas.result()),
+        ),
+        scripted=info.scripted,
+        checks=info.checks,
+    )
+    _join_witnesses(session, run_dir, checks, faults, evidence)
+    run_reasons = _run_reasons(info, health)
+    verdicts = [check.verdict for check in checks]
+    if run_reasons or not floor.met:
+        verdicts.append("unknown")
+    verdict = worst(verdicts)
+    results: dict[str, Any] = {
+        "schema": run_report.SCHEMA,
+        "verdict": verdict,
+        "sentence": run_report.sentence(verdict, checks, durable, floor, run_reasons),
+        "reasons": run_reasons,
+        "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},
+        "durability": durable,
+        "linearizability": run_report.linearizability(checks),
+        "floor": floor.as_json(),
+        "faults": [fault.as_json() for fault in faults],
+        "history": {"lines": health.lines, "torn": health.torn},
+    }
+    drawn = _series(history, evidence, info, results["faults"])
+    return results, drawn
+
+
+def _leader_changes(history: History, evidence: Evidence) -> DataFrame:
+    """Partitions whose leader epoch moved, as ZooKeeper, Metadata or the readers' epochs say."""
+    epochs = [
+        evidence.znodes.states.select("p", F.col("leader_epoch").alias("epoch")),
+        history.marks.where(F.col("f") == "leadership").select("p", "epoch"),
+        history.requests.where(F.col("outcome") == "ok").select("p", F.col("leader_epoch").alias("epoch")),
+    ]
+    every = epochs[0].unionByName(epochs[1]).unionByName(epochs[2]).where(F.col("epoch") >= 0)
+    return (
+        every.groupBy("p")
+        .agg(F.min("epoch").alias("low"), F.max("epoch").alias("high"))
+        .where("low < high")
+        .select("p")
+    )
+
+
+def _holes(info: RunInfo, health: HistoryHealth, prepared: Prepared, rows: Sequence[Row]) -> dict[str, list[str]]:
+    """What is missing per source. A doubtful event log is a hole for every rule that rests on event logs."""
+    holes = {source: list(texts) for source, texts in prepared.holes.items()}
+    holes.setdefault("history", []).extend(health.problems)
+    doubts = [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"]
+    if doubts:
+        more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
+        holes.setdefault("events", []).append(f"{doubts[0]}{more}")
+    if info.system_kind == "highwater" and not info.event_log:
+        holes.setdefault("events", []).append("the run had its event logs switched off")
+    return holes
+
+
+def _not_applicable(spec: Spec, info: RunInfo) -> str | None:
+    """Only where this type of system has no such evidence; a highwater run without it is unknown."""
+    if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
+        return f"{info.system_kind} keeps no event log"
+    if info.system_kind != "highwater" and spec.name == "event-log":
+        return f"{info.system_kind} keeps no event log"
+    return None
+
+
+def _run_reasons(info: RunInfo, health: HistoryHealth) -> list[str]:
+    reasons = list(health.problems)
+    if info.aborted is not None:
+        reasons.append(f"the run was aborted: {info.aborted}")
+    elif not info.finished:
+        reasons.append("the run did not finish")
+    return reasons
+
+
+def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
+    """Which replicas' leadership was not read to the end, by which reader."""
+    names = {node.broker_id: node.name for node in info.brokers}
+    drained = {(row.p, row.detail) for row in rows if row.checker == "final-drain" and row.kind == "figure"}
+    gaps: list[str] = []
+    for p in info.partitions:
+        assigned: Sequence[int | None] = replicas.get(p, ())
+        if not assigned and info.replication_factor is not None and info.replication_factor == len(names):
+            assigned = list(names)
+        if not assigned:
+            gaps.append(f"drain of {p}: its replicas are not known")
+        for broker in assigned:
+            node = names.get(broker, f"broker {broker}")
+            for reader, who in (("wire", "the wire reader"), ("confluent", "the real client")):
+                if (p, f"drained:{reader}:{node}") not in drained:
+                    gaps.append(f"drain of {p}: {who} did not read it to the end with {node} as leader")
+    return gaps
+
+
+def _floor_json(floor: FloorResult) -> dict[str, Any]:
+    return {
+        "verdict": "valid" if floor.met else "unknown",
+        "family": "floor",
+        "title": "The floor of a valid verdict",
+        "reasons": floor.missing,
+        "counts": {name: value for name, value in floor.figures.items() if isinstance(value, int)},
+        "measures": {},
+        "witnesses": [],
+        "allowed": None,
+    }
+
+
+def _join_witnesses(
+    session: SparkSession,
+    run_dir: Path,
+    checks: Sequence[CheckResult],
+    faults: Sequence[run_report.Fault],
+    evidence: Evidence,
+) -> None:
+    witnesses = [row for check in checks for row in check.witnesses]
+    lines = history_lines(session, run_dir / "history.jsonl", {op for row in witnesses for op in row.ops})
+    places = {(row.p, row.offset) for row in witnesses if row.p is not None and row.offset is not None}
+    holdings = replica_holdings(evidence.batches, places)
+    for check in checks:
+        run_report.join_witnesses(check, faults, lines, holdings)
+
+
+def _series(history: History, evidence: Evidence, info: RunInfo, faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    drawn = series.history_series(history)
+    mine = evidence.events.where(F.col("p").isin(*info.partitions))
+    return series.assemble(
+        drawn,
+        series.partition_series(mine, drawn["duration_ns"]),
+        series.clock_series(evidence.events, info.origin_wall_ns),
+        faults,
+    )
+
+
+def _count_by(names: Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts

@@ -1,0 +1,138 @@
+"""The final drain: what it proved, and whether the real client read the same.
+
+A `drain-complete` line is believed only where the polls of that reader, from that leader, in that phase really pass
+over [start, end). Grains: one row per believed line; one row per (partition, offset) that a drain read.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.black_box.lost import covered_ranges
+from checkers.findings import Family, figures, finding, text, union
+
+DRAIN = "final-drain"
+REPEAT = "confluent-repeat"
+
+
+def believed_drains(facts: Facts) -> DataFrame:
+    """(p, leader, reader, phase, start, end, believed): every drain-complete line."""
+    told = facts.history.marks.where(F.col("f") == "drain-complete").select(
+        "p", "leader", "reader", "phase", "start", "end", "time_ns"
+    )
+    polls = facts.history.requests.where(F.col("phase").startswith("drain")).withColumn("leader", F.col("node"))
+    ranges = covered_ranges(polls, "p", "leader", "reader", "phase")
+    return (
+        told.join(ranges, on=["p", "leader", "reader", "phase"], how="left")
+        .groupBy(*told.columns)
+        .agg(
+            F.coalesce(
+                F.bool_or((F.col("start_offset") <= F.col("start")) & (F.col("end_offset") >= F.col("end"))),
+                F.lit(False),
+            ).alias("believed")
+        )
+    )
+
+
+def drain_checks(facts: Facts) -> Family:
+    drains = believed_drains(facts)
+    acked = facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
+    ends = acked.groupBy("p").agg(
+        (F.max("ack_offset") + 1).alias("acked_end"),
+        F.max(F.when(F.col("send.sentinel"), F.col("ack_offset") + 1)).alias("sentinel_end"),
+    )
+    judged = drains.join(ends, on="p", how="left").withColumn(
+        "good", F.col("believed") & F.coalesce(F.col("end") >= F.col("sentinel_end"), F.lit(False))
+    )
+    detail = F.when(~F.col("believed"), F.lit("its polls do not pass over all of that")).otherwise(
+        F.lit("no acknowledged sentinel lies below its end")
+    )
+    doubted = finding(
+        judged.where(~F.col("good")),
+        DRAIN,
+        F.concat(
+            text(
+                "the {r} drain of {p} from {l} says it read {s} to {e}; ",
+                r=F.col("reader"),
+                p=F.col("p"),
+                l=F.col("leader"),
+                s=F.col("start"),
+                e=F.col("end"),
+            ),
+            detail,
+        ),
+        kind="unknown",
+    )
+    per_reader = (
+        judged.where("good")
+        .select("p", F.concat_ws(":", "reader", "leader").alias("who"))
+        .distinct()
+        .select(
+            F.lit(DRAIN).alias("checker"),
+            "p",
+            F.concat(F.lit("drained:"), "who").alias("name"),
+            F.lit(1.0).alias("value"),
+        )
+    )
+    sentinels = figures(ends, {(DRAIN, "sentinels"): F.when(F.col("sentinel_end").isNotNull(), F.lit(1))})
+    repeat = _repeat(facts)
+    return Family(
+        union([doubted, *([] if repeat.findings is None else [repeat.findings])]),
+        union([per_reader, sentinels, repeat.figures]),
+    )
+
+
+def _repeat(facts: Facts) -> Family:
+    """Record by record: what the wire reader and the real client read in the drain."""
+    read = facts.history.polls.where(F.col("phase").startswith("drain"))
+    wire, real = F.col("reader") == "wire", F.col("reader") == "confluent"
+    sides = read.groupBy("p", "offset").agg(
+        F.count_if(wire).alias("by_wire"),
+        F.count_if(real).alias("by_real"),
+        F.min(F.when(wire, F.col("value"))).alias("wire_value"),
+        F.min(F.when(real, F.col("value"))).alias("real_value"),
+        F.max(F.when(wire, F.col("op"))).alias("wire_op"),
+        F.max(F.when(real, F.col("op"))).alias("real_op"),
+        F.min("invoke_ns").alias("from_ns"),
+        F.max("complete_ns").alias("to_ns"),
+    )
+    both = F.col("by_wire").cast("boolean") & F.col("by_real").cast("boolean")
+    finished = (
+        facts.history.marks.where(F.col("f") == "drain-complete")
+        .groupBy("p")
+        .agg(F.count_if(F.col("reader") == "confluent").alias("confluent_drains"))
+    )
+    # Where the real client never finished there is nothing to compare with.
+    differing = sides.join(finished.where(F.col("confluent_drains") > 0).select("p"), on="p", how="left_semi").where(
+        ~both | ~F.col("wire_value").eqNullSafe(F.col("real_value"))
+    )
+    found = finding(
+        differing,
+        REPEAT,
+        text(
+            "{p} offset {o}: the wire reader read value {a} ({na} times), the real client {b} ({nb} times)",
+            p=F.col("p"),
+            o=F.col("offset"),
+            a=F.col("wire_value"),
+            na=F.col("by_wire"),
+            b=F.col("real_value"),
+            nb=F.col("by_real"),
+        ),
+        offset=F.col("offset"),
+        value=F.col("wire_value"),
+        ops=[F.col("wire_op"), F.col("real_op")],
+        from_ns=F.col("from_ns"),
+        to_ns=F.col("to_ns"),
+    )
+    per_partition = sides.groupBy("p").agg(F.count_if(both).alias("compared"))
+    return Family(
+        found,
+        union(
+            [
+                figures(per_partition, {(REPEAT, "records_compared"): F.col("compared")}),
+                figures(finished, {(REPEAT, "confluent_drains"): F.col("confluent_drains")}),
+            ]
+        ),
+    )

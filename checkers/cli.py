@@ -1,0 +1,44 @@
+"""`python -m checkers RUN_DIR`: judge a recorded run. Exit 0 valid, 1 invalid, 2 unknown, 254 usage, 255 crash."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from checkers.run_info import UnreadableRun
+
+_EXIT = {"valid": 0, "invalid": 1, "unknown": 2}
+USAGE, CRASH = 254, 255
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Analyse one run folder; the reason of a crash goes to stderr."""
+    parser = _Parser(prog="python -m checkers", description="Judge a recorded run with Spark.")
+    parser.add_argument("run_dir", type=Path, help="folder with run.json, history.jsonl and evidence/")
+    parser.add_argument("--spark-master", help="any Spark master; default: all cores of this machine")
+    arguments = parser.parse_args(argv)
+    try:
+        # Imported late, so that --help needs no pyspark.
+        from checkers.analyse import analyse
+
+        analysis = analyse(arguments.run_dir, spark_master=arguments.spark_master)
+    except UnreadableRun as error:
+        print(f"checkers: {error}", file=sys.stderr)
+        return CRASH
+    except Exception as error:
+        traceback.print_exc()
+        print(f"checkers: crashed: {type(error).__name__}: {error}", file=sys.stderr)
+        return CRASH
+    print(analysis.sentence)
+    return _EXIT[analysis.verdict]

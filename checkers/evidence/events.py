@@ -1,0 +1,37 @@
+"""The brokers' event logs as one table, in run time, and whether they are whole.
+
+Grain: one row per line. A torn last line of an incarnation is legal; any other loss shows as a gap in `s`. Order
+inside a broker is (incarnation, s); order across brokers is never taken from clocks by the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from checkers import schema
+from checkers.findings import empty
+from checkers.run_info import RunInfo
+
+
+def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: RunInfo, parquet: Path) -> DataFrame:
+    """All event logs → parquet/events, with `node` and run time `t_ns`; unreadable lines keep their text only."""
+    offsets = {node.name: node.monotonic_offset_ns for node in info.nodes}
+    frames = []
+    for node, path in files:
+        raw = (
+            spark.read.schema(schema.EVENT_LINE).option("columnNameOfCorruptRecord", schema.CORRUPT).json(path.as_uri())
+        )
+        shift = info.origin_monotonic_ns + offsets.get(node, 0)
+        frames.append(raw.withColumn("node", F.lit(node)).withColumn("t_ns", F.col("m") - F.lit(shift)))
+    if not frames:
+        return empty(spark, schema.EVENTS)
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    target = (parquet / "events").as_uri()
+    whole.write.mode("overwrite").parquet(target)
+    return spark.read.schema(schema.EVENTS).parquet(target)

@@ -1,0 +1,144 @@
+"""Whether the event logs are whole: no gap, no missing incarnation, nothing that clients or ZooKeeper saw left out.
+
+A log that lacks something proves nothing about the rest: everything found here is unknown, never invalid, and every
+rule that rests on event logs is then unknown too (the verdict sees to that). Grain: one row per incarnation,
+registration or send.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers import schema
+from checkers.findings import Family, figures, finding, text, union
+from checkers.white_box.inputs import Evidence
+
+EVENT_LOG = "event-log"
+
+
+def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
+    """raw: schema.EVENTS with unreadable lines. All findings are of kind unknown."""
+    incarnations = (
+        evidence.events.groupBy("node", "b", "i")
+        .agg(
+            F.count(F.lit(1)).alias("lines"),
+            F.count_distinct("s").alias("numbers"),
+            F.min("s").alias("first"),
+            F.max("s").alias("last"),
+            F.min(F.struct("s", "e")).alias("opening"),
+            F.count_if(F.col("e") == "registered").alias("registered"),
+        )
+        .withColumn("p", F.lit(None).cast("string"))
+    )
+    holed = incarnations.where(
+        (F.col("first") != 0) | (F.col("last") + 1 != F.col("lines")) | (F.col("numbers") != F.col("lines"))
+    )
+    headless = incarnations.where((F.col("first") == 0) & (F.col("opening.e") != "start"))
+    found = [
+        finding(
+            holed,
+            EVENT_LOG,
+            text(
+                "the event log of {n}, incarnation {i}, has gaps or repeats: {c} lines from {a} to {z}",
+                n=F.col("node"),
+                i=F.col("i"),
+                c=F.col("lines"),
+                a=F.col("first"),
+                z=F.col("last"),
+            ),
+            kind="unknown",
+        ),
+        finding(
+            headless,
+            EVENT_LOG,
+            text("the event log of {n}, incarnation {i}, does not begin with `start`", n=F.col("node"), i=F.col("i")),
+            kind="unknown",
+        ),
+        _torn(raw, incarnations),
+        _unlogged_registrations(evidence, incarnations),
+        _unlogged_acks(evidence),
+    ]
+    per_partition = evidence.timeline.groupBy("p").agg(F.count(F.lit(1)).alias("lines"))
+    return Family(union(found), figures(per_partition, {(EVENT_LOG, "lines"): F.col("lines")}))
+
+
+def _torn(raw: DataFrame, incarnations: DataFrame) -> DataFrame:
+    """Each incarnation may have torn its last line, no more."""
+    unreadable = (
+        raw.where(F.col(schema.CORRUPT).isNotNull() | F.col("e").isNull())
+        .groupBy("node")
+        .agg(F.count(F.lit(1)).alias("unreadable"))
+    )
+    starts = incarnations.groupBy("node").agg(F.count(F.lit(1)).alias("incarnations"))
+    odd = (
+        unreadable.join(starts, on="node", how="left")
+        .where(F.col("unreadable") > F.coalesce("incarnations", F.lit(0)))
+        .withColumn("p", F.lit(None).cast("string"))
+    )
+    return finding(
+        odd,
+        EVENT_LOG,
+        text(
+            "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
+            u=F.col("unreadable"),
+            n=F.col("node"),
+            i=F.col("incarnations"),
+        ),
+        kind="unknown",
+    )
+
+
+def _unlogged_registrations(evidence: Evidence, incarnations: DataFrame) -> DataFrame:
+    """Every life of /brokers/ids/N was told by an incarnation of N, or by one killed before it could tell."""
+    told = evidence.events.where(F.col("e") == "registered").select("b", F.col("be").alias("czxid"))
+    untold = (
+        evidence.znodes.registrations.join(told, on=["b", "czxid"], how="left_anti")
+        .groupBy("b")
+        .agg(F.count(F.lit(1)).alias("untold"), F.collect_set("czxid").alias("czxids"))
+    )
+    silent = incarnations.where(F.col("registered") == 0).groupBy("b").agg(F.count(F.lit(1)).alias("silent"))
+    odd = (
+        untold.join(silent, on="b", how="left")
+        .where(F.col("untold") > F.coalesce("silent", F.lit(0)))
+        .withColumn("p", F.lit(None).cast("string"))
+    )
+    return finding(
+        odd,
+        EVENT_LOG,
+        text(
+            "ZooKeeper saw broker {b} register as {c}, and no incarnation in its event log says so",
+            b=F.col("b"),
+            c=F.col("czxids"),
+        ),
+        kind="unknown",
+    )
+
+
+def _unlogged_acks(evidence: Evidence) -> DataFrame:
+    """Acknowledged sends whose `ack` line is not there, though it is written before the answer leaves.
+
+    Only sends answered before the asked node's log was copied.
+    """
+    copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
+    logged = evidence.timeline.where(F.col("e") == "ack").select("p", F.col("base").alias("base_offset")).distinct()
+    acked = evidence.history.ops.where(
+        (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
+    )
+    judged = acked.join(F.broadcast(copied), on="node", how="inner").where(F.col("complete_ns") < F.col("copied_ns"))
+    missing = judged.join(logged, on=["p", "base_offset"], how="left_anti")
+    return finding(
+        missing,
+        EVENT_LOG,
+        text(
+            "{n} acknowledged {p} offset {o}, and no event log has that `ack`",
+            n=F.col("node"),
+            p=F.col("p"),
+            o=F.col("base_offset"),
+        ),
+        kind="unknown",
+        offset=F.col("base_offset"),
+        ops=[F.col("op")],
+        from_ns=F.col("invoke_ns"),
+        to_ns=F.col("complete_ns"),
+    )

@@ -1,0 +1,160 @@
+"""What the white-box rules read: the evidence tables of a run, and the timeline that most rules share.
+
+The timeline is the event log of each (broker, incarnation, partition) in the order of `s`, each line with what was in
+force just before it: the last leader epoch and HW taken by this broker as leader, the committed ISR, the LEO. One
+sort serves six rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.evidence.znodes import Znodes
+from checkers.load_history import History
+from checkers.run_info import RunInfo
+
+_IN_TIMELINE = (
+    "recovered",
+    "become_leader",
+    "become_follower",
+    "append",
+    "truncate",
+    "hw",
+    "isr_propose",
+    "isr_commit",
+    "ack",
+    "visible",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. exposed: see `exposures`."""
+
+    info: RunInfo
+    history: History
+    events: DataFrame
+    timeline: DataFrame
+    fetches: DataFrame
+    exposed: DataFrame
+    znodes: Znodes
+    batches: DataFrame
+    checkpoints: DataFrame
+
+
+def build_evidence(
+    info: RunInfo, history: History, events: DataFrame, znodes: Znodes, batches: DataFrame, checkpoints: DataFrame
+) -> Evidence:
+    timeline = build_timeline(events).persist(StorageLevel.MEMORY_AND_DISK)
+    return Evidence(
+        info,
+        history,
+        events,
+        timeline,
+        received_fetches(events),
+        exposures(timeline).persist(StorageLevel.MEMORY_AND_DISK),
+        znodes,
+        batches,
+        checkpoints,
+    )
+
+
+def build_timeline(events: DataFrame) -> DataFrame:
+    """Lines about one partition, with `was_*`: what was in force just before the line, in the same incarnation.
+
+    was_leader: struct(le, hw), the highest HW of the latest epoch in which this broker took or advanced it as leader.
+    was_isr: the committed ISR of its last leadership. was_leo: its log end. was_le: its last role's epoch.
+    """
+    lines = events.where(F.col("p").isNotNull() & F.col("e").isin(*_IN_TIMELINE))
+    before = Window.partitionBy("b", "i", "p").orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
+    takes_hw = (F.col("e") == "become_leader") | ((F.col("e") == "hw") & (F.col("role") == "leader"))
+    takes_isr = F.col("e").isin("become_leader", "isr_commit")
+    takes_role = F.col("e").isin("become_leader", "become_follower")
+    leo = (
+        F.when(F.col("e") == "append", F.col("last") + 1)
+        .when(F.col("e") == "truncate", F.col("to"))
+        .when(F.col("e").isin("recovered", "become_leader", "become_follower"), F.col("leo"))
+    )
+    return lines.select(
+        "node",
+        "b",
+        "i",
+        "s",
+        "t_ns",
+        "e",
+        "p",
+        "le",
+        "pe",
+        "role",
+        "hw",
+        "leo",
+        "log_start",
+        "epoch_start",
+        "isr",
+        "maximal",
+        "leos",
+        "base",
+        "last",
+        "acks",
+        "min_isr",
+        "upto",
+        "kind",
+        "reason",
+        "bes",
+        "from_leo",
+        "to",
+        "in_isr",
+        "rid",
+        F.max(F.when(takes_hw, F.struct("le", "hw"))).over(before).alias("was_leader"),
+        F.last(F.when(takes_isr, F.col("isr")), ignorenulls=True).over(before).alias("was_isr"),
+        F.last(leo, ignorenulls=True).over(before).alias("was_leo"),
+        F.last(F.when(takes_role, F.col("le")), ignorenulls=True).over(before).alias("was_le"),
+    )
+
+
+def received_fetches(events: DataFrame) -> DataFrame:
+    """(b, i, s, rid, follower, be, p, offset, le): one row per partition named in a follower's fetch, at the leader."""
+    return _parts(events, "fetch_received", "follower", "be")
+
+
+def sent_fetches(events: DataFrame) -> DataFrame:
+    """(b, i, s, rid, leader, p, offset, le): the same, at the follower."""
+    return _parts(events, "fetch_sent", "leader")
+
+
+def _parts(events: DataFrame, event: str, *extra: str) -> DataFrame:
+    return (
+        events.where(F.col("e") == event)
+        .select("node", "b", "i", "s", "t_ns", "rid", *extra, F.explode("parts").alias("part"))
+        .select(
+            "node",
+            "b",
+            "i",
+            "s",
+            "t_ns",
+            "rid",
+            *extra,
+            F.get("part", F.lit(0)).alias("p"),
+            F.get("part", F.lit(1)).cast("bigint").alias("offset"),
+            F.get("part", F.lit(2)).cast("int").alias("le"),
+        )
+    )
+
+
+def exposures(timeline: DataFrame) -> DataFrame:
+    """(p, le, exposed): the highest HW that leader epoch le took, showed or acknowledged up to. Few rows."""
+    shown = (
+        F.when((F.col("e") == "hw") & (F.col("role") == "leader"), F.col("hw"))
+        .when(F.col("e") == "visible", F.col("upto"))
+        .when((F.col("e") == "ack") & (F.col("acks") == -1), F.col("last") + 1)
+    )
+    return (
+        timeline.select("p", "le", shown.alias("shown"))
+        .where(F.col("shown").isNotNull())
+        .groupBy("p", "le")
+        .agg(F.max("shown").alias("exposed"))
+    )

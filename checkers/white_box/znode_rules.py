@@ -1,0 +1,260 @@
+"""Rules 1, 3 and 15: leaders, ISRs, epochs and live brokers, from ZooKeeper's own transaction log.
+
+Input grain: one row per version of a partition's state. Small tables: they grow with elections and ISR changes, not
+with the history. Liveness is judged for expansions only: an election or a new topic may name a broker whose session
+ended a moment before the controller's write, and so may an expansion, by at most the session's time-out (later than
+that the controller's own session would have ended too).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from checkers.findings import Family, figures, finding, text, union
+from checkers.white_box.inputs import Evidence
+
+ISR_ZNODE = "isr-znode"
+CONTROLLER_EPOCH = "controller-epoch"
+LIVE_ISR = "live-isr"
+
+
+def znode_rules(evidence: Evidence) -> Family:
+    states = evidence.znodes.states
+    per_partition = states.groupBy("p").agg(F.count(F.lit(1)).alias("versions"))
+    live, live_figures = _live_isr(evidence)
+    return Family(
+        union([_isr_znode(evidence), _controller_epochs(evidence), live]),
+        union(
+            [
+                figures(
+                    per_partition,
+                    {
+                        (ISR_ZNODE, "versions"): F.col("versions"),
+                        (CONTROLLER_EPOCH, "versions"): F.col("versions"),
+                        (LIVE_ISR, "versions"): F.col("versions"),
+                    },
+                ),
+                live_figures,
+            ]
+        ),
+    )
+
+
+def unclean_elections(states: DataFrame) -> DataFrame:
+    """States whose leader was not in the previous version's ISR."""
+    return states.where(
+        F.col("previous").isNotNull()
+        & (F.col("leader") >= 0)
+        & (F.col("leader") != F.col("previous.leader"))
+        & ~F.array_contains("previous.isr", F.col("leader"))
+    )
+
+
+def elections(states: DataFrame) -> DataFrame:
+    """States, but the first of each partition, in which a broker was made leader in a new epoch."""
+    return states.where(
+        F.col("previous").isNotNull()
+        & (F.col("leader") >= 0)
+        & (F.col("leader_epoch") > F.col("previous.leader_epoch"))
+    )
+
+
+def _where() -> Column:
+    return text(
+        "{p} version {v} (zxid {z}): leader {l}, epoch {e}, ISR {i}",
+        p=F.col("p"),
+        v=F.col("version"),
+        z=F.hex("zxid"),
+        l=F.col("leader"),
+        e=F.col("leader_epoch"),
+        i=F.col("isr"),
+    )
+
+
+def _isr_znode(evidence: Evidence) -> DataFrame:
+    states = evidence.znodes.states
+    assigned = (
+        states.alias("s")
+        .join(
+            evidence.znodes.assignments.alias("a"),
+            on=(F.col("s.p") == F.col("a.p"))
+            & (F.col("a.zxid") <= F.col("s.zxid"))
+            & (F.col("a.next_zxid").isNull() | (F.col("a.next_zxid") > F.col("s.zxid"))),
+            how="left",
+        )
+        .select("s.*", "a.replicas")
+    )
+    was = F.col("previous")
+    problems = F.array_compact(
+        F.array(
+            F.when(F.col("isr").isNull() | F.col("leader").isNull(), F.lit("cannot be read")),
+            F.when(F.size("isr") == 0, F.lit("the ISR is empty")),
+            F.when(F.col("replicas").isNull(), F.lit("no assignment is known for it")),
+            F.when(F.size(F.array_except("isr", "replicas")) > 0, F.lit("the ISR holds a broker that is no replica")),
+            F.when(
+                (F.col("leader") != -1) & ~F.array_contains("isr", F.col("leader")),
+                F.lit("the leader is not in the ISR"),
+            ),
+            F.when(F.col("leader_epoch") < was["leader_epoch"], F.lit("the leader epoch went back")),
+            F.when(
+                (F.col("leader") >= 0)
+                & (F.col("leader") != was["leader"])
+                & (F.col("leader_epoch") <= was["leader_epoch"]),
+                F.lit("the leader changed without a new leader epoch"),
+            ),
+            F.when(
+                (F.col("leader") >= 0)
+                & (F.col("leader") != was["leader"])
+                & ~F.array_contains(was["isr"], F.col("leader")),
+                F.concat(
+                    F.lit("the new leader was not in the previous ISR "),
+                    was["isr"].cast("string"),
+                    F.lit(
+                        " (unclean election is enabled)"
+                        if evidence.info.unclean
+                        else " although unclean election is disabled"
+                    ),
+                ),
+            ),
+        )
+    )
+    broken = assigned.withColumn("problems", problems).where(F.size("problems") > 0)
+    return finding(
+        broken,
+        ISR_ZNODE,
+        F.concat(_where(), F.lit(": "), F.array_join("problems", "; ")),
+        evidence=text("ZooKeeper's log, session {s}, time {t} ms", s=F.hex("session"), t=F.col("time_ms")),
+        from_ns=_run_time(evidence),
+        to_ns=_run_time(evidence),
+    )
+
+
+def _controller_epochs(evidence: Evidence) -> DataFrame:
+    back = evidence.znodes.controller_epochs.where(F.col("epoch").isNull() | (F.col("epoch") <= F.col("previous")))
+    in_epochs = finding(
+        back.withColumn("p", F.lit(None).cast("string")),
+        CONTROLLER_EPOCH,
+        text(
+            "/controller_epoch went from {a} to {b} at zxid {z}",
+            a=F.col("previous"),
+            b=F.col("epoch"),
+            z=F.hex("zxid"),
+        ),
+    )
+    in_states = finding(
+        evidence.znodes.states.where(F.col("controller_epoch") < F.col("previous.controller_epoch")),
+        CONTROLLER_EPOCH,
+        F.concat(
+            _where(),
+            text(
+                ": written in controller epoch {a}, after {b}",
+                a=F.col("controller_epoch"),
+                b=F.col("previous.controller_epoch"),
+            ),
+        ),
+        from_ns=_run_time(evidence),
+        to_ns=_run_time(evidence),
+    )
+    claims = (
+        evidence.events.where((F.col("e") == "controller") & (F.col("what") == "elected"))
+        .groupBy("ce")
+        .agg(F.collect_set("b").alias("brokers"), F.count(F.lit(1)).alias("claims"))
+        .where(F.size("brokers") > 1)
+        .withColumn("p", F.lit(None).cast("string"))
+    )
+    two = finding(
+        claims,
+        CONTROLLER_EPOCH,
+        text("brokers {b} both became controller in epoch {e}", b=F.col("brokers"), e=F.col("ce")),
+    )
+    return union([in_epochs, in_states, two])
+
+
+def _live_isr(evidence: Evidence) -> tuple[DataFrame, DataFrame]:
+    """Each broker that an expansion added: alive then, under the broker epoch that the leader proposed."""
+    added = (
+        evidence.znodes.states.where(F.col("previous").isNotNull())
+        .where(F.col("leader_epoch") == F.col("previous.leader_epoch"))
+        .select(
+            "p",
+            "zxid",
+            "time_ms",
+            "version",
+            "leader_epoch",
+            F.explode(F.array_except("isr", "previous.isr")).alias("b"),
+        )
+    )
+    lives = evidence.znodes.registrations
+    grace_ms = evidence.info.session_timeout_ms
+    judged = (
+        added.alias("a")
+        .join(
+            lives.alias("l"),
+            on=(F.col("a.b") == F.col("l.b")) & (F.col("l.czxid") < F.col("a.zxid")),
+            how="left",
+        )
+        .groupBy("a.p", "a.zxid", "a.time_ms", "a.version", "a.leader_epoch", "a.b")
+        .agg(F.max(F.struct("l.czxid", "l.created_ms", "l.dzxid", "l.deleted_ms")).alias("life"))
+        .withColumn(
+            "dead_ms",
+            F.when(F.col("life.czxid").isNull(), F.lit(None))
+            .when(F.col("life.dzxid") < F.col("zxid"), F.col("time_ms") - F.col("life.deleted_ms"))
+            .otherwise(F.lit(0)),
+        )
+    )
+    dead = finding(
+        judged.where(F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)),
+        LIVE_ISR,
+        text(
+            "{p} version {v}: broker {b} entered the ISR, though it was not registered (for {d} ms)",
+            p=F.col("p"),
+            v=F.col("version"),
+            b=F.col("b"),
+            d=F.col("dead_ms"),
+        ),
+        from_ns=_run_time(evidence),
+        to_ns=_run_time(evidence),
+    )
+    proposed = evidence.events.where((F.col("e") == "isr_propose") & (F.col("kind") == "expand")).select(
+        "p", F.col("le").alias("leader_epoch"), F.col("pe"), F.explode("bes").alias("b", "be")
+    )
+    # A proposal names the version that it is to replace.
+    entered = judged.join(
+        proposed.select(
+            "p", "leader_epoch", (F.col("pe") + 1).alias("version"), F.col("b").cast("int").alias("b"), "be"
+        ),
+        on=["p", "leader_epoch", "version", "b"],
+        how="inner",
+    )
+    replaced_ms = F.col("time_ms") - F.col("life.created_ms")
+    bounced = finding(
+        entered.where(
+            (F.col("be") != F.col("life.czxid")) & ((F.col("be") > F.col("life.czxid")) | (replaced_ms > grace_ms))
+        ),
+        LIVE_ISR,
+        text(
+            "{p} version {v}: broker {b} entered the ISR under broker epoch {be}, but was registered as {c} for {d} ms",
+            p=F.col("p"),
+            v=F.col("version"),
+            b=F.col("b"),
+            be=F.col("be"),
+            c=F.col("life.czxid"),
+            d=replaced_ms,
+        ),
+        from_ns=_run_time(evidence),
+        to_ns=_run_time(evidence),
+    )
+    per_partition = judged.groupBy("p").agg(
+        F.count(F.lit(1)).alias("entered"),
+        F.count_if((F.col("dead_ms") > 0) & (F.col("dead_ms") <= grace_ms)).alias("raced"),
+    )
+    return union([dead, bounced]), figures(
+        per_partition,
+        {(LIVE_ISR, "isr_entries"): F.col("entered"), (LIVE_ISR, "entries_just_after_a_death"): F.col("raced")},
+    )
+
+
+def _run_time(evidence: Evidence) -> Column:
+    """`time_ms` of a transaction as run time; ZooKeeper's clock is a wall clock, good to the skew of its node."""
+    return F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)
