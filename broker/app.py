@@ -1,0 +1,191 @@
+"""One broker's life: start in order, run, stop in order.
+
+Start: ZooKeeper and identity, logs, listeners bound, registered, the loop. Stop on SIGTERM or SIGINT: leaderships moved
+away (controlled shutdown), logs closed with the mark of a clean stop, ZooKeeper session ended. A second signal, or a
+failure that leaves nothing to serve, stops without the mark.
+Source: kafka.server.KafkaServer.startup, shutdown.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import socket
+from dataclasses import replace
+from types import FrameType
+
+from broker import __version__
+from broker.config import Settings
+from broker.control_plane import ControlPlane
+from broker.core.cluster_state import BrokerEndpoint
+from broker.data_plane import DataPlane
+from broker.log import checkpoints
+from broker.net.loop import EpollLoop
+from broker.net.peer import BrokerPeer
+from broker.runtime.event_log import EventLog
+from broker.runtime.ports import CorruptLog, LogDirFailed
+
+_log = logging.getLogger("broker")
+
+_INCARNATION_BYTES = 8
+
+
+class Broker:
+    """A broker process. `run` returns its exit code."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loop = EpollLoop()
+        self._incarnation = secrets.token_hex(_INCARNATION_BYTES)
+        self._event_log: EventLog | None = None
+        self._stopping = False
+        self._clean = True
+        self._exit_code = 0
+        self._control: ControlPlane | None = None
+        self._data: DataPlane | None = None
+
+    def run(self) -> int:
+        """Start, serve until told to stop, stop. Raises what makes a start impossible, with everything undone."""
+        try:
+            self._start()
+            self._loop.run()
+        except BaseException:
+            self._clean = False
+            raise
+        finally:
+            self._close()
+        return self._exit_code
+
+    # -- start -----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        settings = self._settings
+        if settings.unknown:
+            _log.warning("settings that this broker does not know: %s", ", ".join(settings.unknown))
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, self._on_signal)
+        control = self._control = ControlPlane(settings, _broker_id(settings), settings.log_dirs[0])
+        control.prepare()
+        settings = self._settings = replace(settings, broker_id=control.broker_id)
+        data = self._data = DataPlane(settings, self._loop, control.all_topic_configs(), self._on_log_failure)
+        data.store.ensure_identity(settings.broker_id, control.cluster_id)
+        if settings.lab_event_log is not None:
+            self._event_log = EventLog(settings.lab_event_log, settings.broker_id, self._incarnation)
+        event_log = self._event_log
+        if event_log is not None:
+            event_log.emit_now(
+                "start",
+                pid=os.getpid(),
+                version=__version__,
+                truncation=settings.replica_truncation,
+                min_isr=int(settings.topic_defaults["min.insync.replicas"]),
+                unclean=settings.unclean_leader_election_enable,
+            )
+        control.build(
+            self._loop,
+            lambda host, port, client_id: BrokerPeer(self._loop, host, port, client_id),
+            None if event_log is None else event_log.emit_now,
+            _advertised(settings),
+            self._on_registered,
+            self._on_fenced,
+            self._on_suspect,
+            self._on_refused,
+        )
+        data.build(control, event_log, self._incarnation)
+        data.start()
+        data.listen()
+        self._log_registered(control.register())
+        _log.info("broker %d is up on %s", settings.broker_id, ", ".join(map(str, data.ports)))
+
+    # -- what happens to it ----------------------------------------------------------------------------------------
+
+    def _log_registered(self, broker_epoch: int) -> None:
+        if self._event_log is not None:
+            self._event_log.emit_now("registered", be=broker_epoch)
+
+    def _on_registered(self, broker_epoch: int) -> None:
+        self._log_registered(broker_epoch)
+
+    def _on_fenced(self) -> None:
+        assert self._data is not None
+        assert self._data.manager is not None
+        self._data.manager.resign_all()
+
+    def _on_suspect(self, passed: bool) -> None:
+        assert self._data is not None
+        assert self._data.manager is not None
+        self._data.manager.set_session_deadline_passed(passed)
+
+    def _on_refused(self, error: Exception) -> None:
+        _log.error("stopping: %s", error)
+        self._halt()
+
+    def _on_log_failure(self, failure: LogDirFailed | CorruptLog) -> None:
+        _log.error("log failure: %s", failure)
+        data = self._data
+        if data is None:
+            return
+        try:
+            data.store.check_any_dir()
+        except LogDirFailed as all_failed:
+            _log.error("stopping: every log dir is offline: %s", all_failed)
+            self._halt()
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        self._loop.call_soon_threadsafe(lambda: self._on_stop(signal.Signals(number).name))
+
+    # -- stop ------------------------------------------------------------------------------------------------------
+
+    def _on_stop(self, name: str) -> None:
+        if self._stopping:
+            _log.warning("%s again: stopping at once", name)
+            self._halt()
+            return
+        self._stopping = True
+        _log.info("%s: stopping", name)
+        assert self._control is not None
+        self._control.controlled_shutdown(self._loop.stop)
+
+    def _halt(self) -> None:
+        self._clean = False
+        self._exit_code = 1
+        self._loop.stop()
+
+    def _close(self) -> None:
+        """The registration goes last: until the logs are closed nobody else may think that this broker is done."""
+        control, data = self._control, self._data
+        try:
+            if data is not None:
+                epoch = -1 if control is None or not control.registered else control.registration.broker_epoch
+                data.close(self._clean, epoch)
+        finally:
+            try:
+                if control is not None:
+                    control.close()
+            finally:
+                if self._event_log is not None:
+                    if self._clean:
+                        self._event_log.emit("stop")
+                    self._event_log.close()
+                self._loop.close()
+
+
+def _broker_id(settings: Settings) -> int:
+    """The configured id, else the one that meta.properties keeps, else −1."""
+    if settings.broker_id >= 0:
+        return settings.broker_id
+    for folder in settings.log_dirs:
+        kept = checkpoints.read_properties(os.path.join(folder, checkpoints.META_PROPERTIES)).get("broker.id")
+        if kept is not None:
+            return int(kept)
+    return -1
+
+
+def _advertised(settings: Settings) -> tuple[BrokerEndpoint, ...]:
+    """What clients and brokers are told; a listener on all addresses is advertised by this host's name."""
+    return tuple(
+        BrokerEndpoint(endpoint.name, endpoint.host or socket.getfqdn(), endpoint.port, endpoint.name)
+        for endpoint in settings.advertised_listeners
+    )

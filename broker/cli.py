@@ -1,0 +1,62 @@
+"""`highwater-broker --config server.properties`: read the settings, run one broker.
+
+Exit codes: 0 stopped as told, 1 could not start or had to stop, 2 wrong usage or settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from broker import __version__
+from broker.app import Broker
+from broker.config import ConfigError, Settings
+from broker.core.cluster_state import StoreUnavailable
+from broker.log.log_dir import LogDirInUse, WrongIdentity
+from broker.properties import parse_properties
+from broker.runtime.ports import LogDirFailed
+from broker.zk.registration import BrokerIdInUse
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="highwater-broker", description="Run one highwater broker.")
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="server.properties, Kafka's names")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="NAME=VALUE", help="a setting that beats the file's"
+    )
+    parser.add_argument("--version", action="version", version=f"highwater {__version__}")
+    args = parser.parse_args(argv)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S"
+    )
+    logging.getLogger("kazoo").setLevel(logging.WARNING)
+    try:
+        settings = _settings(args.config, args.override)
+    except (ConfigError, OSError, UnicodeDecodeError) as error:
+        print(f"highwater-broker: {args.config}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        return Broker(settings).run()
+    except (StoreUnavailable, BrokerIdInUse, LogDirInUse, LogDirFailed, WrongIdentity, OSError, ValueError) as error:
+        print(f"highwater-broker: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _settings(path: Path, overrides: list[str]) -> Settings:
+    properties = parse_properties(path.read_text(encoding="utf-8"))
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals:
+            raise ConfigError(f"--override {override!r}: must be NAME=VALUE")
+        properties[name.strip()] = value.strip()
+    return Settings.parse(properties)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""Plugs a broker's log, replication and network together.
+
+Part of the composition root: the one place where `broker.log` and `broker.net` meet `broker.runtime`. Everything runs
+on the loop's thread, but for file work that may wait (checkpoints, deletions), which has a thread of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from broker.config import Settings
+from broker.control_plane import ControlPlane, Handler
+from broker.log.environment import Done, Environment, Job
+from broker.log.store import DiskLogStore
+from broker.net.connection import Connection
+from broker.net.listener import Listener
+from broker.net.loop import EpollLoop
+from broker.net.peer import BrokerPeer
+from broker.runtime.dispatch import Dispatcher
+from broker.runtime.event_log import EventLog
+from broker.runtime.metadata_cache import Address
+from broker.runtime.ports import BrokerId, CorruptLog, LogDirFailed, Peer, ResponseSlot
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replica_requests import ReplicaRequests
+from broker.wire.api import ApiKey
+
+_FLUSH_CHECK_MS = 1000.0
+
+
+class FileWorker:
+    """File work off the loop, in the order in which it was asked for; `done` comes back on the loop."""
+
+    def __init__(self, loop: EpollLoop) -> None:
+        self._loop = loop
+        self._pool = ThreadPoolExecutor(1, "log-files")
+
+    def run(self, job: Job, done: Done) -> None:
+        self._pool.submit(self._run, job, done)
+
+    def _run(self, job: Job, done: Done) -> None:
+        try:
+            job()
+        except OSError as error:
+            self._loop.call_soon_threadsafe(partial(done, error))
+        else:
+            self._loop.call_soon_threadsafe(partial(done, None))
+
+    def close(self) -> None:
+        """Wait for what was asked."""
+        self._pool.shutdown()
+
+
+class FetchPeers:
+    """One fetch connection per broker, at the address that the controller last told."""
+
+    def __init__(self, loop: EpollLoop, address: Callable[[BrokerId], Address | None], client_id: str) -> None:
+        self._loop = loop
+        self._address = address
+        self._client_id = client_id
+        self._peers: dict[BrokerId, tuple[Address, BrokerPeer]] = {}
+
+    def __call__(self, broker: BrokerId) -> Peer | None:
+        address = self._address(broker)
+        known = self._peers.get(broker)
+        if address is None:
+            return None
+        if known is not None and known[0] == address:
+            return known[1]
+        if known is not None:
+            known[1].close()
+        peer = BrokerPeer(self._loop, address.host, address.port, self._client_id)
+        self._peers[broker] = (address, peer)
+        return peer
+
+
+class DataPlane:
+    """Log store, replica manager, listeners of one broker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        loop: EpollLoop,
+        topic_configs: Mapping[str, Mapping[str, str]],
+        on_log_failure: Callable[[LogDirFailed | CorruptLog], None],
+    ) -> None:
+        """Locks the log dirs and opens their logs. Raises LogDirInUse, LogDirFailed, ValueError."""
+        self.settings = settings
+        self._loop = loop
+        self._on_log_failure = on_log_failure
+        self._files = FileWorker(loop)
+        self.store = DiskLogStore(
+            settings.log_dirs,
+            Environment(loop.now_ms, loop.call_later, self._files.run),
+            defaults=settings.topic_defaults,
+            topic_configs=topic_configs,
+            on_dir_failed=on_log_failure,
+        )
+        self.manager: ReplicaManager | None = None
+        self._listeners: list[Listener] = []
+
+    def build(self, control: ControlPlane, event_log: EventLog | None, incarnation: str) -> None:
+        """Join with the control plane, whose caches and senders the replicas use."""
+        manager = self.manager = ReplicaManager(
+            self.settings,
+            self._loop,
+            self.store,
+            event_log,
+            control.alter_partition,
+            FetchPeers(self._loop, control.cache.address, f"broker-{self.settings.broker_id}-fetcher-{incarnation}"),
+            control.cache,
+            control.producer_ids,
+            lambda: control.registration.broker_epoch,
+            self._on_log_failure,
+        )
+        control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))
+        control.configs.add_listener(lambda topic, _: manager.on_topic_config(topic))
+        self._loop.add_before_send(manager.end_of_turn)
+        requests = ReplicaRequests(manager)
+        self._dispatcher = Dispatcher(
+            {
+                **control.handlers(),
+                ApiKey.LEADER_AND_ISR: control.gated(requests.handle_leader_and_isr),
+                ApiKey.STOP_REPLICA: requests.handle_stop_replica,
+                **self._client_handlers(manager),
+            }
+        )
+
+    def _client_handlers(self, manager: ReplicaManager) -> dict[ApiKey, Handler]:
+        return {
+            ApiKey.PRODUCE: manager.handle_produce,
+            ApiKey.FETCH: manager.handle_fetch,
+            ApiKey.LIST_OFFSETS: manager.handle_list_offsets,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
+            ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
+        }
+
+    def listen(self) -> None:
+        """Bind every listener; requests wait until the loop runs. Raises OSError naming the address."""
+        for endpoint in self.settings.listeners:
+            self._listeners.append(
+                Listener(
+                    self._loop,
+                    endpoint.host,
+                    endpoint.port,
+                    self._on_frame,
+                    request_bytes_max=self.settings.socket_request_max_bytes,
+                    idle_ms_max=self.settings.connections_max_idle_ms,
+                )
+            )
+
+    @property
+    def ports(self) -> list[int]:
+        """Bound ports, in the order of the listeners."""
+        return [listener.port for listener in self._listeners]
+
+    def _on_frame(self, connection: Connection, frame: memoryview, slot: ResponseSlot) -> None:
+        self._dispatcher.dispatch(frame, slot)
+
+    def start(self) -> None:
+        """Take over the logs and begin the periodic duties."""
+        assert self.manager is not None
+        self.manager.startup()
+        self._every(self.settings.log_retention_check_interval_ms, self._apply_retention)
+        self._every(_FLUSH_CHECK_MS, self.store.flush_due)
+
+    def _every(self, interval_ms: float, duty: Callable[[], None]) -> None:
+        def run() -> None:
+            self._loop.call_later(interval_ms, run)
+            duty()
+
+        self._loop.call_later(interval_ms, run)
+
+    def _apply_retention(self) -> None:
+        assert self.manager is not None
+        high_watermarks = {r.topic_partition: r.high_watermark for r in self.manager.replicas.values()}
+        self.store.delete_old_segments(time.time_ns() / 1e6, high_watermarks)
+
+    def close(self, clean: bool, broker_epoch: int) -> None:
+        """Stop serving, then close the logs; clean: with the last checkpoints and the mark. Idempotent."""
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+        if self.manager is not None and not self.manager.stopped:
+            self.manager.shutdown(clean)
+        self._files.close()
+        self.store.close(clean, broker_epoch)
