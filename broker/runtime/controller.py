@@ -14,6 +14,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from broker.core.cluster_state import ControllerMoved, StoreUnavailable
@@ -62,12 +63,17 @@ class Controller(Reports):
         connect: PeerFactory,
         emit: Emit | None,
         on_controller: Callable[[BrokerId | None], None],
+        on_topic_deleted: Callable[[str], None] = lambda topic: None,
     ) -> None:
-        """on_controller: who is controller now, as `/controller` says; called on the loop's thread."""
+        """on_controller: who is controller now, as `/controller` says. on_topic_deleted: wholly, by this controller.
+
+        Both are called on the loop's thread.
+        """
         self._settings = settings
         self._store = store
         self._loop = loop
         self._on_controller = on_controller
+        self._on_topic_deleted = on_topic_deleted
         self._channels = ControllerChannels(loop, connect, settings.socket_timeout_ms, self)
         self._outbox = LoopOutbox(loop, self._channels, emit)
         self._events: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
@@ -93,10 +99,18 @@ class Controller(Reports):
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """Resign, so that another is elected at once, and end the thread. Before the ZooKeeper client is closed."""
+    def stop(self, wait_s: float) -> None:
+        """Resign, so that another is elected at once, and end the thread; wait no longer than wait_s for that.
+
+        Before the ZooKeeper client is closed; `join` after it, for only then a blocked call ends.
+        """
         self._put("stop", self._stop)
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join(wait_s)
+
+    def join(self) -> None:
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def registered(self) -> None:
         """The broker is registered (anew): it may be elected."""
@@ -139,7 +153,7 @@ class Controller(Reports):
         self._put_once("controller", self._controller_changed)
 
     def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
-        self._put("deleted", lambda: self._in_term(lambda term: term.replicas_deleted(broker, deleted)))
+        self._put("deleted", lambda: self._in_term(lambda term: self._on_replicas_deleted(term, broker, deleted)))
 
     def needs_everything(self, broker: BrokerId) -> None:
         self._put_once(f"everything-{broker}", lambda: self._in_term(lambda term: term.send_everything(broker)))
@@ -224,6 +238,15 @@ class Controller(Reports):
 
     def _deletions_changed(self) -> None:
         self._in_term(lambda term: term.deletions_changed())
+        self._in_term(self._finish_deletions)
+
+    def _on_replicas_deleted(self, term: ControllerTerm, broker: BrokerId, deleted: list[TopicPartition]) -> None:
+        term.replicas_deleted(broker, deleted)
+        self._finish_deletions(term)
+
+    def _finish_deletions(self, term: ControllerTerm) -> None:
+        for topic in term.finish_deletions():
+            self._loop.call_soon_threadsafe(partial(self._on_topic_deleted, topic))
 
     def _on_registered(self) -> None:
         self._registered = True

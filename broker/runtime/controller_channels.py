@@ -93,6 +93,7 @@ class _Channel:
         self._in_flight: Outgoing | None = None
         self._retry: Timer | None = None
         self._closed = False
+        self._tries = 0
 
     def send(self, request: Outgoing) -> None:
         if len(self._queue) >= QUEUE_MAX:
@@ -124,7 +125,9 @@ class _Channel:
 
     def _on_failure(self, reason: str) -> None:
         if not self._closed:
-            _log.info("request %s to broker %d: %s; again", self._name(), self.broker.id, reason)
+            self._tries += 1
+            if self._tries == 1:
+                _log.info("%s to broker %d: %s; repeated until it is gone", self._name(), self.broker.id, reason)
             self._again()
 
     def _again(self) -> None:
@@ -150,6 +153,7 @@ class _Channel:
             self._again()
             return
         self._in_flight = None
+        self._tries = 0
         if self._queue and self._queue[0] is request:
             self._queue.popleft()
         if error == ErrorCode.STALE_CONTROLLER_EPOCH:

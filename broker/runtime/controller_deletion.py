@@ -70,10 +70,13 @@ class TopicDeletion:
         batch.metadata(state.brokers, deleting)
         self._outbox.send(batch.encode(state))
 
-    def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> list[str]:
-        """Note what a broker deleted; returns the topics that are now wholly gone."""
+    def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> None:
+        """Note what a broker deleted."""
         for topic_partition in deleted:
             self._open.get(topic_partition.topic, set()).discard((topic_partition, broker))
+
+    def finish(self) -> list[str]:
+        """Remove the znodes of the topics that have no replica left; returns these topics."""
         finished = [topic for topic, missing in self._open.items() if not missing]
         for topic in finished:
             self._store.finish_deletion(self._term, topic)

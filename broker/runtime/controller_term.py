@@ -269,8 +269,14 @@ class ControllerTerm:
         self._deletion.load(self.state, self._store.deletions(self._watches.deletions))
 
     def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> None:
-        for topic in self._deletion.replicas_deleted(broker, deleted):
+        self._deletion.replicas_deleted(broker, deleted)
+
+    def finish_deletions(self) -> list[str]:
+        """Topics whose last replica is gone are removed; returns them."""
+        finished = self._deletion.finish()
+        for topic in finished:
             self._forget_topic(topic)
+        return finished
 
     def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Allowing unclean election elects at once where nobody leads."""

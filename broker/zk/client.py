@@ -79,7 +79,7 @@ class ZkClient:
         self._client = KazooClient(
             hosts,
             timeout=session_timeout_ms / 1000,
-            connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.5, "max_delay": 1.0},
+            connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.5, "max_delay": 0.5},
         )
         self._listeners: list[Callable[[SessionEvent], None]] = []
         self._last_session_id: int | None = None

@@ -104,13 +104,15 @@ class Node:
         return self
 
     def stop(self) -> None:
-        self.controller.stop()
+        self.controller.stop(5.0)
         self.client.close()
+        self.controller.join()
 
     def kill(self) -> None:
         """End without resigning; the session's znodes go with it."""
         self.client.close()
-        self.controller.stop()
+        self.controller.stop(5.0)
+        self.controller.join()
 
 
 class Cluster:

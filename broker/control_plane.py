@@ -1,0 +1,235 @@
+"""Plugs a broker's ZooKeeper side together: session, registration, controller, metadata, admin.
+
+Part of the composition root: the one place where `broker.zk` meets `broker.runtime`. `prepare` blocks and runs before
+the loop; everything else runs on the loop's thread. Order of a start: `prepare` (identity: broker id and cluster id),
+logs and replica manager, listeners bound, `register`, the loop. Order of a stop: `controlled_shutdown`, then `close`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from broker.config import Settings
+from broker.core.cluster_state import NO_BROKER_EPOCH, Broker, BrokerEndpoint
+from broker.runtime.admin_configs import ConfigHandlers
+from broker.runtime.admin_topics import TopicHandlers
+from broker.runtime.alter_partition import ControllerAlterPartition
+from broker.runtime.controller import Controller, ControllerSettings
+from broker.runtime.controller_handlers import ControlledShutdown, ControllerHandlers
+from broker.runtime.controller_outbox import Emit
+from broker.runtime.metadata_cache import Address, MetadataCache
+from broker.runtime.metadata_handlers import MetadataHandlers
+from broker.runtime.ports import BrokerId, Loop, Peer
+from broker.runtime.producer_id_blocks import ProducerIdBlocks
+from broker.runtime.registration import BrokerRegistration, SessionChange
+from broker.runtime.request import Request
+from broker.runtime.topic_config import TopicConfigCache, gate
+from broker.wire.api import ApiKey
+from broker.zk.client import SessionEvent, ZkClient
+from broker.zk.controller_store import ZkControllerStore
+from broker.zk.registration import Registration, cluster_id, generate_broker_id, prepare
+from broker.zk.session_file import SessionFile
+from broker.zk.topic_store import ZkTopicStore
+from broker.zk.worker import ZkWorker
+
+_log = logging.getLogger("broker")
+
+# After a cut, TCP finds a connection again only when its retransmission timer fires. The controller's requests are safe
+# to repeat, so a silent connection is given up early and a new one opened.
+_CONTROLLER_ATTEMPT_MAX_MS = 3000.0
+_SUSPECT_CHECK_MS = 100.0
+_RESIGN_S = 1.0
+
+Handler = Callable[[Request], None]
+Connect = Callable[[str, int, str], Peer]
+"""connect(host, port, client id)."""
+_SESSION_CHANGES = {
+    SessionEvent.CONNECTED: SessionChange.RECONNECTED,
+    SessionEvent.NEW_SESSION: SessionChange.RENEWED,
+    SessionEvent.SUSPENDED: SessionChange.DISCONNECTED,
+}
+
+
+class ControlPlane:
+    """Everything of one broker that talks to ZooKeeper or to the controller."""
+
+    def __init__(self, settings: Settings, broker_id: BrokerId, session_dir: str) -> None:
+        """broker_id: from the settings or meta.properties, −1 to have one generated. session_dir: locked by us."""
+        self.settings = settings
+        self.broker_id = broker_id
+        self.cluster_id = ""
+        self._session_dir = session_dir
+        self.client = ZkClient(
+            settings.zookeeper_connect,
+            settings.zookeeper_session_timeout_ms,
+            settings.zookeeper_connection_timeout_ms,
+        )
+        self.worker = ZkWorker()
+        self._built = False
+        self._closed = False
+
+    def prepare(self) -> None:
+        """Connect and settle the identity. Raises StoreUnavailable."""
+        self.client.start()
+        prepare(self.client)
+        self.cluster_id = cluster_id(self.client)
+        if self.broker_id < 0:
+            self.broker_id = generate_broker_id(self.client)
+
+    def all_topic_configs(self) -> dict[str, dict[str, str]]:
+        """Every topic's overrides as they are now, for opening the logs. Blocks; after `prepare`."""
+        store = ZkTopicStore(self.client, self.broker_id)
+        return store.topic_configs(sorted(store.topic_names()))
+
+    @property
+    def registered(self) -> bool:
+        """Whether there is a registration to speak of; False before `build`."""
+        return hasattr(self, "registration")
+
+    def build(
+        self,
+        loop: Loop,
+        connect: Connect,
+        emit: Emit | None,
+        advertised: tuple[BrokerEndpoint, ...],
+        on_registered: Callable[[int], None],
+        on_fenced: Callable[[], None],
+        on_suspect: Callable[[bool], None],
+        on_refused: Callable[[Exception], None],
+    ) -> None:
+        """After `prepare`. Callbacks run on the loop's thread.
+
+        on_registered(broker epoch) after a session was lost; on_fenced when it was; on_suspect(passed) when the local
+        deadline of the session passes, and when contact is back; on_refused: another broker has taken our id.
+        """
+        settings, id_ = self.settings, self.broker_id
+        self._loop = loop
+        self._on_suspect = on_suspect
+        self._suspect = False
+        store = ZkTopicStore(self.client, id_)
+        attempt_ms = min(float(settings.controller_socket_timeout_ms), _CONTROLLER_ATTEMPT_MAX_MS)
+        self.configs = TopicConfigCache(store, self.worker, loop)
+        self.cache = MetadataCache(
+            self.cluster_id,
+            advertised[0].listener,
+            lambda: self.registration.broker_epoch,
+            self.configs.overrides,
+            self.configs.forget,
+        )
+        self.topics = TopicHandlers(
+            settings, self.cache, store, self.worker, loop, lambda: self.controller.active, random.Random()
+        )
+        self.controller = Controller(
+            ControllerSettings(id_, settings.unclean_leader_election_enable, settings.delete_topic_enable, attempt_ms),
+            ZkControllerStore(self.client, _wall_clock_ms),
+            loop,
+            lambda broker: connect(broker.endpoints[0].host, broker.endpoints[0].port, f"controller-{id_}"),
+            emit,
+            self.cache.controller_moved,
+            self.topics.on_deleted,
+        )
+        self.configs.add_listener(self.controller.topic_config_changed)
+        broker = Broker(id_, NO_BROKER_EPOCH, advertised, settings.rack)
+        self.registration = BrokerRegistration(
+            Registration(self.client, broker, SessionFile(Path(self._session_dir)), _wall_clock_ms),
+            self.worker,
+            self.controller,
+            loop,
+            lambda: self.client.session_deadline_ms,
+            on_registered,
+            on_fenced,
+            on_refused,
+        )
+
+        def connect_controller(address: Address) -> Peer:
+            return connect(address.host, address.port, f"broker-{id_}-to-controller")
+
+        self.alter_partition = ControllerAlterPartition(
+            id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, attempt_ms
+        )
+        self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
+        self._metadata = MetadataHandlers(
+            self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None
+        )
+        self._configs = ConfigHandlers(settings, id_, self.cache, self.configs)
+        self._controller_handlers = ControllerHandlers(self.controller)
+        self._shutdown = ControlledShutdown(
+            settings, id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller
+        )
+        self.client.add_session_listener(self._on_session)
+        self._built = True
+
+    def handlers(self) -> dict[ApiKey, Handler]:
+        """What this part serves. LeaderAndIsr and StopReplica are the replica manager's; see `gated`."""
+        return {
+            ApiKey.METADATA: self._metadata.handle_metadata,
+            ApiKey.UPDATE_METADATA: self._metadata.handle_update_metadata,
+            ApiKey.DESCRIBE_CLUSTER: self._metadata.handle_describe_cluster,
+            ApiKey.FIND_COORDINATOR: self._metadata.handle_find_coordinator,
+            ApiKey.CREATE_TOPICS: self.topics.handle_create_topics,
+            ApiKey.DELETE_TOPICS: self.topics.handle_delete_topics,
+            ApiKey.DESCRIBE_CONFIGS: self._configs.handle_describe_configs,
+            ApiKey.ALTER_PARTITION: self._controller_handlers.handle_alter_partition,
+            ApiKey.CONTROLLED_SHUTDOWN: self._controller_handlers.handle_controlled_shutdown,
+        }
+
+    def gated(self, handler: Handler) -> Handler:
+        """The LeaderAndIsr handler, held back until the settings of the topics that it names are known."""
+        return gate(self.configs, handler)
+
+    def register(self) -> int:
+        """Own `/brokers/ids/N` and stand for controller; returns the broker epoch. After the listeners are bound.
+
+        Raises BrokerIdInUse, StoreUnavailable.
+        """
+        self.worker.start()
+        self.controller.start()
+        epoch = self.registration.register_first()
+        _log.info("broker %d is registered, broker epoch %d", self.broker_id, epoch)
+        self.configs.start()
+        self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)
+        return epoch
+
+    def controlled_shutdown(self, then: Callable[[], None]) -> None:
+        """Ask the controller to move our leaderships away, as often as the settings say; then call `then`."""
+        self._shutdown.run(then)
+
+    def close(self) -> None:
+        """Resign, and end the session: the registration goes at once. Blocks; the loop may run or not. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._built:
+            self.registration.stop()
+            self.alter_partition.close()
+            self.controller.stop(_RESIGN_S)
+        self.client.close()
+        if self._built:
+            self.controller.join()
+            self.worker.stop()
+
+    def _on_session(self, event: SessionEvent) -> None:
+        """kazoo's thread."""
+        change = _SESSION_CHANGES.get(event)
+        if change is None or self._closed:
+            return
+        self.registration.on_session(change)
+        if change is not SessionChange.DISCONNECTED:
+            self._loop.call_soon_threadsafe(self.configs.start)
+
+    def _check_suspect(self) -> None:
+        if self._closed:
+            return
+        suspect = self.registration.suspect()
+        if suspect != self._suspect:
+            self._suspect = suspect
+            self._on_suspect(suspect)
+        self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,121 @@
+"""What CreateTopics asks for, checked and turned into a topic, before anything is written. Pure but for the dice.
+
+Errors and texts are Kafka's. Source: kafka.server.ZkAdminManager.createTopics, AdminZkClient.validateTopicCreate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from broker.config import ConfigError, Settings, validate_topic_config
+from broker.core import topic_names
+from broker.core.assignment import AssignmentRefused, assign, check_manual
+from broker.runtime.ports import BrokerId
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.create_topics import CreatableTopic
+
+_BROKER_DEFAULT = -1
+_INT16_MAX = 32767
+_ASSIGNMENT_ERRORS = {
+    "partitions": ErrorCode.INVALID_PARTITIONS,
+    "replication-factor": ErrorCode.INVALID_REPLICATION_FACTOR,
+    "replica-assignment": ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """One topic's error, and its text for the client."""
+
+    error: ErrorCode
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A topic that may be created."""
+
+    name: str
+    partitions: Mapping[int, tuple[BrokerId, ...]]
+    config: Mapping[str, str]
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0])
+
+
+def plan(
+    wanted: CreatableTopic,
+    existing: Collection[str],
+    racks: Mapping[BrokerId, str | None],
+    settings: Settings,
+    dice: Random,
+) -> Planned | Refused:
+    """racks: of the live brokers. dice: where the round of leaders starts, and the followers' first shift."""
+    if wanted.name in existing:
+        return Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wanted.name}' already exists.")
+    name_refusal = topic_names.refusal(wanted.name)
+    if name_refusal is not None:
+        return Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, name_refusal)
+    colliding = topic_names.collisions(wanted.name, existing)
+    if colliding:
+        text = f"Topic '{wanted.name}' collides with existing topics: {', '.join(sorted(colliding))}"
+        return Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+    config = _config(wanted)
+    if isinstance(config, Refused):
+        return config
+    try:
+        return Planned(wanted.name, _partitions(wanted, racks, settings, dice), config)
+    except AssignmentRefused as refused:
+        return Refused(_ASSIGNMENT_ERRORS[refused.kind], str(refused))
+    except _Contradiction as contradiction:
+        return Refused(ErrorCode.INVALID_REQUEST, str(contradiction))
+
+
+class _Contradiction(Exception):
+    """The request says two things at once."""
+
+
+def _config(wanted: CreatableTopic) -> dict[str, str] | Refused:
+    config: dict[str, str] = {}
+    for entry in wanted.configs:
+        if entry.value is None:
+            text = f"Null value not supported for topic configs: {entry.name}"
+            return Refused(ErrorCode.INVALID_CONFIG, text)
+        try:
+            validate_topic_config(entry.name, entry.value)
+        except ConfigError as error:
+            return Refused(ErrorCode.INVALID_CONFIG, str(error))
+        config[entry.name] = entry.value
+    return config
+
+
+def _partitions(
+    wanted: CreatableTopic, racks: Mapping[BrokerId, str | None], settings: Settings, dice: Random
+) -> dict[int, tuple[BrokerId, ...]]:
+    if wanted.assignments:
+        if wanted.num_partitions != _BROKER_DEFAULT or wanted.replication_factor != _BROKER_DEFAULT:
+            raise _Contradiction(
+                "Both numPartitions or replicationFactor and replicasAssignments were set. "
+                "Both cannot be used at the same time."
+            )
+        manual = {entry.partition_index: tuple(entry.broker_ids) for entry in wanted.assignments}
+        if len(manual) != len(wanted.assignments):
+            raise AssignmentRefused("replica-assignment", "A partition is assigned twice.")
+        check_manual(manual, sorted(racks))
+        return manual
+    partitions = wanted.num_partitions
+    if partitions == _BROKER_DEFAULT:
+        partitions = settings.num_partitions
+    factor = wanted.replication_factor
+    if factor == _BROKER_DEFAULT:
+        factor = settings.default_replication_factor
+    brokers = max(1, len(racks))
+    return assign(racks, partitions, factor, dice.randrange(brokers), dice.randrange(brokers))
+
+
+def default_topic(name: str) -> CreatableTopic:
+    """What auto-creation asks for."""
+    return CreatableTopic(name=name, num_partitions=_BROKER_DEFAULT, replication_factor=_BROKER_DEFAULT)

@@ -1,0 +1,155 @@
+"""What the controller told this broker of the cluster: brokers, topics, leaders. Loop thread.
+
+Filled by UpdateMetadata only, in the order in which the controller sends it; a controller of an older epoch is refused.
+The first word of a new controller, or to a new registration of this broker, is everything: it replaces what was known,
+so that a topic deleted meanwhile does not stay. Source: kafka.server.metadata.ZkMetadataCache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker.core.fencing import check_broker_epoch, check_controller_epoch
+from broker.runtime.ports import BrokerId, Epoch
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
+
+_LEADER_DURING_DELETE = -2
+NO_CONTROLLER = -1
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBroker:
+    """A live broker. addresses: by listener name."""
+
+    id: BrokerId
+    addresses: Mapping[str, Address]
+    rack: str | None
+
+
+@dataclass(slots=True)
+class KnownTopic:
+    """A topic's partitions by index, as the controller last told them."""
+
+    name: str
+    topic_id: str
+    partitions: dict[int, UpdateMetadataPartitionState] = field(default_factory=dict)
+
+
+class MetadataCache:
+    """Satisfies `replication_ports.TopicConfigs`, with the settings from elsewhere."""
+
+    def __init__(
+        self,
+        cluster_id: str,
+        listener: str,
+        broker_epoch: Callable[[], int],
+        overrides: Callable[[str], Mapping[str, str]],
+        forget_overrides: Callable[[str], None],
+    ) -> None:
+        """listener: the one whose addresses clients and brokers are told. broker_epoch: of our own registration."""
+        self.cluster_id = cluster_id
+        self.listener = listener
+        self.brokers: dict[BrokerId, KnownBroker] = {}
+        self.topics: dict[str, KnownTopic] = {}
+        self.controller_id: BrokerId = NO_CONTROLLER
+        self.controller_epoch: Epoch = -1
+        self.generation = 0
+        """Counts updates: whatever was computed from an older one is out of date."""
+        self._told_epoch = -1
+        self._broker_epoch = broker_epoch
+        self._overrides = overrides
+        self._forget_overrides = forget_overrides
+        self._listeners: list[Callable[[], None]] = []
+
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Called after every update."""
+        self._listeners.append(listener)
+
+    def update(self, request: UpdateMetadataRequest) -> ErrorCode:
+        """Take the controller's word, or refuse it."""
+        error = check_controller_epoch(request.controller_epoch, self.controller_epoch)
+        if error is ErrorCode.NONE:
+            error = check_broker_epoch(request.broker_epoch, self._broker_epoch())
+        if error is not ErrorCode.NONE:
+            return error
+        first_word = request.controller_epoch != self.controller_epoch or request.broker_epoch != self._told_epoch
+        if first_word and request.topic_states:
+            self.topics.clear()
+        self.controller_id = request.controller_id
+        self.controller_epoch = request.controller_epoch
+        self._told_epoch = request.broker_epoch
+        self.brokers = {
+            broker.id: KnownBroker(
+                broker.id, {e.listener: Address(e.host, e.port) for e in broker.endpoints}, broker.rack
+            )
+            for broker in request.live_brokers
+        }
+        for state in request.topic_states:
+            self._update_topic(state.topic_name, state.topic_id, state.partition_states)
+        self.generation += 1
+        for listener in self._listeners:
+            listener()
+        return ErrorCode.NONE
+
+    def _update_topic(self, name: str, topic_id: str, states: list[UpdateMetadataPartitionState]) -> None:
+        topic = self.topics.get(name)
+        if topic is None or topic.topic_id != topic_id:
+            topic = self.topics[name] = KnownTopic(name, topic_id)
+        for state in states:
+            if state.leader == _LEADER_DURING_DELETE:
+                topic.partitions.pop(state.partition_index, None)
+            else:
+                topic.partitions[state.partition_index] = state
+        if not topic.partitions:
+            del self.topics[name]
+            self._forget_overrides(name)
+
+    def controller_moved(self, broker: BrokerId | None) -> None:
+        """`/controller` as this broker saw it; UpdateMetadata of that controller follows."""
+        self.controller_id = NO_CONTROLLER if broker is None else broker
+        self.generation += 1
+
+    def address(self, broker: BrokerId) -> Address | None:
+        """Where brokers and clients reach a live broker; None for others."""
+        known = self.brokers.get(broker)
+        return None if known is None else known.addresses.get(self.listener)
+
+    def alive(self) -> list[tuple[KnownBroker, Address]]:
+        """Live brokers that have our listener, by id."""
+        return [
+            (broker, broker.addresses[self.listener])
+            for _, broker in sorted(self.brokers.items())
+            if self.listener in broker.addresses
+        ]
+
+    def has_leaders(self, topic: str, partitions: int) -> bool:
+        """Whether all partitions, [0, partitions), have a live leader."""
+        known = self.topics.get(topic)
+        return known is not None and all(
+            index in known.partitions and known.partitions[index].leader in self.brokers for index in range(partitions)
+        )
+
+    # TopicConfigs
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        return self._overrides(topic)
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        known = self.topics.get(topic)
+        return known is not None and partition in known.partitions
+
+    def leader_of(self, topic: str, partition: int) -> tuple[BrokerId, int]:
+        known = self.topics.get(topic)
+        state = known.partitions.get(partition) if known is not None else None
+        return (-1, -1) if state is None else (state.leader, state.leader_epoch)
+
+    def live_brokers(self) -> Collection[BrokerId] | None:
+        return self.brokers.keys() if self.controller_epoch >= 0 else None

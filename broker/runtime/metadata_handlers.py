@@ -1,0 +1,171 @@
+"""UpdateMetadata, Metadata, DescribeCluster and FindCoordinator, answered from the metadata cache. Loop thread.
+
+A Metadata answer is encoded once per version and set of topics, and kept until the cache changes: clients ask the same
+again and again. Unknown topics are created where both the broker and the client allow it; the answer then says
+LEADER_NOT_AVAILABLE, upon which every client asks again. Source: KafkaApis.handleTopicMetadataRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.core import topic_names
+from broker.runtime.metadata_cache import KnownTopic, MetadataCache
+from broker.runtime.request import Request, refuse, respond
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from broker.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from broker.wire.primitives import MalformedFrame
+
+_CACHED_ANSWERS_MAX = 256
+_NO_LEADER = -1
+_ALL_TOPICS_IS_NULL_FROM = 1
+
+CreateTopic = Callable[[str], ErrorCode]
+"""Begin to create a topic with the broker's defaults; the error that the client is to be told, NONE where it began."""
+
+
+class MetadataHandlers:
+    """See the module."""
+
+    def __init__(self, cache: MetadataCache, create_topic: CreateTopic | None) -> None:
+        """create_topic: None where auto.create.topics.enable is false."""
+        self._cache = cache
+        self._create_topic = create_topic
+        self._answers: dict[tuple[int, tuple[str, ...] | None], bytes] = {}
+        self._answers_of = -1
+
+    def handle_update_metadata(self, request: Request) -> None:
+        try:
+            body = UpdateMetadataRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"UpdateMetadata: {error}")
+            return
+        respond(request, UpdateMetadataResponse(self._cache.update(body)).encode(request.api_version))
+
+    def handle_metadata(self, request: Request) -> None:
+        try:
+            body = MetadataRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"Metadata: {error}")
+            return
+        version = request.api_version
+        wanted = None if body.topics is None else tuple(dict.fromkeys(topic.name for topic in body.topics))
+        if version < _ALL_TOPICS_IS_NULL_FROM and not wanted:
+            wanted = None
+        unknown = [name for name in wanted or () if name not in self._cache.topics]
+        if unknown:
+            answer = self._answer(version, wanted)
+            errors = {name: self._unknown(name, body.allow_auto_topic_creation) for name in unknown}
+            for topic in answer.topics:
+                topic.error_code = errors.get(topic.name, topic.error_code)
+            respond(request, answer.encode(version))
+            return
+        if self._answers_of != self._cache.generation or len(self._answers) >= _CACHED_ANSWERS_MAX:
+            self._answers.clear()
+            self._answers_of = self._cache.generation
+        encoded = self._answers.get((version, wanted))
+        if encoded is None:
+            encoded = self._answers[(version, wanted)] = self._answer(version, wanted).encode(version)
+        respond(request, encoded)
+
+    def _unknown(self, name: str, may_create: bool) -> ErrorCode:
+        if topic_names.refusal(name) is not None:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if not may_create or self._create_topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        error = self._create_topic(name)
+        return ErrorCode.LEADER_NOT_AVAILABLE if error is ErrorCode.NONE else error
+
+    def _answer(self, version: int, wanted: tuple[str, ...] | None) -> MetadataResponse:
+        cache = self._cache
+        names = cache.topics if wanted is None else wanted
+        return MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(broker.id, address.host, address.port, broker.rack)
+                for broker, address in cache.alive()
+            ],
+            cluster_id=cache.cluster_id,
+            controller_id=cache.controller_id,
+            topics=[self._topic(version, name, cache.topics.get(name)) for name in names],
+        )
+
+    def _topic(self, version: int, name: str, topic: KnownTopic | None) -> MetadataResponseTopic:
+        if topic is None:
+            return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, name in topic_names.INTERNAL)
+        return MetadataResponseTopic(
+            name=name,
+            is_internal=name in topic_names.INTERNAL,
+            partitions=[self._partition(version, state) for _, state in sorted(topic.partitions.items())],
+        )
+
+    def _partition(self, version: int, state: UpdateMetadataPartitionState) -> MetadataResponsePartition:
+        """A leader that is not alive is none; v0 has an error where a replica is not alive, later versions don't."""
+        cache = self._cache
+        replicas, isr = state.replicas, state.isr
+        error, leader = ErrorCode.NONE, state.leader
+        if version == 0:
+            replicas = [broker for broker in state.replicas if cache.address(broker) is not None]
+            isr = [broker for broker in state.isr if cache.address(broker) is not None]
+            if len(replicas) < len(state.replicas) or len(isr) < len(state.isr):
+                error = ErrorCode.REPLICA_NOT_AVAILABLE
+        if cache.address(leader) is None:
+            error, leader = ErrorCode.LEADER_NOT_AVAILABLE, _NO_LEADER
+        return MetadataResponsePartition(
+            error_code=error,
+            partition_index=state.partition_index,
+            leader_id=leader,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=state.offline_replicas,
+        )
+
+    def handle_describe_cluster(self, request: Request) -> None:
+        try:
+            DescribeClusterRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"DescribeCluster: {error}")
+            return
+        cache = self._cache
+        answer = DescribeClusterResponse(
+            cluster_id=cache.cluster_id,
+            controller_id=cache.controller_id,
+            brokers=[
+                DescribeClusterBroker(broker.id, address.host, address.port, broker.rack)
+                for broker, address in cache.alive()
+            ],
+        )
+        respond(request, answer.encode(request.api_version))
+
+    def handle_find_coordinator(self, request: Request) -> None:
+        """Groups and transactions are not served: nobody coordinates them."""
+        try:
+            body = FindCoordinatorRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"FindCoordinator: {error}")
+            return
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if request.api_version >= 4:
+            answer = FindCoordinatorResponse(
+                coordinators=[Coordinator(key, -1, "", -1, code, None) for key in body.coordinator_keys]
+            )
+        else:
+            answer = FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
+        respond(request, answer.encode(request.api_version))

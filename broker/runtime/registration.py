@@ -1,0 +1,136 @@
+"""A broker's registration over its life: registered at the start, fenced when the session is lost, registered anew.
+
+Fenced means: brokers and controller count this broker as dead, so it gives up all its roles and waits for the
+controller to hear of its new registration. Session events come on kazoo's thread and are handed over at once;
+registering blocks and runs on the worker. No rule rests on the LOST event: a broker cut off from ZooKeeper learns of
+it only when it is back; what protects the log meanwhile are epochs. `suspect` tells, by the monotonic clock alone, that
+the session may be over. Source: kafka.server.KafkaServer, KafkaZkClient.registerBroker; C1 and C9 of the design.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from broker.core.cluster_state import StoreUnavailable
+from broker.runtime.ports import Loop
+
+_log = logging.getLogger("broker.registration")
+
+_RETRY_S = 0.2
+
+
+class SessionChange(enum.Enum):
+    """What happened to the session."""
+
+    RECONNECTED = enum.auto()
+    RENEWED = enum.auto()
+    DISCONNECTED = enum.auto()
+
+
+class Registrar(Protocol):
+    """Registers this broker; blocks. Raises StoreUnavailable to be asked again; anything else is final."""
+
+    def register(self) -> int: ...
+
+
+class Worker(Protocol):
+    def submit(self, name: str, task: Callable[[], None]) -> None: ...
+
+
+class Candidate(Protocol):
+    """The controller's side of a registration."""
+
+    def registered(self) -> None: ...
+
+    def session_lost(self) -> None: ...
+
+    def reconnected(self) -> None: ...
+
+
+class BrokerRegistration:
+    """See the module. `register_first` before the loop runs; then `on_session` from any thread."""
+
+    def __init__(
+        self,
+        registrar: Registrar,
+        worker: Worker,
+        candidate: Candidate,
+        loop: Loop,
+        session_deadline_ms: Callable[[], float],
+        on_registered: Callable[[int], None],
+        on_fenced: Callable[[], None],
+        on_refused: Callable[[Exception], None],
+    ) -> None:
+        """on_registered(broker epoch), on_fenced and on_refused run on the loop's thread.
+
+        on_refused: another broker has taken the id; this one must stop. session_deadline_ms: monotonic, see ZkClient.
+        """
+        self._registrar = registrar
+        self._worker = worker
+        self._candidate = candidate
+        self._loop = loop
+        self._session_deadline_ms = session_deadline_ms
+        self._on_registered = on_registered
+        self._on_fenced = on_fenced
+        self._on_refused = on_refused
+        self._stopping = False
+        self.broker_epoch = -1
+        """−1 while fenced. Written on the loop's thread, and before it runs."""
+
+    def register_first(self) -> int:
+        """Register before the loop runs; returns the broker epoch. Raises what the registrar raises."""
+        self.broker_epoch = self._registrar.register()
+        self._candidate.registered()
+        return self.broker_epoch
+
+    def suspect(self) -> bool:
+        """Whether the session may have expired without our being told."""
+        return self._loop.now_ms() >= self._session_deadline_ms()
+
+    def stop(self) -> None:
+        """No further attempts; the session's end takes the registration away."""
+        self._stopping = True
+
+    def on_session(self, change: SessionChange) -> None:
+        """Any thread."""
+        if self._stopping:
+            return
+        match change:
+            case SessionChange.RECONNECTED:
+                self._candidate.reconnected()
+            case SessionChange.RENEWED:
+                _log.warning("the ZooKeeper session expired: fenced until registered anew")
+                self._candidate.session_lost()
+                self._loop.call_soon_threadsafe(self._fence)
+                self._worker.submit("registering", self._register_again)
+            case SessionChange.DISCONNECTED:
+                _log.info("the connection to ZooKeeper is lost")
+
+    def _fence(self) -> None:
+        self.broker_epoch = -1
+        self._on_fenced()
+
+    def _register_again(self) -> None:
+        while not self._stopping:
+            try:
+                epoch = self._registrar.register()
+            except StoreUnavailable as unavailable:
+                _log.warning("not registered yet: %s", unavailable)
+                time.sleep(_RETRY_S)
+            except Exception as refused:
+                self._loop.call_soon_threadsafe(partial(self._on_refused, refused))
+                return
+            else:
+                self._loop.call_soon_threadsafe(partial(self._registered, epoch))
+                return
+
+    def _registered(self, epoch: int) -> None:
+        _log.info("registered anew, broker epoch %d", epoch)
+        self.broker_epoch = epoch
+        self._on_registered(epoch)
+        self._candidate.registered()

@@ -1,0 +1,152 @@
+"""Topic settings that this broker uses, and the gate that holds LeaderAndIsr until they are known. Loop thread.
+
+A topic's settings are read when LeaderAndIsr first names the topic under an id, before any role is taken: otherwise a
+leader would begin with the broker's min.insync.replicas instead of the topic's. Later changes come through
+`/config/changes`; after every reconnect all known topics are read again, for a notification may have been missed.
+Source: kafka.server.DynamicConfigManager, ZkConfigManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from broker.core.cluster_state import StoreUnavailable
+from broker.runtime.ports import Loop
+from broker.runtime.registration import Worker
+from broker.runtime.request import Request, refuse
+from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger("broker.config")
+
+_RETRY_MS = 300.0
+_TOPICS = "topics/"
+
+
+class TopicConfigStore(Protocol):
+    """Blocking reads of settings; raise StoreUnavailable."""
+
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]: ...
+
+    def config_changes(self, watch: Callable[[], None] | None) -> Mapping[str, str | None]: ...
+
+
+OnChange = Callable[[str, Mapping[str, str]], None]
+
+
+class TopicConfigCache:
+    """Overrides by topic."""
+
+    def __init__(self, store: TopicConfigStore, worker: Worker, loop: Loop) -> None:
+        self._store = store
+        self._worker = worker
+        self._loop = loop
+        self._known: dict[str, tuple[str, Mapping[str, str]]] = {}
+        """Topic → (topic id it was read for, overrides)."""
+        self._listeners: list[OnChange] = []
+        self._seen: set[str] = set()
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        """What was last read; empty for a topic that no LeaderAndIsr named."""
+        known = self._known.get(topic)
+        return known[1] if known is not None else {}
+
+    def add_listener(self, listener: OnChange) -> None:
+        """listener(topic, overrides) after a change, never for the first reading."""
+        self._listeners.append(listener)
+
+    def forget(self, topic: str) -> None:
+        """The topic is deleted; one of the same name may come with other settings."""
+        self._known.pop(topic, None)
+
+    def start(self) -> None:
+        """Begin to watch for changes. Also after every reconnect: watches are lost, notifications may be."""
+        self._worker.submit("reading settings changes", self._read_changes)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read all known topics again."""
+        topics = {topic: topic_id for topic, (topic_id, _) in self._known.items()}
+        if topics:
+            self.load(topics, lambda: None)
+
+    def ensure(self, topics: Mapping[str, str], then: Callable[[], None]) -> None:
+        """Call `then`, at once or in a later turn, when these topics (name → id) are known. Waits out ZooKeeper."""
+        missing = {name: id_ for name, id_ in topics.items() if name not in self._known or self._known[name][0] != id_}
+        if missing:
+            self.load(missing, then)
+        else:
+            then()
+
+    def load(self, topics: Mapping[str, str], then: Callable[[], None]) -> None:
+        """Read these topics now, tell listeners of changes, then call `then` on the loop."""
+
+        def task() -> None:
+            try:
+                found = self._store.topic_configs(list(topics))
+            except StoreUnavailable as unavailable:
+                _log.warning("topic settings cannot be read yet: %s", unavailable)
+                self._loop.call_soon_threadsafe(retry)
+                return
+            self._loop.call_soon_threadsafe(lambda: self._loaded(topics, found, then))
+
+        def retry() -> None:
+            self._loop.call_later(_RETRY_MS, lambda: self._worker.submit("reading topic settings", task))
+
+        self._worker.submit("reading topic settings", task)
+
+    def _loaded(
+        self, topics: Mapping[str, str], found: Mapping[str, Mapping[str, str]], then: Callable[[], None]
+    ) -> None:
+        for topic, topic_id in topics.items():
+            before = self._known.get(topic)
+            now = dict(found.get(topic, {}))
+            self._known[topic] = (topic_id, now)
+            if before is not None and before[1] != now:
+                for listener in self._listeners:
+                    listener(topic, now)
+        then()
+
+    def _read_changes(self) -> None:
+        """Worker thread."""
+        try:
+            changes = self._store.config_changes(self._on_watch)
+        except StoreUnavailable as unavailable:
+            _log.warning("settings changes cannot be read yet: %s", unavailable)
+            self._loop.call_soon_threadsafe(self._read_changes_later)
+            return
+        fresh = [entity for name, entity in changes.items() if name not in self._seen]
+        self._seen = set(changes)
+        names = {entity[len(_TOPICS) :] for entity in fresh if entity is not None and entity.startswith(_TOPICS)}
+        if names:
+            self._loop.call_soon_threadsafe(lambda: self._changed(names))
+
+    def _read_changes_later(self) -> None:
+        self._loop.call_later(_RETRY_MS, self._on_watch)
+
+    def _on_watch(self) -> None:
+        self._worker.submit("reading settings changes", self._read_changes)
+
+    def _changed(self, names: set[str]) -> None:
+        topics = {name: self._known[name][0] for name in names if name in self._known}
+        if topics:
+            self.load(topics, lambda: None)
+
+
+def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callable[[Request], None]:
+    """A LeaderAndIsr handler that waits for the topics' settings before it hands the request on."""
+
+    def handle(request: Request) -> None:
+        try:
+            body = LeaderAndIsrRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"LeaderAndIsr: {error}")
+            return
+        # The frame's bytes are the connection's again after this turn.
+        request.body = memoryview(bytearray(request.body))
+        topics = {topic.topic_name: topic.topic_id for topic in body.topic_states}
+        cache.ensure(topics, lambda: handler(request))
+
+    return handle

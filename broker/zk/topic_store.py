@@ -1,0 +1,112 @@
+"""Topics, their settings, and producer ids, as brokers (not the controller) read and write them.
+
+Settings are written before the topic, so that whoever sees the topic sees them. Topics and settings have no term: any
+broker may write them, each write is conditional. Blocking; worker thread.
+Source: kafka.zk.AdminZkClient, ZkProducerIdManager, ZkConfigManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from broker.core.cluster_state import StoreUnavailable, Topic
+from broker.runtime.ports import BrokerId
+from broker.zk import codecs, paths, topic_codecs
+from broker.zk.client import Watch, WriteRefused, ZkClient
+from broker.zk.operations import Create, Operation
+
+_log = logging.getLogger("broker.zk")
+
+PRODUCER_ID_BLOCK = 1000
+_PRODUCER_ID_MAX = 2**63 - 1
+_TRIES = 20
+
+
+class ZkTopicStore:
+    """Satisfies the store Protocols of runtime's admin, topic_config and producer_id_blocks."""
+
+    def __init__(self, client: ZkClient, broker_id: BrokerId) -> None:
+        self._client = client
+        self._broker_id = broker_id
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset(self._client.children(paths.TOPICS) or [])
+
+    def topic_exists(self, name: str) -> bool:
+        return self._client.get(paths.topic(name)) is not None
+
+    def being_deleted(self, name: str) -> bool:
+        return self._client.get(paths.delete_topic(name)) is not None
+
+    def create_topic(self, topic: Topic, config: Mapping[str, str]) -> bool:
+        """False when the topic exists. Settings and topic appear together, so a lost race changes neither."""
+        operations: list[Operation] = []
+        if config:
+            old = self._client.get(paths.topic_config(topic.name))
+            if old is not None:
+                # Left over from a deletion that did not finish; nobody reads it without the topic.
+                self._client.delete(paths.topic_config(topic.name), old.version)
+            operations.append(Create(paths.topic_config(topic.name), codecs.encode_config(config)))
+        operations.append(Create(paths.topic(topic.name), topic_codecs.encode_topic(topic)))
+        try:
+            self._client.multi(operations)
+        except WriteRefused:
+            return False
+        return True
+
+    def request_deletion(self, name: str) -> bool:
+        """False when it is asked for already."""
+        try:
+            self._client.create(paths.delete_topic(name), b"")
+        except WriteRefused as refused:
+            if refused.reason != "node-exists":
+                raise
+            return False
+        return True
+
+    def topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Overrides by topic; a topic without any has an empty dict, and so has one whose znode makes no sense."""
+        nodes = self._client.get_many([paths.topic_config(name) for name in names])
+        configs = {}
+        for name in names:
+            node = nodes[paths.topic_config(name)]
+            try:
+                configs[name] = codecs.decode_config(node.data if node else None, paths.topic_config(name))
+            except codecs.MalformedZnode as error:
+                _log.error("settings are ignored: %s", error)
+                configs[name] = {}
+        return configs
+
+    def config_changes(self, watch: Watch | None) -> dict[str, str | None]:
+        """Notifications by name, in order: the entity (`topics/T`) whose settings changed, None where unreadable."""
+        names = self._client.children(paths.CONFIG_CHANGES, watch) or []
+        nodes = self._client.get_many([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
+        found: dict[str, str | None] = {}
+        for name in names:
+            node = nodes[f"{paths.CONFIG_CHANGES}/{name}"]
+            if node is not None:
+                try:
+                    found[name] = codecs.decode_config_change(node.data)
+                except codecs.MalformedZnode:
+                    found[name] = None
+        return found
+
+    def claim_producer_ids(self) -> tuple[int, int]:
+        """A block of ids that no other broker gets: [first, last], last included."""
+        for _ in range(_TRIES):
+            node = self._client.get(paths.PRODUCER_ID_BLOCK)
+            if node is None:
+                self._client.ensure_path(paths.PRODUCER_ID_BLOCK)
+                continue
+            first = codecs.decode_producer_id_block(node.data).last + 1 if node.data else 0
+            last = first + PRODUCER_ID_BLOCK - 1
+            if last > _PRODUCER_ID_MAX:
+                raise StoreUnavailable("all producer ids have been given out")
+            block = codecs.ProducerIdBlock(self._broker_id, first, last)
+            try:
+                self._client.set(paths.PRODUCER_ID_BLOCK, codecs.encode_producer_id_block(block), node.version)
+            except WriteRefused:
+                continue
+            return first, last
+        raise StoreUnavailable(f"{paths.PRODUCER_ID_BLOCK} was overtaken {_TRIES} times")
