@@ -1,0 +1,147 @@
+"""The command itself: a real cluster on local nodes, faults, drain, evidence, and what is left of an aborted run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.history import read_lines, recover
+from harness.store import RunStore, read_json
+
+SETTINGS = """
+[system.settings]
+"zookeeper.session.timeout.ms" = 2500
+"replica.lag.time.max.ms" = 3000
+"replica.fetch.backoff.ms" = 200
+"replica.socket.timeout.ms" = 3000
+"controller.socket.timeout.ms" = 3000
+"controlled.shutdown.retry.backoff.ms" = 500
+"auto.create.topics.enable" = false
+[topic]
+partitions = 2
+[topic.config]
+"min.insync.replicas" = 2
+"""
+LOAD = """
+name = "short"
+seed = 11
+[workload]
+rate = 150.0
+time_limit_s = 12
+producers = 4
+consumers = 3
+[faults]
+kinds = ["kill", "pause"]
+interval_s = [1.0, 1.5]
+duration_s = [3.0, 4.0]
+[limits]
+drain_s = 40
+"""
+
+
+def command(file: Path, store: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "harness.cli", "test", str(file), "--store", str(store), *options]
+
+
+def run(tmp_path: Path, text: str, *options: str) -> tuple[subprocess.CompletedProcess[str], RunStore]:
+    file = tmp_path / "run.toml"
+    file.write_text(text)
+    done = subprocess.run(
+        command(file, tmp_path / "store", *options), capture_output=True, text=True, timeout=280, check=False
+    )
+    return done, RunStore((tmp_path / "store" / "latest").resolve())
+
+
+def test_test_records_a_run_under_faults_with_drains_and_evidence(tmp_path: Path) -> None:
+    done, store = run(tmp_path, LOAD + SETTINGS, "--no-analysis")
+    assert done.returncode == 0, done.stderr + done.stdout
+    lines = list(read_lines(store.history))
+    acknowledged = [line for line in lines if line["f"] == "send" and line["type"] == "ok"]
+    assert len(acknowledged) > 200
+    faults = [line for line in lines if line["kind"] == "nemesis"]
+    assert {line["f"] for line in faults} == {"start", "stop"}
+    assert all(line["observed"] for line in faults), faults
+    complete = {
+        (line["phase"], line["partition"], line["reader"], line["leader"])
+        for line in lines
+        if line["f"] == "drain-complete"
+    }
+    for node in ("n1", "n2", "n3"):
+        for partition in (0, 1):
+            for reader in ("wire", "confluent"):
+                assert (f"drain-{node}", partition, reader, node) in complete
+    evidence = {line["node"]: line.get("error") for line in lines if line["f"] == "evidence"}
+    assert evidence == dict.fromkeys(("n1", "n2", "n3", "zk1"))
+    for node in ("n1", "n2", "n3"):
+        assert (store.evidence / node / "events.jsonl").stat().st_size > 0
+    assert recover(store.history).torn_bytes == 0
+    assert read_json(store.run_json)["finished"] is True
+
+
+@pytest.mark.spark
+def test_test_judges_the_run_and_names_the_report(tmp_path: Path) -> None:
+    done, store = run(tmp_path, LOAD + SETTINGS)
+    results = read_json(store.results)
+    assert done.returncode == {"valid": 0, "unknown": 2}[str(results["verdict"])], done.stdout + done.stderr
+    assert str(results["sentence"]) in done.stdout
+    assert f"report: {store.report}" in done.stdout
+    assert store.report.is_file()
+    assert store.junit.is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_test_ended_in_the_middle_leaves_a_history_and_no_processes(tmp_path: Path, number: signal.Signals) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(LOAD.replace("time_limit_s = 12", "time_limit_s = 300") + SETTINGS)
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command(file, tmp_path / "store", "--no-analysis"), stdout=output, stderr=subprocess.STDOUT
+        )
+    history = tmp_path / "store" / "latest" / "history.jsonl"
+    try:
+        end_s = time.monotonic() + 90
+        while not _sends(history) > 50:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < end_s, log.read_text()
+            time.sleep(0.2)
+    finally:
+        process.send_signal(number)
+        process.wait(60)
+    if number == signal.SIGINT:
+        assert process.returncode == 255, log.read_text()
+        assert "aborted by SIGINT" in log.read_text()
+    root = str((tmp_path / "store" / "latest").resolve())
+    end_s = time.monotonic() + 10
+    while left := _processes_that_name(root):
+        assert time.monotonic() < end_s, left
+        time.sleep(0.1)
+    found = recover(history)
+    assert found.invocations > 50
+    assert found.open <= 10
+
+
+def _sends(history: Path) -> int:
+    try:
+        return sum(line["f"] == "send" for line in read_lines(history))
+    except OSError:
+        return 0
+
+
+def _processes_that_name(text: str) -> list[str]:
+    """Command lines of processes, other than this one, that name the folder."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if text in line and int(folder.name) != os.getpid():
+            found.append(line)
+    return found

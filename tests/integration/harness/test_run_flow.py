@@ -1,0 +1,241 @@
+"""The order of a run over a scripted broker: no nodes or faults, but real clients, history, drain and rotation."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import run as run_module
+from harness.history import read_lines, recover
+from harness.plan import Plan
+from harness.plan_file import parse_plan
+from harness.run import Ended, Options, run
+from harness.store import RunStore
+from tests.integration.harness.fake_broker import FakeBroker
+from tests.unit.nemesis.fake_cluster import FakeView
+
+TEXT = """
+name = "flow"
+seed = 3
+[nodes]
+brokers = 1
+[topic]
+partitions = 2
+replication_factor = 1
+[workload]
+rate = 100.0
+time_limit_s = 1
+[limits]
+drain_s = 5
+setup_s = 5
+"""
+
+
+class World:
+    """What the run is given instead of nodes and a system; `calls` says in which order it was used."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.broker = FakeBroker(partitions=0)
+        self.on: dict[str, Callable[[], None]] = {}
+        self.nodes: dict[str, object] = {}
+
+    def call(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self.on:
+            self.on[name]()
+
+    def open(self) -> None:
+        self.call("open")
+
+    def close(self) -> None:
+        self.call("close")
+
+    def setup(self) -> None:
+        self.call("setup")
+
+    def bootstrap(self) -> list[tuple[str, str, int]]:
+        return [("n1", "127.0.0.1", self.broker.port)]
+
+    def view(self) -> FakeView:
+        world = self
+
+        class View(FakeView):
+            def restart_broker(self, node: str) -> None:
+                world.call(f"restart {node}")
+                super().restart_broker(node)
+
+        return View()
+
+    def collect(self, evidence: Path) -> list[tuple[str, str | None]]:
+        self.call("collect")
+        return [("n1", None), ("zk1", "no such folder")]
+
+    def stop_broker(self, node: str) -> None:
+        raise AssertionError("the only broker leads already")
+
+    def start_broker(self, node: str) -> None:
+        raise AssertionError("nothing was stopped")
+
+    def teardown(self) -> None:
+        self.call("teardown")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    made = World()
+    monkeypatch.setattr(run_module, "make_nodes", lambda *_args, **_options: made)
+    monkeypatch.setattr(run_module, "HighwaterSystem", lambda _nodes, _plan: made)
+    yield made
+    made.broker.close()
+
+
+def carry_out(tmp_path: Path, text: str = TEXT) -> Ended:
+    plan: Plan = parse_plan("flow.toml", text)
+    return run(plan, Options(tmp_path / "store", ("highwater", "test"), analysis=False))
+
+
+def phases(store: RunStore) -> list[object]:
+    return [line["phase"] for line in read_lines(store.history) if line["f"] == "phase"]
+
+
+def test_run_goes_through_all_phases_and_closes_everything(world: World, tmp_path: Path) -> None:
+    ended = carry_out(tmp_path)
+    assert (ended.problem, ended.exit_code) == (None, 0)
+    assert phases(ended.store) == ["setup", "main", "heal", "final", "drain-current", "drain-n1"]
+    assert [call for call in world.calls if not call.startswith("restart")] == [
+        "open",
+        "setup",
+        "collect",
+        "teardown",
+        "close",
+    ]
+    found = recover(ended.store.history)
+    assert (found.open, found.torn_bytes) == (0, 0)
+
+
+def test_run_records_what_the_checkers_need(world: World, tmp_path: Path) -> None:
+    store = carry_out(tmp_path).store
+    lines = list(read_lines(store.history))
+    run_json = store.read_run()
+    assert (run_json["finished"], run_json["aborted"], run_json["seed"]) == (True, None, 3)
+    assert parse_plan("run.toml", store.run_toml.read_text()).seed == 3
+    sends = [line for line in lines if line["f"] == "send" and line["type"] == "ok" and line["phase"] == "main"]
+    assert 30 < len(sends) < 120
+    sentinels = [line for line in lines if line["f"] == "send" and line["type"] == "invoke" and line["sentinel"]]
+    assert {line["partition"] for line in sentinels} == {0, 1}
+    complete = {(line["phase"], line["partition"], line["reader"]) for line in lines if line["f"] == "drain-complete"}
+    assert complete == {
+        (phase, partition, reader)
+        for phase in ("drain-current", "drain-n1")
+        for partition in (0, 1)
+        for reader in ("wire", "confluent")
+    }
+    evidence = [(line["node"], line.get("error")) for line in lines if line["f"] == "evidence"]
+    assert evidence == [("n1", None), ("zk1", "no such folder")]
+    assert any(line["f"] == "leadership" for line in lines)
+
+
+def test_run_every_record_that_was_acknowledged_is_in_every_drain(world: World, tmp_path: Path) -> None:
+    lines = list(read_lines(carry_out(tmp_path).store.history))
+    values = {line["index"]: line["values"] for line in lines if line["f"] == "send" and line["type"] == "invoke"}
+    acknowledged = {
+        value
+        for line in lines
+        if line["f"] == "send" and line["type"] == "ok"
+        for value in values[line["invoke"]]  # type: ignore[attr-defined]
+    }
+    for phase in ("drain-current", "drain-n1"):
+        read = {
+            record["value"]
+            for line in lines
+            if line["f"] == "poll" and line["type"] == "ok" and line["phase"] == phase
+            for record in line["records"]  # type: ignore[attr-defined]
+        }
+        assert read == acknowledged
+
+
+def test_run_without_a_seed_draws_and_keeps_one(world: World, tmp_path: Path) -> None:
+    store = carry_out(tmp_path, TEXT.replace("seed = 3\n", "")).store
+    seed = store.read_run()["seed"]
+    assert isinstance(seed, int)
+    assert parse_plan("run.toml", store.run_toml.read_text()).seed == seed
+
+
+def test_run_setup_that_fails_is_a_crash_with_evidence_and_nothing_left_open(world: World, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("no ZooKeeper")
+
+    world.on["setup"] = fail
+    ended = carry_out(tmp_path)
+    assert ended.exit_code == 255
+    assert "phase setup: RuntimeError: no ZooKeeper" in str(ended.problem)
+    assert world.calls == ["open", "setup", "collect", "teardown", "close"]
+    assert ended.store.read_run()["aborted"] == ended.problem
+
+
+def test_run_nodes_that_do_not_open_are_closed_all_the_same(world: World, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("no bridge")
+
+    world.on["open"] = fail
+    assert carry_out(tmp_path).exit_code == 255
+    assert world.calls == ["open", "close"]
+
+
+def test_run_teardown_that_fails_still_closes_the_nodes(world: World, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("broker survives")
+
+    world.on["teardown"] = fail
+    ended = carry_out(tmp_path)
+    assert world.calls[-1] == "close"
+    errors = [line.get("error") for line in read_lines(ended.store.history) if line["f"] == "teardown"]
+    assert errors == ["RuntimeError: broker survives"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_aborted_in_the_main_phase_heals_closes_and_keeps_the_history(
+    world: World, tmp_path: Path, number: signal.Signals
+) -> None:
+    asked = world.broker._produce
+
+    def strike(version: int, request: object) -> bytes | None:
+        world.broker._produce = asked  # type: ignore[method-assign]
+        os.kill(os.getpid(), number)
+        return asked(version, request)  # type: ignore[arg-type]
+
+    world.broker._produce = strike  # type: ignore[assignment, method-assign]
+    ended = carry_out(tmp_path, TEXT.replace("time_limit_s = 1", "time_limit_s = 600"))
+    assert (ended.exit_code, ended.problem) == (255, f"aborted by {number.name}")
+    assert any(call.startswith("restart") for call in world.calls)
+    assert world.calls[-2:] == ["teardown", "close"]
+    assert ended.store.read_run()["aborted"] == f"aborted by {number.name}"
+    assert recover(ended.store.history).open == 0
+    assert phases(ended.store) == ["setup", "main"]
+
+
+def test_run_script_is_carried_out_instead_of_the_load(world: World, tmp_path: Path) -> None:
+    text = TEXT + '[[script]]\ndo = "send"\nnames = ["m1", "m2"]\npartition = 1\n'
+    ended = carry_out(tmp_path, text)
+    assert ended.problem is None
+    sends = [
+        line["values"]
+        for line in read_lines(ended.store.history)
+        if line["f"] == "send" and line["type"] == "invoke" and line["phase"] == "main"
+    ]
+    assert sends == [[0, 1]]
+    assert json.loads(ended.store.run_json.read_text())["scripted"] is True
+
+
+def test_run_script_that_does_not_come_out_is_a_crash_that_names_the_step(world: World, tmp_path: Path) -> None:
+    text = TEXT + '[[script]]\ndo = "send"\nnames = ["m1"]\nexpect = "fail"\n'
+    ended = carry_out(tmp_path, text)
+    assert ended.exit_code == 255
+    assert "flow.toml:" in str(ended.problem)
+    assert "step 0 (send)" in str(ended.problem)
