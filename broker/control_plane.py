@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from broker.config import Settings
@@ -88,17 +88,7 @@ class ControlPlane:
     @property
     def registered(self) -> bool:
         """Whether there is a registration to speak of; False before `build`."""
-        return hasattr(self, "registration")
-
-    def all_topic_configs(self) -> Mapping[str, Mapping[str, str]]:
-        """Overrides of every topic, with which the logs are opened. Blocks; after `prepare`."""
-        store = ZkTopicStore(self.client, self.broker_id)
-        return store.topic_configs(sorted(store.topic_names()))
-
-    @property
-    def registered(self) -> bool:
-        """Whether `/brokers/ids/N` is ours, as far as we know."""
-        return self._built and self.registration.broker_epoch >= 0
+        return self._built
 
     def build(
         self,
