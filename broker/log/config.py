@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from broker.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from broker.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+
 LONG_MAX = 2**63 - 1
 
 _DEFAULTS: Mapping[str, str] = {
@@ -33,7 +36,6 @@ class LogConfig:
 
     segment_bytes: int
     segment_ms: int
-    segment_index_bytes: int
     index_interval_bytes: int
     retention_bytes: int
     retention_ms: int
@@ -44,6 +46,10 @@ class LogConfig:
     file_delete_delay_ms: int
     deletes: bool
     compacts: bool
+    index_entries_max: int
+    """Entries that fit both indexes within segment.index.bytes."""
+    index_safe_bytes: int
+    """Fewer bytes of batches than this cannot have filled an index."""
 
     @classmethod
     def parse(cls, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> LogConfig:
@@ -74,11 +80,13 @@ class LogConfig:
         policies = {policy.strip() for policy in text("cleanup.policy").split(",") if policy.strip()}
         if not policies or policies - {"delete", "compact"}:
             raise ValueError(f"cleanup.policy={text('cleanup.policy')!r}: must be delete, compact or both")
+        index_bytes = number("segment.index.bytes", 4)
+        interval_bytes = number("index.interval.bytes", 0)
+        index_entries_max = min(index_bytes // OFFSET_ENTRY_BYTES, index_bytes // TIME_ENTRY_BYTES - 1)
         return cls(
             segment_bytes=number("segment.bytes", 14),
             segment_ms=number("segment.ms", 1),
-            segment_index_bytes=number("segment.index.bytes", 4),
-            index_interval_bytes=number("index.interval.bytes", 0),
+            index_interval_bytes=interval_bytes,
             retention_bytes=number("retention.bytes", -1),
             retention_ms=number("retention.ms", -1),
             max_message_bytes=number("max.message.bytes", 0),
@@ -88,4 +96,6 @@ class LogConfig:
             file_delete_delay_ms=number("file.delete.delay.ms", 0),
             deletes="delete" in policies,
             compacts="compact" in policies,
+            index_entries_max=index_entries_max,
+            index_safe_bytes=index_entries_max * (interval_bytes + 1),
         )

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import logging
 import os
-import struct
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from broker.log import checkpoints
-from broker.log.checkpoints import OrderedFile
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
 from broker.log.epoch_cache import EpochCache
-from broker.log.files import DELETED_SUFFIX, SUFFIXES, remove_if_there
+from broker.log.epoch_file import EpochFile
 from broker.log.flush import FlushJob
+from broker.log.graveyard import Graveyard
 from broker.log.log_dir import LogDir
 from broker.log.retention import expired_segments
-from broker.log.segment import INT32_MAX, Segment
+from broker.log.segment import Segment
 from broker.log.segments import Segments
 from broker.log.snapshots import ProducerSnapshots
-from broker.log.staging import StagedBatch, StagedRun
+from broker.log.staging import ParsedBatches, Staging, read_batches, stamp_batches
 from broker.log.tail import Tail
 from broker.log.time_lookup import first_record_at
 from broker.runtime.ports import (
@@ -37,17 +36,11 @@ from broker.runtime.ports import (
     Offset,
     OffsetOutOfRange,
     TopicPartition,
-    UnexpectedAppendOffset,
 )
 from broker.wire.chunks import Chunk, FileSlice
-from broker.wire.record_batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, BatchHeader, CorruptBatch
+from broker.wire.record_batch import BatchHeader
 
 _logger = logging.getLogger(__name__)
-
-# Batch length, leader epoch, magic, crc, attributes, last offset delta, base and max timestamp: from byte 8 on.
-_FRONT = struct.Struct(">iibIhiqq")
-_BASE = struct.Struct(">q")
-_STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch
 
 
 class PartitionLog:
@@ -85,17 +78,15 @@ class PartitionLog:
         self._recovery_point = recovery_point
         self._generation = 0
         self._epochs = epochs
-        self._epochs_file = OrderedFile(f"{path}/{checkpoints.LEADER_EPOCHS}")
-        self._epochs_version = int(epochs.changed or new)
-        self._epochs_durable = 0
+        self._epoch_file = EpochFile(path, epochs, durable=not new)
         self._names_version = int(new)
         self._names_durable = 0
-        self._runs: list[StagedRun] = []
+        self._staging = Staging()
         self._tail = Tail()
-        self._retired: list[Segment] = []
+        self._graveyard = Graveyard(environment)
         self._closed = False
         self.config = config
-        self.set_config(config)
+        """May be replaced; takes effect with the next append, read or check."""
         self._aim_at_active()
 
     # What the log is
@@ -118,7 +109,7 @@ class PartitionLog:
 
     @property
     def dirty(self) -> bool:
-        return bool(self._runs)
+        return bool(self._staging.runs)
 
     @property
     def directory(self) -> str:
@@ -133,14 +124,6 @@ class PartitionLog:
     def segment_base_offsets(self) -> list[Offset]:
         return [segment.base_offset for segment in self._segments]
 
-    def set_config(self, config: LogConfig) -> None:
-        """Takes effect with the next append, read or check."""
-        self.config = config
-        entries_max = min(config.segment_index_bytes // 8, config.segment_index_bytes // 12 - 1)
-        self._index_entries_max = entries_max
-        # Fewer bytes than this cannot have filled an index.
-        self._index_safe_bytes = entries_max * (config.index_interval_bytes + 1)
-
     # Leader epochs
 
     @property
@@ -153,8 +136,11 @@ class PartitionLog:
 
     def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
         self._dir.check()
-        if self._epochs.assign(epoch, start_offset):
-            self._save_epochs(sync=False)
+        self._epochs.assign(epoch, start_offset)
+        try:
+            self._epoch_file.save(sync=False)
+        except OSError as error:
+            self._fail(error)
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
         found, end = self._epochs.end_offset_for(epoch, self._written_leo)
@@ -175,36 +161,7 @@ class PartitionLog:
         """
         if self._dir.failed is not None:
             raise self._dir.failed
-        total = len(batches)
-        base = offset = self._leo
-        staged: list[StagedBatch] = []
-        position = 0
-        newest = -1
-        known = None if headers is None else iter(headers)
-        while position < total:
-            if known is not None and (header := next(known, None)) is not None:
-                length, delta, timestamp = header.batch_length, header.last_offset_delta, header.max_timestamp
-            elif total - position < HEADER_SIZE:
-                raise CorruptBatch(position, f"{total - position} bytes are too few for a batch header")
-            else:
-                length, _, _, _, _, delta, _, timestamp = _FRONT.unpack_from(batches, position + 8)
-            size = length + LENGTH_PREFIX_SIZE
-            if not HEADER_SIZE <= size <= total - position or delta < 0:
-                raise CorruptBatch(
-                    position, f"{size} bytes, last offset delta {delta}: {total - position} bytes are left"
-                )
-            _STAMP.pack_into(batches, position, offset, length, epoch)
-            last = offset + delta
-            staged.append((offset, last, timestamp, size))
-            if timestamp > newest:
-                newest = timestamp
-            offset = last + 1
-            position += size
-        if not staged:
-            raise CorruptBatch(0, "no batch to append")
-        if epoch != self._epochs.latest:
-            self._epochs.assign(epoch, base)
-        return self._stage(batches, staged, newest, total)
+        return self._stage(batches, stamp_batches(batches, self._leo, epoch, headers))
 
     def append_as_follower(self, batches: memoryview) -> AppendInfo:
         """Stage batches that carry their offsets and epochs; they start at `leo` and have no holes.
@@ -213,90 +170,36 @@ class PartitionLog:
         """
         if self._dir.failed is not None:
             raise self._dir.failed
-        total = len(batches)
-        expected = self._leo
-        staged: list[StagedBatch] = []
-        epochs: list[tuple[Epoch, Offset]] = []
-        latest = self._epochs.latest
-        position = 0
-        newest = -1
-        while position < total:
-            if total - position < HEADER_SIZE:
-                raise CorruptBatch(position, f"{total - position} bytes are too few for a batch header")
-            (base,) = _BASE.unpack_from(batches, position)
-            length, epoch, _, _, _, delta, _, timestamp = _FRONT.unpack_from(batches, position + 8)
-            size = length + LENGTH_PREFIX_SIZE
-            if not HEADER_SIZE <= size <= total - position or delta < 0:
-                raise CorruptBatch(
-                    position, f"{size} bytes, last offset delta {delta}: {total - position} bytes are left"
-                )
-            if base != expected and (base < expected or not self.config.compacts):
-                raise UnexpectedAppendOffset(self.topic_partition, base, expected)
-            last = base + delta
-            staged.append((base, last, timestamp, size))
-            if epoch != latest and epoch >= 0:
-                epochs.append((epoch, base))
-                latest = epoch
-            if timestamp > newest:
-                newest = timestamp
-            expected = last + 1
-            position += size
-        if not staged:
-            raise CorruptBatch(0, "no batch to append")
-        for epoch, base in epochs:
-            self._epochs.assign(epoch, base)
-        return self._stage(batches, staged, newest, total)
+        tp = self.topic_partition
+        return self._stage(batches, read_batches(tp, batches, self._leo, self._epochs.latest, self.config.compacts))
 
-    def _stage(self, view: memoryview, staged: list[StagedBatch], newest: int, size: int) -> AppendInfo:
-        base = staged[0][0]
-        last = staged[-1][1]
-        if self._must_roll(size, newest, last):
+    def _stage(self, view: memoryview, parsed: ParsedBatches) -> AppendInfo:
+        batches, newest, epochs = parsed
+        size = len(view)
+        base = batches[0][0]
+        last = batches[-1][1]
+        for epoch, start in epochs:
+            if epoch != self._epochs.latest:
+                self._epochs.assign(epoch, start)
+        staging = self._staging
+        now_ms = self._environment.now_ms()
+        if staging.must_roll(size, newest, last, self.config, now_ms, self._segments.active.index):
             snapshot = self.snapshot_at_roll(base) if self.snapshot_at_roll is not None else None
-            self._runs.append(StagedRun(base, snapshot))
-            self._end_base, self._end_size = base, 0
-            self._end_created_ms = self._environment.now_ms()
-        elif not self._runs:
-            self._runs.append(StagedRun(None))
-        if self._end_size == 0:
-            self._end_first_timestamp = staged[0][2]
-        run = self._runs[-1]
-        run.views.append(view)
-        run.batches += staged
-        self._end_size += size
+            staging.begin_segment(base, snapshot, now_ms)
+        staging.add(view, batches, size)
         self._leo = last + 1
-        return AppendInfo(base, last, newest, size, len(staged))
-
-    def _must_roll(self, size: int, timestamp: int, last: Offset) -> bool:
-        """Whether the next bytes need a segment of their own. Source: LogSegment.shouldRoll."""
-        held = self._end_size
-        if held == 0:
-            return last - self._end_base > INT32_MAX
-        config = self.config
-        first = self._end_first_timestamp
-        waited = timestamp - first if first >= 0 else self._environment.now_ms() - self._end_created_ms
-        return (
-            held + size > config.segment_bytes
-            or waited > config.segment_ms
-            or last - self._end_base > INT32_MAX
-            or (held >= self._index_safe_bytes and self._index_full())
-        )
-
-    def _index_full(self) -> bool:
-        staged = len(self._runs[-1].batches) if self._runs else 0
-        rolled = bool(self._runs) and self._runs[-1].roll_at is not None
-        indexed = 0 if rolled else len(self._segments.active.index)
-        return indexed + staged >= self._index_entries_max
+        return AppendInfo(base, last, newest, size, len(batches))
 
     def write(self) -> None:
         """Put all staged batches in the file: one system call, one more per segment rolled."""
-        if not self._runs:
+        runs = self._staging.runs
+        if not runs:
             return
         self._dir.check()
         tail = self._tail
         try:
-            if self._epochs.changed:
-                self._save_epochs(sync=False)
-            for run in self._runs:
+            self._epoch_file.save(sync=False)
+            for run in runs:
                 if run.roll_at is not None:
                     self._roll(run.roll_at, run.snapshot)
                 segment = self._segments.active
@@ -310,7 +213,7 @@ class PartitionLog:
         except OSError as error:
             self._drop_staged()
             raise self._dir.fail(error) from error
-        self._runs.clear()
+        runs.clear()
         if self._written_leo - self._recovery_point >= self.config.flush_messages:
             self.flush()
 
@@ -335,7 +238,6 @@ class PartitionLog:
         )
 
     def _drop_staged(self) -> None:
-        self._runs.clear()
         if self._leo != self._written_leo:
             self._leo = self._written_leo
             self._epochs.truncate_from_end(self._leo)
@@ -345,10 +247,8 @@ class PartitionLog:
         """Let the next append go behind what the active segment holds."""
         active = self._segments.active
         active.open()
-        self._end_base = active.base_offset
-        self._end_size = active.size
-        self._end_first_timestamp = active.first_timestamp
-        self._end_created_ms = active.created_ms or self._environment.now_ms()
+        created_ms = active.created_ms or self._environment.now_ms()
+        self._staging.aim(active.base_offset, active.size, active.first_timestamp, created_ms)
 
     # Read
 
@@ -424,8 +324,7 @@ class PartitionLog:
                 self.snapshots.remove_above(self._leo)
             # Also when nothing was cut: an epoch taken up at the end, under which nothing was written, may conflict.
             self._epochs.truncate_from_end(offset)
-            if self._epochs.changed:
-                self._save_epochs(sync=True)
+            self._epoch_file.save(sync=True)
         except OSError as error:
             self._fail(error)
         self._aim_at_active()
@@ -453,7 +352,7 @@ class PartitionLog:
             self._tail.clear()
             self._leo = self._written_leo = self._log_start = self._recovery_point = offset
             self._epochs.clear()
-            self._save_epochs(sync=True)
+            self._epoch_file.save(sync=True)
             self.snapshots.remove_above(-1)
             checkpoints.fsync_dir(self.path)
         except OSError as error:
@@ -491,8 +390,7 @@ class PartitionLog:
                 return 0
             gone = self._segments.drop_first(count)
             self.maybe_raise_log_start(self._segments.first.base_offset)
-            if self._epochs.changed:
-                self._save_epochs(sync=False)
+            self._epoch_file.save(sync=False)
             for segment in gone:
                 self._retire(segment)
             self.snapshots.remove_below(self._segments.first.base_offset)
@@ -502,18 +400,7 @@ class PartitionLog:
         return count
 
     def _retire(self, segment: Segment) -> None:
-        """Hide a segment at once; its descriptors live on for reads in flight, until file.delete.delay.ms is over."""
-        segment.rename(DELETED_SUFFIX)
-        self._retired.append(segment)
-        self._environment.schedule(self.config.file_delete_delay_ms, lambda: self._remove(segment))
-
-    def _remove(self, segment: Segment) -> None:
-        if segment not in self._retired:
-            return
-        self._retired.remove(segment)
-        segment.close()
-        for suffix in SUFFIXES:
-            remove_if_there(segment.path(suffix) + DELETED_SUFFIX)
+        self._graveyard.take(segment, self.config.file_delete_delay_ms)
 
     # Durability
 
@@ -561,41 +448,26 @@ class PartitionLog:
         names_due = self._names_version > self._names_durable
         if names_due and self.topic_id:
             files.append(f"{self.path}/{checkpoints.PARTITION_METADATA}")
-        if self._epochs.changed:
-            self._epochs.changed = False
-            self._epochs_version += 1
-        epochs_due = self._epochs_version > self._epochs_durable
+        text = self._epoch_file.due()
         return FlushJob(
             target=target,
             generation=self._generation,
             names_version=self._names_version,
-            epochs_version=self._epochs_version,
+            epochs_version=self._epoch_file.version,
             fds=fds,
             files=files,
             directories=[self.path, self._dir.path] if names_due else [],
-            epochs_file=self._epochs_file,
-            epochs_ticket=self._epochs_file.ticket(),
-            epochs_text=checkpoints.format_epochs(self._epochs.entries) if epochs_due else None,
+            epochs_file=self._epoch_file.file,
+            epochs_ticket=self._epoch_file.file.ticket(),
+            epochs_text=text,
         )
 
     def _flushed(self, job: FlushJob) -> None:
         if job.generation == self._generation:
             self._recovery_point = max(self._recovery_point, min(job.target, self._written_leo))
         self._names_durable = max(self._names_durable, job.names_version)
-        self._epochs_durable = max(self._epochs_durable, job.epochs_version)
+        self._epoch_file.became_durable(job.epochs_version)
         self.last_flush_ms = self._environment.now_ms()
-
-    def _save_epochs(self, sync: bool) -> None:
-        """Write the epochs down. Unsynced, they are derived again from the batches behind the recovery point."""
-        ticket = self._epochs_file.ticket()
-        try:
-            self._epochs_file.write(ticket, checkpoints.format_epochs(self._epochs.entries), sync)
-        except OSError as error:
-            self._fail(error)
-        self._epochs.changed = False
-        self._epochs_version += 1
-        if sync:
-            self._epochs_durable = self._epochs_version
 
     def set_topic_id(self, topic_id: str) -> None:
         """Write partition.metadata of a log that had none. Raises ValueError when it has another id."""
@@ -644,8 +516,7 @@ class PartitionLog:
             except OSError as error:
                 self._fail(error)
         self._closed = True
-        for segment in list(self._retired):
-            self._remove(segment)
+        self._graveyard.clear()
         for segment in self._segments:
             segment.close()
 

@@ -139,6 +139,11 @@ class DiskLogStore:
 
     # Logs
 
+    @property
+    def offline_dirs(self) -> list[str]:
+        """A partition unknown to `logs` may live in one of these."""
+        return [log_dir.path for log_dir in self._dirs if log_dir.failed is not None]
+
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
         """Those that are open and whose dir works."""
         if all(log_dir.failed is None for log_dir in self._dirs):
@@ -232,7 +237,7 @@ class DiskLogStore:
         self._overrides[topic] = dict(config)
         for tp, log in self._logs.items():
             if tp.topic == topic and log.config != parsed:
-                log.set_config(parsed)
+                log.config = parsed
 
     def _config(self, topic: str) -> LogConfig:
         return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)
