@@ -25,6 +25,7 @@ from broker.runtime.ports import (
     TopicPartition,
     UnexpectedAppendOffset,
 )
+from broker.runtime.replica import chunk_view
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replication_ports import AlterPartitionAnswer
 from broker.runtime.request import Request
@@ -284,8 +285,7 @@ class FakeSlot:
         assert not self.done, "answered twice"
         data = b""
         for chunk in chunks:
-            assert isinstance(chunk, bytes | bytearray | memoryview)
-            data += bytes(chunk)
+            data += bytes(chunk_view(chunk))
         self.answer = data
         if self._on_answer is not None:
             self._on_answer(data)

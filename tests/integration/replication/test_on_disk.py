@@ -1,0 +1,138 @@
+"""The replication runtime on the real log store: what the memory log cannot show (files, recovery, snapshots)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.log.environment import Environment
+from broker.log.store import DiskLogStore
+from broker.runtime.ports import TopicPartition
+from broker.runtime.replica import chunk_view
+from broker.wire.record_batch import read_header
+from broker.wire.records import decode_records
+from tests.support.memory_cluster import TOPIC, MemoryCluster, fetched, produced, values_of
+
+
+class DiskCluster(MemoryCluster):
+    """Every broker's log lies in a folder of its own; a killed broker's store is dropped as it is."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self._folder = folder
+        self._stores: dict[int, DiskLogStore] = {}
+        super().__init__(**options)
+
+    def start(self, i: int, tell: bool = True) -> None:
+        environment = Environment(self.loop.now_ms, self.loop.call_later)
+        self._stores[i] = DiskLogStore([str(self._folder / str(i))], environment, defaults={"segment.bytes": "2000"})
+        self.nodes[i].store = self._stores[i]  # type: ignore[assignment]
+        super().start(i, tell)
+
+    def kill(self, i: int) -> None:
+        super().kill(i)
+        self._stores.pop(i).close(clean=False)
+
+    def stop(self, i: int) -> None:
+        self.nodes[i].up.shutdown(clean=True)
+        super().kill(i)
+        self._stores.pop(i).close(clean=True)
+
+    def values(self, i: int) -> list[str]:
+        log = self._stores[i].logs()[TopicPartition(TOPIC, 0)]
+        found: list[str] = []
+        position = log.log_start_offset
+        while position < log.written_leo:
+            view = chunk_view(log.read(position, 1 << 20, log.written_leo, True))
+            start = 0
+            while start < len(view):
+                header = read_header(view, start)
+                assert header.base_offset == position
+                for record in decode_records(view[start : start + header.size], verify_crc=True):
+                    assert record.value is not None
+                    found.append(record.value.decode())
+                position = header.last_offset + 1
+                start += header.size
+        return found
+
+    def close(self) -> None:
+        for store in self._stores.values():
+            store.close(clean=False)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[DiskCluster]:
+    cluster = DiskCluster(tmp_path)
+    cluster.settle()
+    yield cluster
+    cluster.close()
+
+
+def test_batches_over_many_segments_are_equal_on_all_brokers_and_readable(cluster: DiskCluster) -> None:
+    values = [f"value-{n}" for n in range(200)]
+    slots = [cluster.produce(1, value) for value in values]
+    cluster.settle()
+    assert all((result := produced(slot)) is not None and result.error == 0 for slot in slots)
+    for i in cluster.ids:
+        assert cluster.values(i) == values
+    read: list[str] = []
+    while len(read) < len(values):
+        result = fetched(cluster.fetch(1, len(read), max_bytes=1000))
+        found = values_of(result)
+        assert found
+        read += found
+    assert read == values
+
+
+def test_returning_leader_cuts_its_tail_across_segments(cluster: DiskCluster) -> None:
+    for n in range(20):
+        cluster.produce(1, f"kept-{n}")
+    cluster.settle()
+    cluster.hold = lambda message: 1 in (message.source, message.target)
+    for n in range(40):
+        cluster.produce(1, f"lost-{n}", acks=1)
+    cluster.kill(1)
+    cluster.expire(1)
+    cluster.hold = lambda message: False
+    cluster.settle()
+    for n in range(30):
+        cluster.produce(2, f"new-{n}")
+    cluster.advance(2000)
+    cluster.start(1)
+    cluster.advance(3000)
+    assert cluster.values(1) == [f"kept-{n}" for n in range(20)] + [f"new-{n}" for n in range(30)]
+    assert cluster.values(1) == cluster.values(2) == cluster.values(3)
+    assert set(cluster.state.isr) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_producer_state_comes_back_after_a_restart(cluster: DiskCluster, clean: bool) -> None:
+    for sequence in range(60):
+        cluster.produce(1, f"v{sequence}", producer_id=5, producer_epoch=0, base_sequence=sequence)
+    cluster.settle()
+    for i in (2, 3, 1):
+        if clean:
+            cluster.stop(i)
+        else:
+            cluster.kill(i)
+        cluster.expire(i)
+    cluster.start(1)
+    cluster.settle()
+    assert cluster.state.leader == 1
+    repeat = cluster.produce(1, "v59", producer_id=5, producer_epoch=0, base_sequence=59)
+    result = produced(repeat)
+    assert result is not None
+    assert (result.error, result.base_offset) == (0, 59)
+    gap = produced(cluster.produce(1, "x", producer_id=5, producer_epoch=0, base_sequence=99))
+    assert gap is not None
+    assert gap.error == 45
+
+
+def test_watermark_checkpoint_is_read_back(cluster: DiskCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.advance(6000)
+    cluster.kill(3)
+    cluster.start(3, tell=False)
+    assert cluster.nodes[3].hw == 1

@@ -1,0 +1,47 @@
+"""ProducerStates against a twin that keeps every batch and looks through all of them."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.core.producer_state import BATCHES_KEPT, ProducerStates
+from broker.wire.errors import ErrorCode
+
+Step = tuple[int, int, int, int]
+
+
+def plain_check(history: list[Step], producer: int, epoch: int, first: int, last: int) -> tuple[ErrorCode, int | None]:
+    mine = [(e, f, l_, offset) for offset, (p, e, f, l_) in enumerate(history) if p == producer]
+    if not mine:
+        return ErrorCode.NONE, None
+    newest = max(e for e, *_ in mine)
+    if epoch < newest:
+        return ErrorCode.INVALID_PRODUCER_EPOCH, None
+    if epoch > newest:
+        return (ErrorCode.NONE if first == 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), None
+    current = [batch for batch in mine if batch[0] == newest]
+    for _, f, l_, offset in current[-BATCHES_KEPT:]:
+        if (f, l_) == (first, last):
+            return ErrorCode.NONE, offset
+    return (ErrorCode.NONE if first == current[-1][2] + 1 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), None
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 8), st.integers(0, 2)), min_size=1, max_size=60
+    )
+)
+def test_producer_states_agree_with_the_plain_model(tries: list[tuple[int, int, int, int]]) -> None:
+    states = ProducerStates()
+    history: list[Step] = []
+    for producer, epoch, first, extra in tries:
+        last = first + extra
+        error, batch = states.check(producer, epoch, first, last)
+        expected, offset = plain_check(history, producer, epoch, first, last)
+        assert (error, batch.base_offset if batch else None) == (expected, offset)
+        if error is ErrorCode.NONE and batch is None:
+            at = len(history)
+            states.append(producer, epoch, first, last, at, at, 0.0)
+            history.append((producer, epoch, first, last))
