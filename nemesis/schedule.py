@@ -2,7 +2,8 @@
 
 Kinds and selectors are drawn from shuffled decks, so each comes up before any comes up again. The first deck begins
 with what a short run needs to prove something: a leader killed, a leader paused beyond its session, a follower cut off
-for longer than the lag time, a skewed clock, a leader stopped. Nothing is active after `time_limit_s - recovery_s`.
+for longer than the lag time, a leader stopped, a skewed clock; these are drawn from the shorter half of the ranges, so
+that a slow machine gets through them in a minute. Nothing is active after `time_limit_s - recovery_s`.
 Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
 """
 
@@ -29,6 +30,9 @@ CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
 CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way"})
 ROLES = frozenset({"leader", "follower", "controller"})
 ZOOKEEPER_TICK_S = 0.5
+
+Card = tuple[str, str | None, Mapping[str, object]]
+"""Kind, role or None for the next selector, wanted parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ def needed_s(kind: str, timing: Timing) -> float:
 def slots(mix: Mix, seed: int) -> tuple[Slot, ...]:
     """The whole schedule in order of start; the same for the same mix and seed."""
     rng = Random(f"{seed}/schedule")
-    deck = _kinds(mix, rng)
+    head = _head(mix, rng)
+    deck = _kinds(mix, head, rng)
     selectors = _cycle(list(mix.targets), rng)
     end_s = mix.time_limit_s - mix.recovery_s
     free_at = [0.0] * mix.overlap
@@ -119,8 +124,9 @@ def slots(mix: Mix, seed: int) -> tuple[Slot, ...]:
     while True:
         lane = min(range(mix.overlap), key=free_at.__getitem__)
         kind, role, wanted = next(deck)
-        start_s = free_at[lane] + rng.uniform(*mix.interval_s)
-        duration_s = _duration(kind, mix, rng)
+        share = 0.5 if len(drawn) < len(head) else 1.0
+        start_s = free_at[lane] + _within(mix.interval_s, share, rng)
+        duration_s = _within(_durations(kind, mix), share, rng)
         if start_s + duration_s > end_s:
             return tuple(sorted(drawn, key=lambda slot: (slot.start_s, slot.number)))
         target = role if role is not None else next(selectors)
@@ -128,15 +134,20 @@ def slots(mix: Mix, seed: int) -> tuple[Slot, ...]:
         free_at[lane] = start_s + duration_s
 
 
-def _duration(kind: str, mix: Mix, rng: Random) -> float:
+def _durations(kind: str, mix: Mix) -> tuple[float, float]:
     low, high = mix.duration_s
     low = max(low, needed_s(kind, mix.timing))
-    return rng.uniform(low, max(low, high))
+    return low, max(low, high)
 
 
-def _kinds(mix: Mix, rng: Random) -> Iterator[tuple[str, str | None, Mapping[str, object]]]:
-    """Endless (kind, role or None for the next selector, wanted parameters)."""
-    head = _head(mix, rng)
+def _within(span: tuple[float, float], share: float, rng: Random) -> float:
+    """From the first part of a range: all of it when share is 1."""
+    low, high = span
+    return rng.uniform(low, low + share * (high - low))
+
+
+def _kinds(mix: Mix, head: Sequence[Card], rng: Random) -> Iterator[Card]:
+    """Endless: the head, the other kinds, then deck after deck."""
     yield from head
     rest = [kind for kind in mix.kinds if kind not in {kind for kind, _, _ in head}]
     rng.shuffle(rest)
@@ -146,16 +157,16 @@ def _kinds(mix: Mix, rng: Random) -> Iterator[tuple[str, str | None, Mapping[str
         yield kind, None, {}
 
 
-def _head(mix: Mix, rng: Random) -> list[tuple[str, str | None, Mapping[str, object]]]:
+def _head(mix: Mix, rng: Random) -> list[Card]:
     if not ROLES & set(mix.targets):
         return []
     clocks = [kind for kind in mix.kinds if kind in CLOCKS]
-    head: list[tuple[str, str | None, Mapping[str, object]]] = [
+    head: list[Card] = [
         ("kill", "leader", {}),
         ("pause", "leader", {}),
         ("isolate", "follower", {"scope": isolation_scope(mix.timing)}),
-        *([(rng.choice(clocks), None, {})] if clocks else []),
         ("stop", "leader", {}),
+        *([(rng.choice(clocks), None, {})] if clocks else []),
     ]
     return [entry for entry in head if entry[0] in mix.kinds]
 

@@ -87,16 +87,18 @@ def first(count: int, seed: int, **changes: object) -> list[Slot]:
 
 def test_slots_first_deck_begins_with_what_a_short_run_needs_for_every_seed() -> None:
     for seed in range(50):
-        drawn = first(4, seed)
-        assert [(slot.kind, slot.target) for slot in drawn[:3]] == [
+        drawn = first(5, seed)
+        assert [(slot.kind, slot.target) for slot in drawn[:4]] == [
             ("kill", "leader"),
             ("pause", "leader"),
             ("isolate", "follower"),
+            ("stop", "leader"),
         ]
         assert drawn[1].duration_s > 6.0, "a pause must outlast the session"
         assert drawn[2].duration_s > 3.0, "an isolation must outlast the lag time and the check of it"
         assert drawn[2].wanted == {"scope": "all"}
-        assert drawn[3].kind in schedule.CLOCKS
+        assert drawn[4].kind in schedule.CLOCKS
+        assert drawn[4].end_s < 45.0, "a machine that is slow to restart brokers must have time for them all"
 
 
 def test_slots_targets_without_roles_are_kept_to() -> None:
