@@ -18,13 +18,14 @@ DELETED_SUFFIX = ".deleted"
 SWAP_SUFFIX = ".swap"
 CLEANED_SUFFIX = ".cleaned"
 SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+_SEGMENT_SUFFIXES = frozenset({*SUFFIXES, SNAPSHOT_SUFFIX})
 
 DELETE_DIR_SUFFIX = "-delete"
 _NAME_MAX = 255
 
 _PARTITION_DIR = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _DELETED_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
-_SEGMENT_FILE = re.compile(r"(?P<base>\d{20})(?P<suffix>\.[a-z]+)")
+_OFFSET_DIGITS = 20
 
 
 def segment_path(directory: str, base_offset: Offset, suffix: str) -> str:
@@ -33,8 +34,10 @@ def segment_path(directory: str, base_offset: Offset, suffix: str) -> str:
 
 def parse_segment_file(name: str) -> tuple[Offset, str] | None:
     """(base offset, suffix with its dot) of `00000000000000000042.log` and its like."""
-    match = _SEGMENT_FILE.fullmatch(name)
-    return (int(match["base"]), match["suffix"]) if match else None
+    digits, suffix = name[:_OFFSET_DIGITS], name[_OFFSET_DIGITS:]
+    if suffix in _SEGMENT_SUFFIXES and len(digits) == _OFFSET_DIGITS and digits.isdecimal() and digits.isascii():
+        return int(digits), suffix
+    return None
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:

@@ -343,7 +343,7 @@ class PartitionLog:
             for segment in reversed(newer):
                 self._retire(segment)
             if oldest.base_offset == offset:
-                oldest.truncate_to(offset)
+                oldest.reset_to((), 0)
                 oldest.created_ms = self._environment.now_ms()
                 self._segments.replace_all(oldest)
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from broker.log.files import INDEX_SUFFIX
 from broker.log.sparse_index import IndexDamaged, SparseIndex
 from broker.runtime.ports import Offset
 
@@ -25,11 +26,10 @@ class OffsetPosition(NamedTuple):
 class OffsetIndex(SparseIndex):
     """Sparse map from offsets to file positions of one segment."""
 
-    __slots__ = ("_base",)
+    __slots__ = ()
 
-    def __init__(self, path: str, base_offset: Offset) -> None:
-        super().__init__(path, _ENTRY)
-        self._base = base_offset
+    def __init__(self, directory: str, base_offset: Offset) -> None:
+        super().__init__(directory, base_offset, INDEX_SUFFIX, _ENTRY)
 
     def append(self, last_offset: Offset, position: int) -> None:
         self.push(last_offset - self._base, position)

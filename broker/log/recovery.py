@@ -29,7 +29,6 @@ from broker.log.files import (
     TXN_INDEX_SUFFIX,
     parse_segment_file,
     remove_if_there,
-    segment_path,
 )
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
@@ -38,6 +37,8 @@ from broker.log.segments import Segments
 from broker.runtime.ports import CorruptLog, Epoch, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
+
+_INDEX_SUFFIXES = frozenset({INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +163,16 @@ def _tidy(tp: TopicPartition, path: str) -> list[Offset]:
             f"{swapped[0]} is left over from a compaction that was interrupted: let Apache Kafka, whose it is, "
             "finish it first",
         )
-    bases: list[Offset] = []
-    others: list[tuple[Offset, str]] = []
+    known = {name for name in names if name.endswith(LOG_SUFFIX)}
     for name in names:
-        parsed = parse_segment_file(name)
+        stem, suffix = name[:20], name[20:]
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
             os.unlink(f"{path}/{name}")
-        elif parsed is not None and parsed[1] == LOG_SUFFIX:
-            bases.append(parsed[0])
-        elif parsed is not None and parsed[1] in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
-            others.append(parsed)
-    for base, suffix in others:
-        if base not in bases:
-            _logger.warning("%s: %s has no segment, removed", tp, segment_path(path, base, suffix))
-            os.unlink(segment_path(path, base, suffix))
-    return sorted(bases)
+        elif suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in known:
+            _logger.warning("%s: %s has no segment, removed", tp, name)
+            os.unlink(f"{path}/{name}")
+    parsed = map(parse_segment_file, known)
+    return sorted(found[0] for found in parsed if found is not None)
 
 
 def _read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:

@@ -64,8 +64,8 @@ class Segment:
         self.topic_partition = topic_partition
         self.directory = directory
         self.base_offset = base_offset
-        self.index = OffsetIndex(self.path(".index"), base_offset)
-        self.time_index = TimeIndex(self.path(".timeindex"), base_offset)
+        self.index = OffsetIndex(directory, base_offset)
+        self.time_index = TimeIndex(directory, base_offset)
         self.fd = -1
         self.created_ms = 0.0
         self.max_timestamp = NO_TIMESTAMP
@@ -255,7 +255,10 @@ class Segment:
         self._resume()
 
     def reset_to(self, batches: Sequence[BatchAt], position: int) -> None:
-        """After a scan with CRCs: keep exactly these batches, cut the file at position, write new indexes."""
+        """Keep exactly these batches, whose CRCs are good, cut the file at position, write new indexes.
+
+        With no batches this empties a segment whatever is in it.
+        """
         self._open_log()
         if os.fstat(self.fd).st_size != position:
             os.ftruncate(self.fd, position)
@@ -268,7 +271,7 @@ class Segment:
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
         self._opened = True
-        self._verified_from = 0
+        self._verified_from = self._verified_until = 0
         for batch in batches:
             self.add(batch.last_offset, batch.max_timestamp, batch.size)
         self.finish()

@@ -23,8 +23,8 @@ class ProducerSnapshots:
 
     def offsets(self) -> list[Offset]:
         """Rising."""
-        parsed = (parse_segment_file(name) for name in os.listdir(self._directory))
-        return sorted(found[0] for found in parsed if found is not None and found[1] == SNAPSHOT_SUFFIX)
+        names = [name for name in os.listdir(self._directory) if name.endswith(SNAPSHOT_SUFFIX)]
+        return sorted(found[0] for found in map(parse_segment_file, names) if found is not None)
 
     def write(self, offset: Offset, content: bytes) -> None:
         path = segment_path(self._directory, offset, SNAPSHOT_SUFFIX)

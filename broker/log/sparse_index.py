@@ -14,6 +14,9 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable
 
+from broker.log.files import segment_path
+from broker.runtime.ports import Offset
+
 SPILL_ENTRIES = 512
 _BLOCK_ENTRIES = 512
 
@@ -27,14 +30,21 @@ class IndexDamaged(Exception):
 class SparseIndex:
     """Entries [0, file entries) are in the file, the rest in memory."""
 
-    __slots__ = ("_codec", "_fd", "_file_entries", "_tail", "path")
+    __slots__ = ("_base", "_codec", "_directory", "_fd", "_file_entries", "_suffix", "_tail")
 
-    def __init__(self, path: str, codec: struct.Struct) -> None:
-        self.path = path
+    def __init__(self, directory: str, base_offset: Offset, suffix: str, codec: struct.Struct) -> None:
+        """Name an index; no file is touched."""
+        self._directory = directory
+        self._base = base_offset
+        self._suffix = suffix
         self._codec = codec
         self._fd = -1
         self._file_entries = 0
         self._tail: list[Entry] = []
+
+    @property
+    def path(self) -> str:
+        return segment_path(self._directory, self._base, self._suffix)
 
     def create(self) -> None:
         """An empty file, whatever was there."""

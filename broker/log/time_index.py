@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from broker.log.files import TIME_INDEX_SUFFIX
 from broker.log.sparse_index import IndexDamaged, SparseIndex
 from broker.runtime.ports import Offset
 
@@ -27,11 +28,10 @@ class TimestampOffset(NamedTuple):
 class TimeIndex(SparseIndex):
     """Sparse map from timestamps to offsets of one segment."""
 
-    __slots__ = ("_base", "_last_timestamp")
+    __slots__ = ("_last_timestamp",)
 
-    def __init__(self, path: str, base_offset: Offset) -> None:
-        super().__init__(path, _ENTRY)
-        self._base = base_offset
+    def __init__(self, directory: str, base_offset: Offset) -> None:
+        super().__init__(directory, base_offset, TIME_INDEX_SUFFIX, _ENTRY)
         self._last_timestamp = NO_TIMESTAMP
 
     def create(self) -> None:

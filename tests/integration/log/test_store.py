@@ -449,6 +449,23 @@ def test_recovery_valid_batches_behind_the_bad_one_are_reported_as_damage(path: 
     kill(store)
 
 
+def test_log_that_is_corrupt_can_still_be_emptied_for_its_restoration(path: str) -> None:
+    store = open_store(path, Clock())
+    _append(store, range(40))
+    store.close(clean=True)
+    for name in os.listdir(f"{path}/t-0"):
+        if name.endswith(".log") and int(name[:20]) < 20:
+            Path(path, "t-0", name).write_bytes(b"\xff" * os.path.getsize(f"{path}/t-0/{name}"))
+    store = open_store(path, Clock())
+    log = open_log(store)
+    with pytest.raises(CorruptLog, match=f"^{TP}: .*magic -1"):
+        fetch(log, 3)
+    log.truncate_fully_and_start_at(0)
+    _append(store, range(3))
+    assert len(read_all(log)) == 3
+    kill(store)
+
+
 def test_recovery_torn_tail_is_no_damage(path: str) -> None:
     store = open_store(path, Clock(), {})
     _append(store, range(10))
