@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.core import epochs
-from broker.core.fencing import check_current_leader_epoch
 from broker.core.leader import Leader
 from broker.core.purgatory import Watchers
+from broker.runtime.fetch_read import PartitionReader
 from broker.runtime.fetch_sessions import FetchSession, FetchSessions, SessionKey, SessionPartition
-from broker.runtime.ports import Chunk, CorruptLog, LogDirFailed, OffsetOutOfRange, Timer
+from broker.runtime.ports import Timer
 from broker.runtime.replica import Replica, end_offset_of
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.chunks import chunk_length
@@ -32,9 +32,6 @@ from broker.wire.primitives import MalformedFrame
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
-
-_SESSIONS_FROM = 7
-_LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class FetchWait:
@@ -59,6 +56,7 @@ class FetchHandler:
 
     def __init__(self, manager: ReplicaManager) -> None:
         self._manager = manager
+        self._reader = PartitionReader(manager)
         self._sessions = FetchSessions(
             manager.settings.max_incremental_fetch_session_cache_slots, self._on_session_closed
         )
@@ -82,6 +80,9 @@ class FetchHandler:
         if isinstance(opened, ErrorCode):
             respond(request, encode_response(request.api_version, [], error=opened))
             return
+        if opened.wait is not None:
+            # The fetcher has more to say, or gave up: its earlier request waits no longer.
+            self._complete(opened.wait)
         full = asked.session_epoch <= 0
         named = self._update_session(opened, asked, uses_ids)
         max_bytes = asked.max_bytes
@@ -101,9 +102,6 @@ class FetchHandler:
         if enough:
             self._answer(wait, results)
             return
-        if opened.wait is not None:
-            # The fetcher gave up on its earlier request; nobody reads that answer.
-            self._complete(opened.wait)
         opened.wait = wait
         wait.timer = manager.loop.call_later(asked.max_wait_ms, lambda: self._complete(wait))
 
@@ -140,7 +138,7 @@ class FetchHandler:
 
     def _count_follower(self, asked: FetchRequest, part: SessionPartition, now_ms: float) -> None:
         """What a follower's fetch says about its own log, if it may say it. Errors show when it is read."""
-        replica = self._replica_of(part)
+        replica = self._reader.replica_of(part)
         if replica is None or replica.offline:
             return
         role = replica.partition.role
@@ -180,11 +178,12 @@ class FetchHandler:
 
     def on_role_change(self, replica: Replica) -> None:
         """Whoever waits for this partition here has to hear that something else holds now."""
+        topic, index = replica.topic_partition
         for session in (*self._followers.of(replica.topic_partition), *self._consumers.of(replica.topic_partition)):
-            for part in session.partitions.values():
-                if (part.topic, part.partition) == replica.topic_partition:
-                    part.replica = None
-                    part.checked = False
+            part = session.partitions.get((replica.topic_id if session.uses_topic_ids else topic, index))
+            if part is not None:
+                part.replica = None
+                part.checked = False
             self._wake(session)
 
     def _wake(self, session: FetchSession) -> None:
@@ -256,9 +255,9 @@ class FetchHandler:
         bytes_left = wait.max_bytes
         total = 0
         urgent = False
+        read = self._reader.read
         for key, part in wait.session.partitions.items():
-            replica = self._replica_of(part)
-            result = self._read(wait, part, replica, bytes_left, total == 0)
+            result = read(wait.asked, part, wait.full, bytes_left, total == 0)
             if result is None:
                 continue
             if result.records:
@@ -269,107 +268,6 @@ class FetchHandler:
                 urgent = True
             results.append((key, result))
         return results, urgent or total >= wait.asked.min_bytes
-
-    def _read(
-        self,
-        wait: FetchWait,
-        part: SessionPartition,
-        replica: Replica | None,
-        bytes_left: int,
-        min_one_batch: bool,
-    ) -> FetchPartitionResult | None:
-        """One partition's answer; None where an incremental answer has nothing new to say."""
-        if replica is None:
-            return self._error(part, self._unhosted(part))
-        if replica.offline:
-            return self._error(part, ErrorCode.KAFKA_STORAGE_ERROR)
-        error = check_current_leader_epoch(part.leader_epoch, replica.partition.leader_epoch)
-        if error is not ErrorCode.NONE:
-            return self._error(part, error)
-        role = replica.partition.role
-        if not isinstance(role, Leader):
-            return self._error(part, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        log = replica.log
-        high_watermark = role.high_watermark
-        log_start = log.log_start_offset
-        offset = part.fetch_offset
-        asked = wait.asked
-        if asked.replica_id >= 0:
-            error = role.check_fetch(asked.replica_id, asked.replica_epoch)
-            if error is not ErrorCode.NONE:
-                return self._error(part, error)
-            limit = role.leo
-            if not part.checked:
-                diverging = epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, offset)
-                if diverging is not None and diverging != epochs.OUT_OF_RANGE and offset >= log_start:
-                    return FetchPartitionResult(
-                        part.topic,
-                        part.topic_id,
-                        part.partition,
-                        0,
-                        high_watermark,
-                        high_watermark,
-                        log_start,
-                        diverging_epoch=diverging.epoch,
-                        diverging_end_offset=diverging.end_offset,
-                    )
-                if diverging is not None:
-                    return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
-        else:
-            limit = high_watermark
-        if offset < log_start or offset > log.leo:
-            return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
-        records: Chunk = b""
-        if offset < limit and (bytes_left > 0 or min_one_batch):
-            try:
-                records = log.read(offset, min(part.max_bytes, max(0, bytes_left)), limit, min_one_batch)
-            except OffsetOutOfRange:
-                return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
-            except (LogDirFailed, CorruptLog) as failure:
-                self._manager.take_offline(replica, failure)
-                return self._error(part, ErrorCode.KAFKA_STORAGE_ERROR)
-        has_records = chunk_length(records) > 0
-        if not (has_records or wait.full or part.hw_sent != high_watermark or part.log_start_sent != log_start):
-            return None
-        return FetchPartitionResult(
-            part.topic,
-            part.topic_id,
-            part.partition,
-            0,
-            high_watermark,
-            high_watermark,
-            log_start,
-            () if asked.isolation_level == 1 else None,
-            -1,
-            (records,) if has_records else (),
-        )
-
-    def _replica_of(self, part: SessionPartition) -> Replica | None:
-        replica = part.replica
-        if replica is None:
-            manager = self._manager
-            replica = part.replica = manager.replicas.get((part.topic, part.partition))
-            if replica is not None and part.topic_id and replica.topic_id != part.topic_id:
-                replica = part.replica = None
-        return replica
-
-    def _unhosted(self, part: SessionPartition) -> ErrorCode:
-        if part.topic_id and not part.topic:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        return self._manager.unhosted_error(part.topic, part.partition)
-
-    def _error(self, part: SessionPartition, error: ErrorCode) -> FetchPartitionResult:
-        leader = (-1, -1)
-        if error in _LEADER_ERRORS:
-            leader = self._manager.topic_configs.leader_of(part.topic, part.partition)
-        return FetchPartitionResult(
-            part.topic,
-            part.topic_id,
-            part.partition,
-            error,
-            current_leader_id=leader[0],
-            current_leader_epoch=leader[1],
-        )
 
     # -- event log -------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
-"""The follower's side of replication: one fetcher per leader broker, one request in flight, an incremental session.
+"""The follower's side of replication: one fetcher per leader broker, one long poll, an incremental session.
 
 Follower rules live in `core.epochs` and `core.partition`; this sends positions, appends what comes, cuts where the
 leader's history says so, and learns the watermark. What a request says of this broker's LEO is in the file: it is
-built after the turn's log writes.
+built after the turn's log writes. A partition that comes while a long poll is out does not wait for its end: a second
+request of the same session makes the leader answer the first at once.
 Source: AbstractFetcherThread, ReplicaFetcherThread, FetchSessionHandler; KIP-227, KIP-595, KIP-903.
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from broker.core import epochs
 from broker.core.partition import Following
+from broker.runtime.fetch_answers import FetchAnswers
 from broker.runtime.out_of_range import OutOfRange
 from broker.runtime.ports import BrokerId, CorruptLog, Epoch, LogDirFailed, Offset, Timer, UnexpectedAppendOffset
 from broker.runtime.replica import Replica
@@ -29,7 +30,7 @@ from broker.wire.messages.fetch import (
     encode_request,
 )
 from broker.wire.primitives import MalformedFrame
-from broker.wire.record_batch import CorruptBatch, iter_batches
+from broker.wire.record_batch import CorruptBatch
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
@@ -38,6 +39,16 @@ logger = logging.getLogger(__name__)
 
 FETCH_VERSION = 15
 _EPOCH_MAX = 2**31 - 1
+_IN_FLIGHT_MAX = 2
+_FIRST_RETRY_MS = 10.0
+_SOON_OVER = frozenset(
+    {
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 _Position = tuple[Offset, Epoch, Epoch]
 _Key = tuple[str, int]
 
@@ -45,7 +56,7 @@ _Key = tuple[str, int]
 class Followed:
     """One partition that is fetched. sent: the position that the leader's session holds, None when it has none."""
 
-    __slots__ = ("delayed_until_ms", "last_error", "leader_epoch", "replica", "sent")
+    __slots__ = ("delayed_until_ms", "failures", "last_error", "leader_epoch", "replica", "sent")
 
     def __init__(self, replica: Replica, leader_epoch: Epoch) -> None:
         self.replica = replica
@@ -53,6 +64,7 @@ class Followed:
         self.sent: _Position | None = None
         self.delayed_until_ms = 0.0
         self.last_error = 0
+        self.failures = 0
 
     @property
     def key(self) -> _Key:
@@ -69,12 +81,13 @@ class Fetcher:
         self._forget: list[_Key] = []
         self._session_id = NO_SESSION_ID
         self._session_epoch = INITIAL_SESSION_EPOCH
-        self._in_flight = False
-        self._rid = ""
+        self._session_refused = False
+        self._in_flight = 0
         self._paused_until_ms = 0.0
         self._timer: Timer | None = None
         self._generation = 0
         self._out_of_range = OutOfRange(manager, self)
+        self._answers = FetchAnswers(manager)
 
     # -- what to fetch ---------------------------------------------------------------------------------------------
 
@@ -88,6 +101,8 @@ class Fetcher:
         if key in self._forget:
             self._forget.remove(key)
         self.partitions[key] = followed
+        # To be told to follow it is news of that broker: no need to sit out the pause after a failure.
+        self._paused_until_ms = 0.0
         self._manager.wake_fetcher(self)
 
     def remove(self, replica: Replica) -> None:
@@ -111,27 +126,25 @@ class Fetcher:
     # -- sending ---------------------------------------------------------------------------------------------------
 
     def maybe_send(self) -> None:
-        """Send the next request if none is in flight, or set a timer for when there is one to send."""
-        if self._in_flight or not self.partitions:
+        """Send what there is to send, or set a timer for when there will be."""
+        full = self._session_epoch == INITIAL_SESSION_EPOCH
+        if not self.partitions or self._in_flight >= (1 if full else _IN_FLIGHT_MAX):
             return
-        manager = self._manager
-        now = manager.loop.now_ms()
+        now = self._manager.loop.now_ms()
         if now < self._paused_until_ms:
             self._wake_at(self._paused_until_ms)
             return
-        full = self._session_epoch == INITIAL_SESSION_EPOCH
-        named: list[tuple[Followed, FetchPartition]] = []
         forgotten = [] if full else [ForgottenPartition("", topic_id, index) for topic_id, index in self._forget]
-        self._forget.clear()
+        named: list[tuple[Followed, FetchPartition]] = []
         active = 0
         next_due = float("inf")
         for followed in self.partitions.values():
             if followed.delayed_until_ms > now:
                 next_due = min(next_due, followed.delayed_until_ms)
                 if followed.sent is not None:
+                    followed.sent = None
                     if not full:
                         forgotten.append(ForgottenPartition("", *followed.key))
-                    followed.sent = None
                 continue
             active += 1
             position = self._position(followed)
@@ -140,11 +153,14 @@ class Fetcher:
                 named.append((followed, self._ask(followed, position)))
         if next_due != float("inf"):
             self._wake_at(next_due)
-        if not active:
-            # Nobody is waiting: let the leader's session lapse and begin a new one later.
-            self._reset_session()
+        if not active and not forgotten:
             return
-        self._send(named, forgotten)
+        if self._in_flight and not named:
+            # The request in flight covers the rest; what is to be forgotten goes with the next.
+            self._forget = [(one.topic_id, one.partition) for one in forgotten]
+            return
+        self._forget.clear()
+        self._send(named, forgotten, wait=active > 0 and (not full or self._session_refused))
 
     def _position(self, followed: Followed) -> _Position:
         log = followed.replica.log
@@ -164,7 +180,10 @@ class Fetcher:
             self._manager.settings.replica_fetch_max_bytes,
         )
 
-    def _send(self, named: list[tuple[Followed, FetchPartition]], forgotten: list[ForgottenPartition]) -> None:
+    def _send(
+        self, named: list[tuple[Followed, FetchPartition]], forgotten: list[ForgottenPartition], wait: bool
+    ) -> None:
+        """wait: let the leader hold it; a request that opens a session is answered at once, so that it can be used."""
         manager = self._manager
         settings = manager.settings
         body = encode_request(
@@ -172,7 +191,7 @@ class Fetcher:
             FetchRequest(
                 settings.broker_id,
                 manager.broker_epoch(),
-                settings.replica_fetch_wait_max_ms,
+                settings.replica_fetch_wait_max_ms if wait else 0,
                 settings.replica_fetch_min_bytes,
                 settings.replica_fetch_response_max_bytes,
                 0,
@@ -186,24 +205,26 @@ class Fetcher:
         if peer is None:
             self._fail("refused: the address of the leader is not known yet")
             return
-        self._in_flight = True
-        self._generation += 1
+        opening = self._session_epoch == INITIAL_SESSION_EPOCH
+        if not opening:
+            self._session_epoch = 1 if self._session_epoch == _EPOCH_MAX else self._session_epoch + 1
+        self._in_flight += 1
         generation = self._generation
+        rid: list[str] = []
         correlation_id = peer.send(
             ApiKey.FETCH,
             FETCH_VERSION,
             body,
-            lambda view: self._on_response(generation, view),
+            lambda view: self._on_response(generation, opening, rid[0], view),
             lambda reason: self._on_failure(generation, reason),
             settings.replica_socket_timeout_ms,
         )
         log = manager.event_log
-        self._rid = ""
+        rid.append(f"{log.incarnation}:{correlation_id}" if log is not None else "")
         if log is not None:
-            self._rid = f"{log.incarnation}:{correlation_id}"
             log.emit(
                 "fetch_sent",
-                rid=self._rid,
+                rid=rid[0],
                 leader=self.leader,
                 parts=[
                     [
@@ -228,6 +249,9 @@ class Fetcher:
         self._timer = loop.call_later(max(0.0, due_ms - loop.now_ms()), wake)
 
     def _reset_session(self) -> None:
+        """Begin anew with a full request; answers that are still out count no more."""
+        self._generation += 1
+        self._in_flight = 0
         self._session_id = NO_SESSION_ID
         self._session_epoch = INITIAL_SESSION_EPOCH
         self._forget.clear()
@@ -238,7 +262,6 @@ class Fetcher:
 
     def _on_failure(self, generation: int, reason: str) -> None:
         if generation == self._generation:
-            self._in_flight = False
             self._fail(reason)
 
     def _fail(self, reason: str) -> None:
@@ -247,32 +270,32 @@ class Fetcher:
         self._paused_until_ms = self._manager.loop.now_ms() + self._manager.settings.replica_fetch_backoff_ms
         self._manager.wake_fetcher(self)
 
-    def _on_response(self, generation: int, view: memoryview) -> None:
+    def _on_response(self, generation: int, opening: bool, rid: str, view: memoryview) -> None:
         if generation != self._generation:
             return
-        self._in_flight = False
+        self._in_flight -= 1
         try:
             response = decode_response(FETCH_VERSION, view)
         except MalformedFrame as error:
             self._fail(f"malformed answer: {error}")
             return
-        self._log_answered(response.results)
+        self._log_answered(response.results, rid)
+        self._manager.wake_fetcher(self)
         if response.error:
             logger.info("fetch session with broker %d ended: %s", self.leader, error_name(response.error))
             self._reset_session()
-            self._manager.wake_fetcher(self)
             return
-        if self._session_epoch == INITIAL_SESSION_EPOCH:
+        if opening:
             self._session_id = response.session_id
-        if self._session_id != NO_SESSION_ID:
-            self._session_epoch = 1 if self._session_epoch == _EPOCH_MAX else self._session_epoch + 1
+            self._session_refused = response.session_id == NO_SESSION_ID
+            if response.session_id != NO_SESSION_ID:
+                self._session_epoch = 1
         for result in response.results:
             followed = self.partitions.get((result.topic_id, result.partition))
             if followed is not None:
-                self._take(followed, result)
-        self._manager.wake_fetcher(self)
+                self._take(followed, result, rid)
 
-    def _take(self, followed: Followed, result: FetchPartitionResult) -> None:
+    def _take(self, followed: Followed, result: FetchPartitionResult, rid: str) -> None:
         """One partition's answer, if it is an answer to where the replica now stands."""
         replica = followed.replica
         role = replica.partition.role
@@ -288,62 +311,30 @@ class Fetcher:
         if result.error:
             self._on_error(followed, result.error)
             return
-        followed.last_error = 0
+        followed.last_error = followed.failures = 0
         try:
-            if result.diverging_epoch >= 0:
-                self._on_diverging(replica, role, epochs.EpochEnd(result.diverging_epoch, result.diverging_end_offset))
-            else:
-                self._append(followed, role, result)
+            self._answers.take(replica, role, result, rid)
         except (CorruptBatch, UnexpectedAppendOffset) as error:
             logger.error("%s: bad batches from leader %d: %s", replica.name, self.leader, error)
             self.delay(followed, self._manager.settings.replica_fetch_backoff_ms)
         except (LogDirFailed, CorruptLog) as failure:
             self._manager.take_offline(replica, failure)
 
-    def _append(self, followed: Followed, role: Following, result: FetchPartitionResult) -> None:
-        replica = followed.replica
-        manager = self._manager
-        event_log = manager.event_log
-        log = replica.log
-        view = result.records_view
-        if view:
-            end = 0
-            for position, header in iter_batches(view, verify_crc=True, allow_partial_tail=True):
-                end = position + header.size
-            view = view[:end]
-        if view:
-            log.append_as_follower(view)
-            log.write()
-            runs = replica.take_producers(view, manager.loop.now_ms())
-            if event_log is not None:
-                for run in runs:
-                    event_log.emit(
-                        "append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last
-                    )
-        if replica.partition.learn_high_watermark(result.high_watermark, log.written_leo) and event_log is not None:
-            event_log.emit(
-                "hw",
-                p=replica.name,
-                le=role.leader_epoch,
-                role="follower",
-                hw=replica.high_watermark,
-                rid=self._rid,
-            )
-
-    def _on_diverging(self, replica: Replica, role: Following, end: epochs.EpochEnd) -> None:
-        target = epochs.truncation_offset(end, replica.log.end_offset_for_epoch, replica.log.leo)
-        self._manager.truncate(replica, target, "diverging-epoch")
-
     def _on_error(self, followed: Followed, error: int) -> None:
         name = followed.replica.name
         if error != followed.last_error:
             logger.info("fetch of %s from broker %d: %s", name, self.leader, error_name(error))
             followed.last_error = error
-        self.delay(followed, self._manager.settings.replica_fetch_backoff_ms)
+        backoff_ms = float(self._manager.settings.replica_fetch_backoff_ms)
+        if error in _SOON_OVER:
+            # Most often the leader has yet to hear that it leads: LeaderAndIsr reaches no two brokers at once.
+            backoff_ms = min(backoff_ms, _FIRST_RETRY_MS * 2**followed.failures)
+            followed.failures = min(followed.failures + 1, 16)
+        self.delay(followed, backoff_ms)
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range.resolve(followed)
 
-    def _log_answered(self, results: list[FetchPartitionResult]) -> None:
+    def _log_answered(self, results: list[FetchPartitionResult], rid: str) -> None:
         log = self._manager.event_log
         if log is None:
             return
@@ -361,4 +352,4 @@ class Fetcher:
                         result.diverging_end_offset,
                     ]
                 )
-        log.emit("fetch_answered", rid=self._rid, leader=self.leader, parts=parts)
+        log.emit("fetch_answered", rid=rid, leader=self.leader, parts=parts)

@@ -93,9 +93,9 @@ class OutOfRange:
         )
         try:
             if reset.truncate_to is not None:
-                manager.truncate(replica, reset.truncate_to, "out-of-range")
+                manager.follower_logs.truncate(replica, reset.truncate_to, "out-of-range")
             elif reset.start_at is not None:
-                manager.start_anew(replica, reset.start_at)
+                manager.follower_logs.start_anew(replica, reset.start_at)
         except LogDirFailed as failure:
             manager.take_offline(replica, failure)
             return

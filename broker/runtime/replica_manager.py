@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection
 
 from broker.config import Settings, topic_bool, topic_int
 from broker.core.leader import Leader
-from broker.core.partition import Following
 from broker.runtime.event_log import EventLog, leos_field
 from broker.runtime.fetch import FetchHandler
 from broker.runtime.fetcher import Fetcher
+from broker.runtime.follower_logs import FollowerLogs
 from broker.runtime.isr_changes import IsrChanges
 from broker.runtime.offsets import OffsetsHandler
 from broker.runtime.ports import BrokerId, CorruptLog, Log, LogDirFailed, LogStore, Loop, Offset, Peer, Timer
@@ -66,7 +66,6 @@ class ReplicaManager:
         self.broker_epoch = broker_epoch
         self.truncates_by_epoch = settings.replica_truncation == "leader-epoch"
         self.replicas: dict[tuple[str, int], Replica] = {}
-        self.fetchers: dict[BrokerId, Fetcher] = {}
         self.live_brokers: set[BrokerId] | None = None
         self.frozen = False
         """The session's deadline has passed on this broker's own clock: it leads no more until it hears otherwise."""
@@ -83,6 +82,7 @@ class ReplicaManager:
         self.fetch = FetchHandler(self)
         self.offsets = OffsetsHandler(self)
         self.producer_ids = ProducerIdHandler(producer_ids)
+        self.follower_logs = FollowerLogs(self)
         self.state_changes = StateChanges(self)
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -92,16 +92,7 @@ class ReplicaManager:
         high_watermarks = self.log_store.high_watermarks()
         reports = {report.topic_partition: report.clean for report in getattr(self.log_store, "reports", ())}
         for topic_partition, log in self.log_store.logs().items():
-            replica = self.adopt(log, high_watermarks.get(topic_partition, 0))
-            if self.event_log is not None:
-                self.event_log.emit(
-                    "recovered",
-                    p=replica.name,
-                    log_start=log.log_start_offset,
-                    leo=log.leo,
-                    hw=replica.high_watermark,
-                    clean=reports.get(topic_partition, False),
-                )
+            self.adopt(log, high_watermarks.get(topic_partition, 0), reports.get(topic_partition, False))
         settings = self.settings
         self._every("isr-expiration", settings.replica_lag_time_max_ms / 2, self.isr_changes.shrink_late)
         self._every(
@@ -139,8 +130,8 @@ class ReplicaManager:
         self.resign_all()
         self.end_of_turn()
 
-    def adopt(self, log: Log, high_watermark: Offset) -> Replica:
-        """A replica for an open log, without a role."""
+    def adopt(self, log: Log, high_watermark: Offset, clean: bool) -> Replica:
+        """A replica for an open log, without a role. clean: it was new, or closed in good order."""
         replica = Replica(self.broker_id, log, high_watermark)
         replica.watch_rolls()
         replica.restore_producers(self.loop.now_ms())
@@ -148,6 +139,15 @@ class ReplicaManager:
         if replica.topic_id:
             self._topics_by_id[replica.topic_id] = log.topic_partition.topic
         self.configure(replica)
+        if self.event_log is not None:
+            self.event_log.emit(
+                "recovered",
+                p=replica.name,
+                log_start=log.log_start_offset,
+                leo=log.leo,
+                hw=replica.high_watermark,
+                clean=clean,
+            )
         return replica
 
     def forget(self, replica: Replica) -> None:
@@ -201,8 +201,7 @@ class ReplicaManager:
                 role.alive = self.live_brokers
                 # A joiner that died is not waited for any more.
                 self.maybe_advance(replica, role)
-        for fetcher in self.fetchers.values():
-            self.wake_fetcher(fetcher)
+        self.follower_logs.wake_all()
 
     def on_topic_config(self, topic: str) -> None:
         """A topic's overrides changed."""
@@ -242,9 +241,7 @@ class ReplicaManager:
         """The registration is gone: every role was granted to it, so none holds. LeaderAndIsr will grant new ones."""
         for replica in self.replicas.values():
             self.state_changes.drop_role(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        for fetcher in self.fetchers.values():
-            fetcher.close()
-        self.fetchers.clear()
+        self.follower_logs.close()
 
     # -- the turn --------------------------------------------------------------------------------------------------
 
@@ -331,55 +328,6 @@ class ReplicaManager:
                 le=role.leader_epoch,
                 pe=role.isr.partition_epoch,
                 isr=sorted(role.isr.committed),
-            )
-
-    # -- a follower's log ------------------------------------------------------------------------------------------
-
-    def follow(self, replica: Replica, leader: BrokerId, leader_epoch: int) -> None:
-        fetcher = self.fetchers.get(leader)
-        if fetcher is None:
-            fetcher = self.fetchers[leader] = Fetcher(self, leader)
-        fetcher.add(replica, leader_epoch)
-
-    def unfollow(self, replica: Replica) -> None:
-        for fetcher in self.fetchers.values():
-            fetcher.remove(replica)
-
-    def truncate(self, replica: Replica, offset: Offset, reason: str) -> None:
-        """Cut a follower's log to offset or below. Raises LogDirFailed."""
-        log = replica.log
-        before = log.leo
-        high_watermark = replica.high_watermark
-        log.truncate_to(offset)
-        replica.partition.truncated(log.leo)
-        if log.leo == before:
-            return
-        self._log_truncate(replica, before, high_watermark, reason)
-        replica.restore_producers(self.loop.now_ms())
-
-    def start_anew(self, replica: Replica, offset: Offset) -> None:
-        """Throw a follower's log away: it ends before its leader's begins. Raises LogDirFailed."""
-        before = replica.log.leo
-        high_watermark = replica.high_watermark
-        replica.log.truncate_fully_and_start_at(offset)
-        replica.partition.started_at(offset)
-        self._log_truncate(replica, before, high_watermark, "out-of-range")
-        replica.restore_producers(self.loop.now_ms())
-
-    def _log_truncate(self, replica: Replica, from_leo: Offset, high_watermark: Offset, reason: str) -> None:
-        role = replica.partition.role
-        in_isr = isinstance(role, Following) and self.broker_id in role.isr
-        logger.info("%s: log cut from %d to %d (%s)", replica.name, from_leo, replica.log.leo, reason)
-        if self.event_log is not None:
-            self.event_log.emit(
-                "truncate",
-                p=replica.name,
-                le=replica.partition.leader_epoch,
-                from_leo=from_leo,
-                to=replica.log.leo,
-                hw=high_watermark,
-                in_isr=in_isr,
-                reason=reason,
             )
 
     # -- failures and periodic duties ------------------------------------------------------------------------------

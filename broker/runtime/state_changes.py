@@ -90,7 +90,7 @@ class StateChanges:
         """No role any more: appends that wait get the error, fetches that wait look again."""
         manager = self._manager
         manager.write(replica)
-        manager.unfollow(replica)
+        manager.follower_logs.unfollow(replica)
         replica.partition.resign()
         manager.produce.fail_waits(replica, error)
         manager.fetch.on_role_change(replica)
@@ -146,7 +146,7 @@ class StateChanges:
             overrides = manager.topic_configs.overrides(topic_partition.topic)
             log = manager.log_store.create(topic_partition, topic_id, overrides)
             if replica is None:
-                return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0))
+                return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0), clean=True)
         return replica
 
     def _change(self, replica: Replica, wire: LeaderAndIsrPartitionState) -> ErrorCode:
@@ -183,7 +183,7 @@ class StateChanges:
                 )
             case Change.BECAME_LEADER:
                 assert isinstance(role, Leader)
-                manager.unfollow(replica)
+                manager.follower_logs.unfollow(replica)
                 log.assign_epoch(role.leader_epoch, log.leo)
                 role.alive = manager.live_brokers
                 self._log_leader(replica, role)
@@ -204,15 +204,15 @@ class StateChanges:
 
     def _follow(self, replica: Replica, role: Following) -> None:
         manager = self._manager
-        manager.unfollow(replica)
+        manager.follower_logs.unfollow(replica)
         self._log_follower(replica, role)
         manager.produce.fail_waits(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         manager.fetch.on_role_change(replica)
         if role.leader == NO_LEADER:
             return
         if not manager.truncates_by_epoch:
-            manager.truncate(replica, replica.high_watermark, "high-watermark")
-        manager.follow(replica, role.leader, role.leader_epoch)
+            manager.follower_logs.truncate(replica, replica.high_watermark, "high-watermark")
+        manager.follower_logs.follow(replica, role.leader, role.leader_epoch)
 
     def _drop_unnamed(self, named: set[TopicPartition]) -> None:
         """A full request names all that is this broker's. Logs stay: nobody said to delete them."""

@@ -246,6 +246,47 @@ def test_failover_keeps_what_was_acknowledged_and_goes_on() -> None:
     assert set(cluster.state.isr) == {1, 2, 3}
 
 
+def test_failover_itself_takes_no_time() -> None:
+    cluster = settled(min_isr=2)
+    cluster.produce(1, "a")
+    cluster.settle()
+    cluster.kill(1)
+    cluster.expire(1)
+    cluster.settle()
+    slot = cluster.produce(2, "b")
+    cluster.settle()
+    result = produced(slot)
+    assert result is not None
+    assert result.error == 0
+
+
+def test_new_epoch_interrupts_the_long_poll() -> None:
+    cluster = settled(settings={"replica.fetch.wait.max.ms": "60000"})
+    cluster.produce(1, "a")
+    cluster.settle()
+    # The leader hears of its new epoch last: the followers' polls are out, and it does not wake them by itself.
+    cluster.nodes[1].deaf = True
+    cluster.elect(1)
+    cluster.settle()
+    cluster.nodes[1].deaf = False
+    cluster.tell(1)
+    cluster.advance(50)
+    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    assert role is not None
+    assert role.leader_epoch == 1
+    assert role.leos() == {1: 1, 2: 1, 3: 1}
+
+
+def test_leader_without_session_slots_is_still_followed_by_long_polls() -> None:
+    cluster = settled(settings={"max.incremental.fetch.session.cache.slots": "0"})
+    slot = cluster.produce(1, "a")
+    cluster.settle()
+    assert produced(slot) is not None
+    before = len(cluster.nodes[1].event_log.of("fetch_received"))
+    cluster.advance(5000)
+    assert len(cluster.nodes[1].event_log.of("fetch_received")) - before <= 2 * 11
+
+
 def test_returning_leader_cuts_its_unreplicated_tail() -> None:
     cluster = settled()
     cluster.produce(1, "a")

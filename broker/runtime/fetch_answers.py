@@ -1,0 +1,62 @@
+"""A follower takes its leader's fetch answer, one partition at a time: append, cut, learn the watermark.
+
+An answer counts only for the position and the epoch that it was asked for; anything else is an echo. Batches are
+checked (CRC) before they are written, and written before anything that rests on them is said or logged.
+Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncateOnFetchResponse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.core import epochs
+from broker.core.partition import Following
+from broker.runtime.replica import Replica
+from broker.wire.messages.fetch import FetchPartitionResult
+from broker.wire.record_batch import iter_batches
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+
+class FetchAnswers:
+    """Applies successful answers to replicas."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+
+    def take(self, replica: Replica, role: Following, result: FetchPartitionResult, rid: str) -> None:
+        """Raises CorruptBatch or UnexpectedAppendOffset for bytes that cannot be right, LogDirFailed, CorruptLog."""
+        if result.diverging_epoch >= 0:
+            end = epochs.EpochEnd(result.diverging_epoch, result.diverging_end_offset)
+            log = replica.log
+            target = epochs.truncation_offset(end, log.end_offset_for_epoch, log.leo)
+            self._manager.follower_logs.truncate(replica, target, "diverging-epoch")
+            # Nothing else is taken from this answer: the watermark waits until the logs agree.
+            return
+        if result.records:
+            self._append(replica, result.records_view)
+        self._learn_high_watermark(replica, role, result.high_watermark, rid)
+
+    def _append(self, replica: Replica, view: memoryview) -> None:
+        end = 0
+        for position, header in iter_batches(view, verify_crc=True, allow_partial_tail=True):
+            end = position + header.size
+        if not end:
+            return
+        whole = view[:end]
+        replica.log.append_as_follower(whole)
+        replica.log.write()
+        runs = replica.take_producers(whole, self._manager.loop.now_ms())
+        event_log = self._manager.event_log
+        if event_log is not None:
+            for run in runs:
+                event_log.emit("append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last)
+
+    def _learn_high_watermark(self, replica: Replica, role: Following, high_watermark: int, rid: str) -> None:
+        rose = replica.partition.learn_high_watermark(high_watermark, replica.log.written_leo)
+        event_log = self._manager.event_log
+        if rose and event_log is not None:
+            event_log.emit(
+                "hw", p=replica.name, le=role.leader_epoch, role="follower", hw=replica.high_watermark, rid=rid
+            )

@@ -1,0 +1,84 @@
+"""Whom this broker follows, and what is cut from a follower's log.
+
+How far to cut is decided in `core.epochs`; every cut is in the event log, and the producers' state follows the log.
+Source: ReplicaFetcherManager, Partition.truncateTo, truncateFullyAndStartAt.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.core.partition import Following
+from broker.runtime.fetcher import Fetcher
+from broker.runtime.ports import BrokerId, Epoch, Offset
+from broker.runtime.replica import Replica
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+
+class FollowerLogs:
+    """One fetcher per leader broker, made when first needed."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+        self.fetchers: dict[BrokerId, Fetcher] = {}
+
+    def follow(self, replica: Replica, leader: BrokerId, leader_epoch: Epoch) -> None:
+        """Fetch from leader, from the end of the replica's log."""
+        fetcher = self.fetchers.get(leader)
+        if fetcher is None:
+            fetcher = self.fetchers[leader] = Fetcher(self._manager, leader)
+        fetcher.add(replica, leader_epoch)
+
+    def unfollow(self, replica: Replica) -> None:
+        for fetcher in self.fetchers.values():
+            fetcher.remove(replica)
+
+    def close(self) -> None:
+        """Forget all fetchers; answers in flight count no more."""
+        for fetcher in self.fetchers.values():
+            fetcher.close()
+        self.fetchers.clear()
+
+    def wake_all(self) -> None:
+        for fetcher in self.fetchers.values():
+            self._manager.wake_fetcher(fetcher)
+
+    def truncate(self, replica: Replica, offset: Offset, reason: str) -> None:
+        """Cut a follower's log to offset or below. Raises LogDirFailed."""
+        log = replica.log
+        before = log.leo
+        high_watermark = replica.high_watermark
+        log.truncate_to(offset)
+        replica.partition.truncated(log.leo)
+        if log.leo != before:
+            self._after_cut(replica, before, high_watermark, reason)
+
+    def start_anew(self, replica: Replica, offset: Offset) -> None:
+        """Throw a follower's log away: it ends before its leader's begins. Raises LogDirFailed."""
+        before = replica.log.leo
+        high_watermark = replica.high_watermark
+        replica.log.truncate_fully_and_start_at(offset)
+        replica.partition.started_at(offset)
+        self._after_cut(replica, before, high_watermark, "out-of-range")
+
+    def _after_cut(self, replica: Replica, from_leo: Offset, high_watermark: Offset, reason: str) -> None:
+        role = replica.partition.role
+        logger.info("%s: log cut from %d to %d (%s)", replica.name, from_leo, replica.log.leo, reason)
+        event_log = self._manager.event_log
+        if event_log is not None:
+            event_log.emit(
+                "truncate",
+                p=replica.name,
+                le=replica.partition.leader_epoch,
+                from_leo=from_leo,
+                to=replica.log.leo,
+                hw=high_watermark,
+                in_isr=isinstance(role, Following) and self._manager.broker_id in role.isr,
+                reason=reason,
+            )
+        replica.restore_producers(self._manager.loop.now_ms())
