@@ -40,7 +40,7 @@ _log = logging.getLogger("broker")
 
 # After a cut, TCP finds a connection again only when its retransmission timer fires. The controller's requests are safe
 # to repeat, so a silent connection is given up early and a new one opened.
-_CONTROLLER_ATTEMPT_MAX_MS = 3000.0
+_CONTROLLER_ATTEMPT_MAX_MS = 2000.0
 _SUSPECT_CHECK_MS = 100.0
 _RESIGN_S = 1.0
 

@@ -7,9 +7,7 @@ Auto-creation writes from any broker. Source: kafka.server.ZkAdminManager, AutoT
 
 from __future__ import annotations
 
-import base64
 import logging
-import uuid
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Protocol
@@ -23,6 +21,7 @@ from broker.runtime.metadata_cache import MetadataCache
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
 from broker.runtime.request import Request, refuse, respond
+from broker.runtime.topic_ids import new_topic_id
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import (
     CreatableTopic,
@@ -51,11 +50,6 @@ class TopicStore(Protocol):
     def topic_exists(self, name: str) -> bool: ...
 
     def request_deletion(self, name: str) -> bool: ...
-
-
-def new_topic_id() -> str:
-    """16 random bytes in Kafka's base64 form."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
 
 
 class TopicHandlers:

@@ -23,6 +23,7 @@ from broker.runtime.controller_outbox import Emit, LoopOutbox
 from broker.runtime.controller_ports import ControllerStore, Watch
 from broker.runtime.controller_term import ControllerTerm
 from broker.runtime.ports import BrokerId, Loop, TopicPartition
+from broker.runtime.topic_ids import new_topic_id
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -295,6 +296,7 @@ class Controller(Reports):
             self._watches,
             self._settings.unclean_leader_election,
             self._settings.delete_topic_enable,
+            new_topic_id,
         )
         self._outbox.emit("controller", ce=term.epoch, what="elected")
         self._loop.call_soon_threadsafe(lambda: self._on_controller(self._settings.broker_id))

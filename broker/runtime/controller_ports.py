@@ -74,6 +74,10 @@ class ControllerStore(Protocol):
         """Those of the named topics that exist."""
         ...
 
+    def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:
+        """Give a topic made by an older tool its id, unless it has one; the topic as it is then, None if overtaken."""
+        ...
+
     def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, StoredState]:
         """States that exist and make sense."""
         ...

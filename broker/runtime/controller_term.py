@@ -66,8 +66,10 @@ class ControllerTerm:
         watches: Watches,
         unclean_default: bool,
         delete_enabled: bool,
+        new_topic_id: Callable[[], str],
     ) -> None:
         self.term = term
+        self._new_topic_id = new_topic_id
         self.state = ClusterState(unclean_default=unclean_default)
         self._broker_id = broker_id
         self._store = store
@@ -125,7 +127,10 @@ class ControllerTerm:
     def _read_topics(self, names: Iterable[str]) -> None:
         read = self._store.topics(sorted(names))
         self._malformed = self._malformed or bool(read.malformed)
-        for name, topic in read.topics.items():
+        for name, found in read.topics.items():
+            topic = found
+            if not topic.topic_id:
+                topic = self._store.assign_topic_id(self.term, name, self._new_topic_id()) or topic
             self.state.topics[name] = topic
             self._topic_ids[topic.topic_id] = name
             self._note_config(name, read.configs.get(name, {}))

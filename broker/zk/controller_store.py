@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr
+from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
 from broker.runtime.controller_ports import StateWrite, StoredState, Term, TopicsRead, Watch
 from broker.runtime.ports import BrokerId, TopicPartition
 from broker.zk import codecs, paths, topic_codecs
@@ -120,6 +120,22 @@ class ZkControllerStore:
                 malformed.add(name)
                 _log.error("a topic is ignored: %s", error)
         return TopicsRead(topics, configs, malformed)
+
+    def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:
+        node = self._client.get(paths.topic(name))
+        if node is None:
+            return None
+        topic = topic_codecs.decode_topic(name, node.data)
+        if topic.topic_id != topic_codecs.NO_TOPIC_ID:
+            return topic
+        topic = replace(topic, topic_id=topic_id)
+        text = topic_codecs.encode_topic(topic, node.data)
+        try:
+            self._client.multi([_check(term), SetData(paths.topic(name), text, node.version)])
+        except WriteRefused as refused:
+            _raise_if_moved(refused, term)
+            return None
+        return topic
 
     def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, StoredState]:
         by_path = {paths.partition_state(topic_partition): topic_partition for topic_partition in partitions}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -85,13 +86,18 @@ class Registration:
         self._broker = broker
         self._record = record
         self._wall_clock_ms = wall_clock_ms
+        self._lock = threading.Lock()
         self._mine: list[RecordedSession] = record.read()
 
     def register(self) -> int:
-        """Own `/brokers/ids/N`; returns the broker epoch.
+        """Own `/brokers/ids/N`; returns the broker epoch. Any thread, one after the other.
 
         Raises BrokerIdInUse, SessionExpired (call again), StoreUnavailable.
         """
+        with self._lock:
+            return self._register()
+
+    def _register(self) -> int:
         session = self._record_session()
         self._end_older_sessions(session)
         path = paths.broker_id(self._broker.id)

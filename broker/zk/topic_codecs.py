@@ -10,7 +10,8 @@ from broker.core.cluster_state import LeaderAndIsr, Topic
 from broker.runtime.ports import BrokerId, TopicPartition
 from broker.zk.codecs import MalformedZnode, decode_json, encode_json
 
-NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+NO_TOPIC_ID = ""
+"""As the wire codecs say the zero id."""
 _RECOVERING = 1
 
 
@@ -19,18 +20,15 @@ def encode_topic(topic: Topic, old: bytes | None = None) -> bytes:
     kept = decode_json(old, f"/brokers/topics/{topic.name}") if old else {}
     kept.setdefault("adding_replicas", {})
     kept.setdefault("removing_replicas", {})
-    return encode_json(
-        {
-            **kept,
-            "version": 3,
-            "partitions": {str(p): list(replicas) for p, replicas in sorted(topic.partitions.items())},
-            "topic_id": topic.topic_id,
-        }
-    )
+    kept["version"] = 3
+    kept["partitions"] = {str(p): list(replicas) for p, replicas in sorted(topic.partitions.items())}
+    if topic.topic_id != NO_TOPIC_ID:
+        kept["topic_id"] = topic.topic_id
+    return encode_json(kept)
 
 
 def decode_topic(name: str, data: bytes) -> Topic:
-    """Any version 1-3; a topic without an id (Kafka before 2.8) gets the zero id."""
+    """Any version 1-3; a topic without an id (Kafka before 2.8) gets NO_TOPIC_ID."""
     what = f"/brokers/topics/{name}"
     fields = decode_json(data, what)
     raw = fields.get("partitions")

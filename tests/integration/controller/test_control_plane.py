@@ -189,7 +189,7 @@ def test_broker_without_id_gets_one(start: Start) -> None:
 def test_isr_proposal_reaches_controller_and_its_word_comes_back(brokers: list[PlaneBroker], admin: Admin) -> None:
     admin.assign("t", [[3, 1, 2]])
     broker = brokers[2]
-    eventually(lambda: TopicPartition("t", 0) in broker.roles)
+    eventually(lambda: "t" in broker.plane.cache.topics)
     answers: list[AlterPartitionAnswer] = []
     state = broker.plane.cache.topics["t"]
     epoch = broker.plane.registration.broker_epoch

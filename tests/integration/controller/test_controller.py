@@ -359,6 +359,22 @@ def test_controlled_shutdown_moves_leaders_and_names_what_stays(cluster: Cluster
     assert late.error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
+def test_topic_of_an_older_tool_gets_an_id(cluster: Cluster) -> None:
+    cluster.client.create(paths.topic("old"), b'{"version":1,"partitions":{"0":[1]}}')
+    cluster.add(1)
+    cluster.await_leader("old", 1)
+    node = cluster.client.get(paths.topic("old"))
+    assert node is not None
+    topic_id = topic_codecs.decode_topic("old", node.data).topic_id
+    assert len(topic_id) == 22
+    eventually(
+        lambda: any(
+            isinstance(m, LeaderAndIsrRequest) and [t.topic_id for t in m.topic_states] == [topic_id]
+            for m in list(cluster.received[1])
+        )
+    )
+
+
 def test_malformed_topic_hides_nothing_else_and_never_makes_a_whole_list(cluster: Cluster) -> None:
     cluster.client.create(paths.topic("bad"), b"{")
     cluster.add(1)

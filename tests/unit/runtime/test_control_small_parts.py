@@ -1,0 +1,375 @@
+"""Alter-partition sender, producer ids, topic settings, registration and waits, on a clock that moves when told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from broker.core.cluster_state import StoreUnavailable
+from broker.core.isr import Proposal
+from broker.runtime.admin_waits import Waits
+from broker.runtime.alter_partition import VERSION, ControllerAlterPartition
+from broker.runtime.metadata_cache import Address, MetadataCache
+from broker.runtime.ports import Peer, TopicPartition
+from broker.runtime.producer_id_blocks import ProducerIdBlocks
+from broker.runtime.registration import BrokerRegistration, SessionChange
+from broker.runtime.replication_ports import AlterPartitionAnswer
+from broker.runtime.topic_config import TopicConfigCache
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
+from tests.support.memory_cluster import FakeLoop
+
+ID = "B" * 21 + "A"
+
+
+class StepWorker:
+    """Runs its tasks when told."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Callable[[], None]] = []
+
+    def submit(self, name: str, task: Callable[[], None]) -> None:
+        self.tasks.append(task)
+
+    def run(self) -> None:
+        while self.tasks:
+            self.tasks.pop(0)()
+
+
+class HeldPeer:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[AlterPartitionRequest, Callable[[memoryview], None], Callable[[str], None]]] = []
+        self.closed = False
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        self.sent.append((AlterPartitionRequest.decode(VERSION, body), on_response, on_failure))
+        return len(self.sent)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def cache_with_controller(controller: int) -> MetadataCache:
+    cache = MetadataCache("c", "PLAINTEXT", lambda: 5, lambda topic: {}, lambda topic: None)
+    tell(cache, controller, 1)
+    return cache
+
+
+def tell(cache: MetadataCache, controller: int, epoch: int) -> None:
+    endpoints = [UpdateMetadataEndpoint(9000 + controller, "h", "PLAINTEXT", 0)]
+    cache.update(
+        UpdateMetadataRequest(
+            controller_id=controller,
+            controller_epoch=epoch,
+            broker_epoch=5,
+            live_brokers=[UpdateMetadataBroker(controller, endpoints, None)],
+        )
+    )
+
+
+def proposal(*isr: int) -> Proposal:
+    return Proposal("shrink", isr, 3, 7, {member: 100 + member for member in isr}, "lag")
+
+
+class Sender:
+    def __init__(self) -> None:
+        self.loop = FakeLoop()
+        self.cache = cache_with_controller(1)
+        self.peers: dict[Address, HeldPeer] = {}
+        self.answers: list[tuple[int, AlterPartitionAnswer]] = []
+        self.sender = ControllerAlterPartition(9, lambda: 55, self.cache, self.loop, self._connect, 1000)
+
+    def _connect(self, address: Address) -> Peer:
+        return self.peers.setdefault(address, HeldPeer())
+
+    def propose(self, partition: int) -> None:
+        self.sender.send(
+            TopicPartition("t", partition), ID, proposal(9, 2), lambda answer: self.answers.append((partition, answer))
+        )
+
+    def sent(self, controller: int = 1) -> HeldPeer:
+        self.loop.run_soon()
+        return self.peers[Address("h", 9000 + controller)]
+
+
+def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
+    world = Sender()
+    world.propose(0)
+    world.propose(1)
+    peer = world.sent()
+    world.propose(2)
+    world.loop.run_soon()
+    assert len(peer.sent) == 1
+    request, on_response, _ = peer.sent[0]
+    assert (request.broker_id, request.broker_epoch) == (9, 55)
+    assert [p.partition_index for p in request.topics[0].partitions] == [0, 1]
+    assert [(m.broker_id, m.broker_epoch) for m in request.topics[0].partitions[0].new_isr_with_epochs] == [
+        (9, 109),
+        (2, 102),
+    ]
+    answer = AlterPartitionResponse(
+        topics=[
+            ResponseTopicData(
+                ID,
+                [
+                    ResponsePartitionData(0, 0, 9, 3, [9, 2], 0, 8),
+                    ResponsePartitionData(1, ErrorCode.INVALID_UPDATE_VERSION),
+                ],
+            )
+        ]
+    )
+    on_response(memoryview(answer.encode(VERSION)))
+    assert world.answers[0] == (0, AlterPartitionAnswer(0, (9, 2), 8, 3))
+    assert world.answers[1][1].error == ErrorCode.INVALID_UPDATE_VERSION
+    world.loop.run_soon()
+    assert [p.partition_index for p in peer.sent[1][0].topics[0].partitions] == [2]
+
+
+def test_error_of_the_request_is_everyones_answer() -> None:
+    world = Sender()
+    world.propose(0)
+    world.sent().sent[0][1](memoryview(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER).encode(VERSION)))
+    assert world.answers == [(0, AlterPartitionAnswer(ErrorCode.NOT_CONTROLLER))]
+
+
+def test_partition_missing_in_answer_and_lost_answer_are_unknown() -> None:
+    world = Sender()
+    world.propose(0)
+    world.sent().sent[0][1](memoryview(AlterPartitionResponse().encode(VERSION)))
+    world.propose(1)
+    world.sent().sent[1][2]("timeout")
+    assert [answer.error for _, answer in world.answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+
+
+def test_new_controller_is_asked_and_old_one_not_waited_for() -> None:
+    world = Sender()
+    world.propose(0)
+    old = world.sent()
+    tell(world.cache, 2, 2)
+    assert old.closed
+    old.sent[0][2]("closed")
+    world.propose(1)
+    assert len(world.sent(2).sent) == 1
+
+
+def test_without_controller_the_answer_is_unknown() -> None:
+    world = Sender()
+    world.cache.controller_moved(None)
+    world.propose(0)
+    assert not world.answers
+    world.loop.run_soon()
+    assert world.answers[0][1].error == ErrorCode.REQUEST_TIMED_OUT
+
+
+class Blocks:
+    def __init__(self, *blocks: tuple[int, int]) -> None:
+        self.blocks = list(blocks)
+
+    def claim_producer_ids(self) -> tuple[int, int]:
+        if not self.blocks:
+            raise StoreUnavailable("gone")
+        return self.blocks.pop(0)
+
+
+def test_producer_ids_follow_blocks_in_order_and_failures_are_told() -> None:
+    loop, worker = FakeLoop(), StepWorker()
+    ids: list[int] = []
+    failures: list[str] = []
+    source = ProducerIdBlocks(Blocks((10, 11), (30, 30)), worker, loop)
+    for _ in range(4):
+        source.next_producer_id(ids.append, failures.append)
+    for _ in range(3):
+        worker.run()
+        loop.run_soon()
+    assert ids == [10, 11, 30]
+    assert failures == ["gone"]
+
+
+class Configs:
+    def __init__(self) -> None:
+        self.configs: dict[str, dict[str, str]] = {}
+        self.changes: dict[str, str | None] = {}
+        self.reads = 0
+        self.down = False
+
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        if self.down:
+            raise StoreUnavailable("down")
+        self.reads += 1
+        return {name: dict(self.configs.get(name, {})) for name in names}
+
+    def config_changes(self, watch: Callable[[], None] | None) -> Mapping[str, str | None]:
+        return dict(self.changes)
+
+
+def step(loop: FakeLoop, worker: StepWorker) -> None:
+    for _ in range(4):
+        worker.run()
+        loop.run_soon()
+
+
+def test_settings_are_read_once_per_topic_id() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), Configs()
+    cache = TopicConfigCache(store, worker, loop)
+    store.configs["t"] = {"min.insync.replicas": "2"}
+    done: list[str] = []
+    cache.ensure({"t": "id1"}, lambda: done.append("first"))
+    assert done == []
+    step(loop, worker)
+    assert done == ["first"]
+    assert cache.overrides("t") == {"min.insync.replicas": "2"}
+    cache.ensure({"t": "id1"}, lambda: done.append("known"))
+    assert done == ["first", "known"]
+    cache.ensure({"t": "id2"}, lambda: done.append("again"))
+    assert done == ["first", "known"]
+    step(loop, worker)
+    assert store.reads == 2
+
+
+def test_settings_wait_out_zookeeper() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), Configs()
+    cache = TopicConfigCache(store, worker, loop)
+    store.down = True
+    done: list[str] = []
+    cache.ensure({"t": "id"}, lambda: done.append("known"))
+    step(loop, worker)
+    assert not done
+    store.down = False
+    loop.run_due(loop.now + 1000)
+    step(loop, worker)
+    assert done == ["known"]
+
+
+def test_changed_settings_of_known_topics_are_told() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), Configs()
+    cache = TopicConfigCache(store, worker, loop)
+    told: list[tuple[str, Mapping[str, str]]] = []
+    cache.add_listener(lambda topic, config: told.append((topic, config)))
+    cache.ensure({"t": "id"}, lambda: None)
+    step(loop, worker)
+    store.configs["t"] = {"a": "1"}
+    store.changes = {"config_change_1": "topics/t", "config_change_2": "topics/unknown", "config_change_3": None}
+    cache.start()
+    step(loop, worker)
+    assert told == [("t", {"a": "1"})]
+
+
+class Registrar:
+    def __init__(self, *outcomes: int | Exception) -> None:
+        self.outcomes = list(outcomes)
+
+    def register(self) -> int:
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class Candidate:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def registered(self) -> None:
+        self.heard.append("registered")
+
+    def session_lost(self) -> None:
+        self.heard.append("lost")
+
+    def reconnected(self) -> None:
+        self.heard.append("reconnected")
+
+
+def registration(
+    registrar: Registrar,
+) -> tuple[BrokerRegistration, FakeLoop, StepWorker, Candidate, list[tuple[str, object]]]:
+    loop, worker, candidate = FakeLoop(), StepWorker(), Candidate()
+    heard: list[tuple[str, object]] = []
+    made = BrokerRegistration(
+        registrar,
+        worker,
+        candidate,
+        loop,
+        lambda: 5000.0,
+        lambda epoch: heard.append(("registered", epoch)),
+        lambda: heard.append(("fenced", made.broker_epoch)),
+        lambda error: heard.append(("refused", str(error))),
+    )
+    return made, loop, worker, candidate, heard
+
+
+def test_renewed_session_fences_before_it_registers_again() -> None:
+    made, loop, worker, candidate, heard = registration(Registrar(7, StoreUnavailable("not yet"), 9))
+    assert made.register_first() == 7
+    made.on_session(SessionChange.RENEWED)
+    loop.run_soon()
+    assert heard == [("fenced", -1)]
+    worker.run()
+    loop.run_soon()
+    assert heard[1:] == [("registered", 9)]
+    assert made.broker_epoch == 9
+    assert candidate.heard == ["registered", "lost", "registered"]
+
+
+def test_reconnection_keeps_the_registration() -> None:
+    made, loop, worker, candidate, heard = registration(Registrar(7))
+    made.register_first()
+    made.on_session(SessionChange.DISCONNECTED)
+    made.on_session(SessionChange.RECONNECTED)
+    step(loop, worker)
+    assert (made.broker_epoch, heard, candidate.heard) == (7, [], ["registered", "reconnected"])
+
+
+def test_refusal_on_the_way_back_is_final() -> None:
+    made, loop, worker, _, heard = registration(Registrar(7, ValueError("another broker has the id")))
+    made.register_first()
+    made.on_session(SessionChange.RENEWED)
+    step(loop, worker)
+    assert heard[-1] == ("refused", "another broker has the id")
+    assert made.broker_epoch == -1
+
+
+def test_suspicion_follows_the_local_clock_alone() -> None:
+    made, loop, _, _, _ = registration(Registrar(7))
+    assert not made.suspect()
+    loop.now = 5000.0
+    assert made.suspect()
+
+
+@pytest.mark.parametrize("holds_in_time", [True, False])
+def test_wait_ends_once_either_way(holds_in_time: bool) -> None:
+    loop = FakeLoop()
+    waits = Waits(loop)
+    state = {"holds": False}
+    ended: list[str] = []
+    waits.until(lambda: state["holds"], 100, lambda: ended.append("held"), lambda: ended.append("late"))
+    waits.check()
+    assert ended == []
+    if holds_in_time:
+        state["holds"] = True
+        waits.check()
+    loop.run_due(loop.now + 200)
+    waits.check()
+    assert ended == ["held" if holds_in_time else "late"]
+
+
+def test_wait_without_time_ends_at_once() -> None:
+    ended: list[str] = []
+    Waits(FakeLoop()).until(lambda: False, 0, lambda: ended.append("held"), lambda: ended.append("late"))
+    assert ended == ["late"]

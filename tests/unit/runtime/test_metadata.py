@@ -1,0 +1,195 @@
+"""The metadata cache and what Metadata answers from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.runtime.metadata_cache import Address, MetadataCache
+from broker.runtime.metadata_handlers import MetadataHandlers
+from broker.runtime.request import Request
+from broker.wire.api import ApiKey, response_header_version
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.support.memory_cluster import FakeSlot
+
+EPOCH = 50
+
+
+def broker(id_: int) -> UpdateMetadataBroker:
+    return UpdateMetadataBroker(id_, [UpdateMetadataEndpoint(9000 + id_, f"h{id_}", "PLAINTEXT", 0)], None)
+
+
+def partition(leader: int, replicas: list[int], index: int = 0, epoch: int = 3) -> UpdateMetadataPartitionState:
+    return UpdateMetadataPartitionState(index, 1, leader, epoch, replicas, 0, replicas, [])
+
+
+def update(
+    states: dict[str, list[UpdateMetadataPartitionState]],
+    live: tuple[int, ...] = (1, 2),
+    controller_epoch: int = 1,
+    broker_epoch: int = EPOCH,
+    topic_id: str = "A" * 22,
+) -> UpdateMetadataRequest:
+    return UpdateMetadataRequest(
+        controller_id=1,
+        controller_epoch=controller_epoch,
+        broker_epoch=broker_epoch,
+        topic_states=[UpdateMetadataTopicState(name, topic_id, parts) for name, parts in states.items()],
+        live_brokers=[broker(id_) for id_ in live],
+    )
+
+
+@pytest.fixture
+def forgotten() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def cache(forgotten: list[str]) -> MetadataCache:
+    made = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, forgotten.append)
+    assert made.update(update({"t": [partition(1, [1, 2])]})) is ErrorCode.NONE
+    return made
+
+
+def ask(
+    cache: MetadataCache,
+    topics: list[str] | None,
+    version: int = 9,
+    create: Callable[[str], ErrorCode] | None = None,
+    allow: bool = True,
+) -> MetadataResponse:
+    wanted = None if topics is None else [MetadataRequestTopic(name) for name in topics]
+    request = MetadataRequest(wanted if wanted is not None or version > 0 else [])
+    if version >= 4:
+        request.allow_auto_topic_creation = allow
+    return MetadataResponse.decode(
+        version, answer_of(MetadataHandlers(cache, create), request.encode(version), version)
+    )
+
+
+def answer_of(handlers: MetadataHandlers, body: bytes, version: int) -> memoryview:
+    slot = FakeSlot()
+    flexible = response_header_version(ApiKey.METADATA, version) == 1
+    handlers.handle_metadata(Request(ApiKey.METADATA, version, 7, "", memoryview(bytearray(body)), slot, flexible))
+    assert slot.answer is not None
+    return memoryview(slot.answer)[5 if flexible else 4 :]
+
+
+def test_older_controller_is_refused_and_changes_nothing(cache: MetadataCache) -> None:
+    cache.update(update({}, controller_epoch=5))
+    assert cache.update(update({"x": [partition(1, [1])]}, controller_epoch=4)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert "x" not in cache.topics
+
+
+def test_word_for_another_registration_is_refused(cache: MetadataCache) -> None:
+    assert cache.update(update({}, broker_epoch=EPOCH - 1)) is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_update_merges_partitions_and_replaces_brokers(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(2, [2, 1], 1)]}, live=(2, 3)))
+    assert sorted(cache.topics["t"].partitions) == [0, 1]
+    assert sorted(cache.brokers) == [2, 3]
+    assert cache.address(3) == Address("h3", 9003)
+    assert cache.address(1) is None
+
+
+def test_first_word_of_new_controller_replaces_topics(cache: MetadataCache) -> None:
+    cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2))
+    assert list(cache.topics) == ["u"]
+
+
+def test_topic_under_deletion_vanishes_with_its_settings(cache: MetadataCache, forgotten: list[str]) -> None:
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    assert "t" not in cache.topics
+    assert forgotten == ["t"]
+
+
+def test_topic_made_again_under_new_id_loses_old_partitions(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(1, [1], 5)]}, topic_id="B" * 22))
+    assert list(cache.topics["t"].partitions) == [5]
+
+
+def test_listeners_hear_every_update(cache: MetadataCache) -> None:
+    heard: list[int] = []
+    cache.add_listener(lambda: heard.append(cache.generation))
+    cache.update(update({}))
+    cache.update(update({}, broker_epoch=1))
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_metadata_answers_all_topics(cache: MetadataCache, version: int) -> None:
+    answer = ask(cache, None, version)
+    assert [topic.name for topic in answer.topics] == ["t"]
+    assert answer.topics[0].partitions[0].leader_id == 1
+    assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(1, "h1", 9001), (2, "h2", 9002)]
+
+
+def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> None:
+    assert ask(cache, [], 1).topics == []
+    assert len(ask(cache, [], 0).topics) == 1
+
+
+def test_dead_leader_is_told_as_none(cache: MetadataCache) -> None:
+    cache.update(update({}, live=(2,)))
+    row = ask(cache, ["t"]).topics[0].partitions[0]
+    assert (row.error_code, row.leader_id, row.leader_epoch) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, 3)
+    assert row.replica_nodes == [1, 2]
+
+
+def test_version_0_filters_dead_replicas_with_an_error(cache: MetadataCache) -> None:
+    cache.update(update({}, live=(1,)))
+    row = ask(cache, ["t"], 0).topics[0].partitions[0]
+    assert (row.error_code, row.replica_nodes) == (ErrorCode.REPLICA_NOT_AVAILABLE, [1])
+
+
+def test_unknown_topic_is_created_only_where_both_allow(cache: MetadataCache) -> None:
+    made: list[str] = []
+
+    def create(name: str) -> ErrorCode:
+        made.append(name)
+        return ErrorCode.NONE
+
+    assert ask(cache, ["new"], create=create).topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert ask(cache, ["new"], create=create, allow=False).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ask(cache, ["new"]).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ask(cache, ["a b"], create=create).topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert made == ["new"]
+
+
+def test_encoded_answer_is_not_kept_over_an_update(cache: MetadataCache) -> None:
+    handlers = MetadataHandlers(cache, None)
+    body = MetadataRequest([MetadataRequestTopic("t")]).encode(9)
+    before = bytes(answer_of(handlers, body, 9))
+    assert bytes(answer_of(handlers, body, 9)) == before
+    cache.update(update({"t": [partition(2, [1, 2], epoch=4)]}))
+    after = MetadataResponse.decode(9, answer_of(handlers, body, 9))
+    assert after.topics[0].partitions[0].leader_id == 2
+
+
+def test_leader_of_and_has_partition(cache: MetadataCache) -> None:
+    assert cache.leader_of("t", 0) == (1, 3)
+    assert cache.leader_of("t", 1) == (-1, -1)
+    assert cache.has_partition("t", 0)
+    assert not cache.has_partition("u", 0)
+    assert set(cache.live_brokers() or ()) == {1, 2}
+
+
+def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:
+    slot = FakeSlot()
+    body = bytearray(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]).encode(4))
+    request = Request(ApiKey.FIND_COORDINATOR, 4, 1, "", memoryview(body), slot, True)
+    MetadataHandlers(cache, None).handle_find_coordinator(request)
+    assert slot.answer is not None
+    answer = FindCoordinatorResponse.decode(4, slot.answer[5:])
+    assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
