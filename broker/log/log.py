@@ -221,7 +221,7 @@ class PartitionLog:
         """Finish the active segment and begin one at `base`; what is finished is flushed in the background."""
         self._segments.active.finish()
         if snapshot is not None:
-            self.snapshots.write(base, snapshot)
+            self.snapshots.write(base, snapshot, sync=False)
         self._segments.add(self._new_segment(base))
         self._tail.clear()
         self._names_version += 1
@@ -407,6 +407,8 @@ class PartitionLog:
     def flush(self) -> None:
         """Make everything written durable and move the recovery point there. Raises LogDirFailed."""
         self._dir.check()
+        if self._recovery_point == self._written_leo and self._names_durable == self._names_version:
+            return
         try:
             job = self._flush_job(self._written_leo)
             job()

@@ -46,6 +46,7 @@ class LogDir:
         self.logs: dict[TopicPartition, _Offsets] = {}
         self.checkpointed_recovery_points: dict[TopicPartition, Offset] = {}
         self.checkpointed_log_starts: dict[TopicPartition, Offset] = {}
+        self.checkpointed_high_watermarks: dict[TopicPartition, Offset] = {}
         self.recovery_point_file = OrderedFile(self.file(checkpoints.RECOVERY_POINTS))
         self.log_start_file = OrderedFile(self.file(checkpoints.LOG_STARTS))
         self.high_watermark_file = OrderedFile(self.file(checkpoints.HIGH_WATERMARKS))
@@ -151,7 +152,9 @@ class LogDir:
 
     def high_watermarks_job(self, values: Mapping[TopicPartition, Offset]) -> Callable[[], None]:
         """The same for high watermarks of logs in this dir."""
-        return self._job(self.high_watermark_file, {tp: values[tp] for tp in self.logs if tp in values}, {})
+        ours = {tp: values[tp] for tp in self.logs if tp in values}
+        self.checkpointed_high_watermarks.update(ours)
+        return self._job(self.high_watermark_file, ours, {})
 
     def write_recovery_points(self) -> None:
         """Make the recovery points of now durable before this returns. Raises LogDirFailed."""
@@ -162,6 +165,19 @@ class LogDir:
         """The same for the log start offsets."""
         self.run(self.log_starts_job())
         self.checkpointed_log_starts = {tp: log.log_start_offset for tp, log in self.logs.items()}
+
+    def forget_checkpoints(self, topic_partition: TopicPartition) -> None:
+        """No checkpoint says anything of this partition once this returns. Raises LogDirFailed."""
+        assert topic_partition not in self.logs
+        if topic_partition in self.checkpointed_recovery_points:
+            self.write_recovery_points()
+        if topic_partition in self.checkpointed_log_starts:
+            self.write_log_starts()
+        if topic_partition in self.checkpointed_high_watermarks:
+            known = self.checkpointed_high_watermarks
+            kept = {tp: offset for tp, offset in known.items() if tp in self.logs}
+            self.run(self._job(self.high_watermark_file, kept, {}))
+            self.checkpointed_high_watermarks = kept
 
     def run(self, job: Callable[[], None]) -> None:
         """Do it now. Raises LogDirFailed."""
@@ -175,7 +191,7 @@ class LogDir:
         self, file: OrderedFile, offsets: dict[TopicPartition, Offset], known: dict[TopicPartition, Offset]
     ) -> Callable[[], None]:
         ticket = file.ticket()
-        # From here on either value may be what a restart reads: remember the one that obliges more.
+        # From here on either value may be what a restart reads: remember the one that promises more.
         for tp in offsets:
             known[tp] = max(offsets[tp], known.get(tp, 0))
         text = checkpoints.format_offsets(offsets)

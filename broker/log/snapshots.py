@@ -26,14 +26,17 @@ class ProducerSnapshots:
         names = [name for name in os.listdir(self._directory) if name.endswith(SNAPSHOT_SUFFIX)]
         return sorted(found[0] for found in map(parse_segment_file, names) if found is not None)
 
-    def write(self, offset: Offset, content: bytes) -> None:
+    def write(self, offset: Offset, content: bytes, sync: bool = True) -> None:
+        """sync=False: a power failure may leave it empty, and an older one has to do."""
         path = segment_path(self._directory, offset, SNAPSHOT_SUFFIX)
         with open(path + ".tmp", "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(path + ".tmp", path)
-        fsync_dir(self._directory)
+        if sync:
+            fsync_dir(self._directory)
 
     def latest(self, at_most: Offset) -> tuple[Offset, bytes] | None:
         for offset in reversed(self.offsets()):

@@ -94,7 +94,8 @@ class DiskLogStore:
         self.clean_shutdown_epochs[log_dir.path] = epoch
         recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
         log_starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
-        self._high_watermarks.update(log_dir.read_offsets(checkpoints.HIGH_WATERMARKS))
+        high_watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
+        self._high_watermarks.update(high_watermarks)
         found: dict[TopicPartition, str] = {}
         for entry in sorted(os.scandir(log_dir.path), key=lambda entry: entry.name):
             if not entry.is_dir():
@@ -133,6 +134,7 @@ class DiskLogStore:
             self.reports.append(report)
         log_dir.checkpointed_recovery_points = recovery_points
         log_dir.checkpointed_log_starts = log_starts
+        log_dir.checkpointed_high_watermarks = high_watermarks
         if any(recovery_points.get(tp, 0) > log.recovery_point for tp, log in log_dir.logs.items()):
             # Cut below what was durable: the next crash must not trust the old value.
             log_dir.write_recovery_points()
@@ -173,6 +175,8 @@ class DiskLogStore:
         working = [log_dir for log_dir in self._dirs if log_dir.failed is None]
         log_dir = min(working, key=lambda candidate: len(candidate.logs))
         path = log_dir.file(str(tp))
+        # A log made anew under a deleted one's name must not inherit its offsets in a crash.
+        log_dir.forget_checkpoints(tp)
         try:
             os.mkdir(path)
             if topic_id:
@@ -205,19 +209,13 @@ class DiskLogStore:
         path = log_dir.file(deleted_dir_name(tp))
         try:
             os.rename(log_dir.file(str(tp)), path)
-            checkpoints.fsync_dir(log_dir.path)
         except OSError as error:
             raise log_dir.fail(error) from error
         self.offline_logs.pop(tp, None)
         self._homes.pop(tp)
         log = self._logs.pop(tp, None)
         log_dir.logs.pop(tp, None)
-        log_dir.checkpointed_recovery_points.pop(tp, None)
-        log_dir.checkpointed_log_starts.pop(tp, None)
         self._high_watermarks.pop(tp, None)
-        # A partition made anew under this name must not inherit offsets.
-        log_dir.write_recovery_points()
-        log_dir.write_log_starts()
         self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
 
     def _remove_later(self, path: str, log: PartitionLog | None, delay_ms: float) -> None:

@@ -159,8 +159,11 @@ def test_store_deleted_log_is_renamed_then_removed_and_starts_anew(path: str) ->
     _append(store, range(5))
     log = open_log(store)
     log.flush()
+    log.maybe_raise_log_start(2)
     store.checkpoint_recovery_points()
-    chunk = log.read(0, 1 << 20, 5, True)
+    store.checkpoint_log_start_offsets()
+    store.checkpoint_high_watermarks({TP: 4})
+    chunk = log.read(2, 1 << 20, 5, True)
     store.delete(TP)
     assert TP not in store.logs()
     (hidden,) = [name for name in os.listdir(path) if name.endswith("-delete")]
@@ -174,6 +177,7 @@ def test_store_deleted_log_is_renamed_then_removed_and_starts_anew(path: str) ->
     kill(store)
     store = open_store(path, Clock())
     assert store.logs()[TP].leo == 0
+    assert store.high_watermarks() == {}
     kill(store)
 
 
