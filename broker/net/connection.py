@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import logging
 import socket
-import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import FrameBuffer, FrameSizeError
 from broker.net.send import OutputQueue, ShortRead
+from broker.net.slot import Slot, take_fulfilled
 from broker.net.timers import TimerHandle
-from broker.wire.chunks import Chunk, FileSlice
+from broker.wire.chunks import FileSlice
 from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger(__name__)
@@ -29,51 +29,9 @@ IN_FLIGHT_MAX: Final = 1024
 UNSENT_BYTES_MAX: Final = 4 * 1024 * 1024
 LINGER_MS: Final = 1000.0
 _DISCARD_BYTES: Final = 64 * 1024
-_PREFIX_JOIN_BYTES_MAX: Final = 4096
-_LENGTH = struct.Struct(">i")
-_NOTHING: Final[tuple[Chunk, ...]] = ()
 
-OnFrame = Callable[["Connection", memoryview, "Slot"], None]
+OnFrame = Callable[["Connection", memoryview, Slot], None]
 OnClose = Callable[["Connection"], None]
-
-
-class Slot:
-    """One request's place in the answer order; satisfies runtime's ResponseSlot."""
-
-    __slots__ = ("_chunks", "_close_reason", "_connection", "_length")
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._chunks: Sequence[Chunk] | None = None
-        self._length = 0
-        self._close_reason: str | None = None
-
-    def fulfil(self, chunks: Sequence[Chunk]) -> None:
-        """chunks: the response after its length prefix.
-
-        File slices must be valid until this turn's end; memory must stay unchanged until it is sent, so no frame of
-        a receive buffer may be in it.
-        """
-        length = 0
-        for chunk in chunks:
-            length += chunk.length if isinstance(chunk, FileSlice) else len(chunk)
-        self._length = length
-        self._connection._fulfilled(self, chunks)
-
-    def fulfil_nothing(self) -> None:
-        """This request has no answer (acks=0)."""
-        self._connection._fulfilled(self, _NOTHING)
-
-    def close_connection(self, reason: str) -> None:
-        """Answer what came before, then close."""
-        self._close_reason = reason
-        self._connection._stop_reading()
-        self._connection._fulfilled(self, _NOTHING)
-
-    @property
-    def open(self) -> bool:
-        """False once the connection is gone; a fulfil then does nothing."""
-        return self._connection.open and not self._connection._closing
 
 
 class Connection:
@@ -93,6 +51,7 @@ class Connection:
         "_paused",
         "_reading_done",
         "_received",
+        "_rest_pending",
         "_send_wanted",
         "_slots",
         "_socket",
@@ -124,6 +83,7 @@ class Connection:
         self._unsent_bytes = 0  # fulfilled and not yet taken by the kernel
         self._send_wanted = False
         self._paused = False
+        self._rest_pending = False  # resumed, and what was in the buffer then is not handed out yet
         self._reading_done = False  # set by close_connection: later frames are not served
         self._closing = False  # a slot's request to close has come to the front: nothing more is answered
         self._linger: TimerHandle | None = None
@@ -152,6 +112,31 @@ class Connection:
 
     def release_idle_memory(self) -> None:
         self._received.release_if_empty()
+
+    @property
+    def answers_wanted(self) -> bool:
+        """False once the connection is closed, or closes and has sent its last answer."""
+        return self.open and not self._closing
+
+    def slot_fulfilled(self, slot: Slot) -> None:
+        """Of Slot: an answer is there. It goes out at this turn's end when it is the next in order."""
+        if not self.answers_wanted:
+            return
+        self._unsent_bytes += slot.length
+        if self._slots[0] is slot:
+            self._want_send()
+        elif slot.chunks and any(isinstance(chunk, FileSlice) for chunk in slot.chunks):
+            # It will wait for its turn longer than its file slices are good for.
+            try:
+                slot.chunks = self._output.own(slot.chunks)
+            except OSError as error:
+                self.close(f"cannot hold a log file open for an answer: {error}")
+
+    def stop_reading(self) -> None:
+        """Of Slot: later requests are not served."""
+        self._reading_done = True
+        if self.open:
+            self._set_events(self._events & ~READABLE)
 
     def close(self, reason: str = "") -> None:
         """Close at once; answers that are not sent are lost. reason: logged when there is one."""
@@ -185,9 +170,9 @@ class Connection:
                 self.close("reset by the other end while answers were pending" if self._slots else "")
 
     def _read(self) -> None:
-        """Dispatch what is left, then one recv and every frame that it completed."""
-        if self._received.has_partial and not self._dispatch():
-            return
+        """One recv and every frame that it completed."""
+        if self._rest_pending:
+            return  # frames are handed out later in this turn, and a recv would void them; the next turn reads
         try:
             received = self._received.receive(self._socket)
         except BlockingIOError:
@@ -232,36 +217,18 @@ class Connection:
             if not self._reading_done:
                 self._set_events(self._events | READABLE)
                 # Frames that are in the buffer already make no event.
+                self._rest_pending = True
                 self._loop.call_soon(self._dispatch_rest)
 
     def _dispatch_rest(self) -> None:
+        self._rest_pending = False
         if self.open and not self._paused and not self._reading_done:
             self._dispatch()
-
-    def _stop_reading(self) -> None:
-        self._reading_done = True
-        if self.open:
-            self._set_events(self._events & ~READABLE)
 
     def _set_events(self, events: int) -> None:
         if events != self._events:
             self._events = events
             self._loop.modify(self._socket.fileno(), events)
-
-    def _fulfilled(self, slot: Slot, chunks: Sequence[Chunk]) -> None:
-        if not self.open or self._closing:
-            return
-        assert slot._chunks is None, "a response slot is fulfilled once"
-        self._unsent_bytes += slot._length
-        if self._slots[0] is slot:
-            slot._chunks = chunks
-            if not self._send_wanted:
-                self._want_send()
-        else:
-            try:
-                slot._chunks = self._output.own(chunks) if _holds_files(chunks) else chunks
-            except OSError as error:
-                self.close(f"cannot hold a log file open for an answer: {error}")
 
     def _want_send(self) -> None:
         if not self._send_wanted:
@@ -273,7 +240,12 @@ class Connection:
         self._send_wanted = False
         if not self.open:
             return
-        self._take_fulfilled()
+        prefix_bytes, close_reason = take_fulfilled(self._slots, self._output)
+        self._unsent_bytes += prefix_bytes
+        if close_reason is not None:
+            _log.warning("closing connection from %s: %s", self.address, close_reason)
+            self._closing = True
+            self._slots.clear()
         before = self._output.pending_bytes
         try:
             if self._events & WRITABLE:
@@ -304,35 +276,6 @@ class Connection:
         if self._paused:
             self._resume_if_drained()
 
-    def _take_fulfilled(self) -> None:
-        """Fulfilled slots at the front become output, until one of them asks to close."""
-        slots, output = self._slots, self._output
-        while slots:
-            slot = slots[0]
-            chunks = slot._chunks
-            if chunks is None:
-                return
-            if slot._close_reason is not None:
-                _log.warning("closing connection from %s: %s", self.address, slot._close_reason)
-                self._closing = True
-                slots.clear()
-                return
-            slots.popleft()
-            length = slot._length
-            if length:
-                self._unsent_bytes += 4
-                prefix = _LENGTH.pack(length)
-                for chunk in chunks:
-                    size = chunk.length if isinstance(chunk, FileSlice) else len(chunk)
-                    if prefix and size <= _PREFIX_JOIN_BYTES_MAX and not isinstance(chunk, FileSlice):
-                        output.append(prefix + chunk, size + 4)
-                    elif prefix:
-                        output.append(prefix, 4)
-                        output.append(chunk, size)
-                    else:
-                        output.append(chunk, size)
-                    prefix = b""
-
     def _begin_linger(self) -> None:
         """All is sent. Bytes still unread would make close() a reset, which can overtake our last answer."""
         try:
@@ -352,7 +295,3 @@ class Connection:
         except OSError:
             pass
         self.close()
-
-
-def _holds_files(chunks: Sequence[Chunk]) -> bool:
-    return any(isinstance(chunk, FileSlice) for chunk in chunks)

@@ -42,10 +42,6 @@ class FrameBuffer:
         """Bytes of memory held."""
         return len(self._view)
 
-    @property
-    def has_partial(self) -> bool:
-        return self._end > self._start
-
     def receive(self, sock: socket.socket) -> int:
         """One recv; returns its bytes, 0 at the stream's end. Raises OSError, BlockingIOError included.
 

@@ -1,0 +1,32 @@
+"""A loop that the test turns itself, so that nothing waits for a clock that a condition can replace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from broker.net.loop import EpollLoop
+
+Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture
+def loop() -> Iterator[EpollLoop]:
+    made = EpollLoop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def until(loop: EpollLoop) -> Until:
+    """Turn the loop until a condition holds; fails after 10 s."""
+
+    def turn(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < deadline, "the condition never came true"
+            loop.run_once(timeout_ms_max=20)
+
+    return turn

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import socket
+import struct
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.net.receive import BUFFER_BYTES_MIN, FrameBuffer, FrameSizeError
+
+
+class Stream:
+    """Stands in for a socket: gives `sizes` bytes of `data` at a time."""
+
+    def __init__(self, data: bytes, sizes: list[int] | None = None) -> None:
+        self.data = data
+        self.sizes = sizes or [len(data)]
+        self.calls = 0
+
+    def recv_into(self, view: memoryview) -> int:
+        assert len(view) > 0, "an empty view would look like the stream's end"
+        size = min(self.sizes[self.calls % len(self.sizes)], len(self.data), len(view))
+        self.calls += 1
+        view[:size] = self.data[:size]
+        self.data = self.data[size:]
+        return size
+
+
+def receive(buffer: FrameBuffer, stream: Stream) -> int:
+    return buffer.receive(cast(socket.socket, stream))
+
+
+def framed(*frames: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.lists(st.sampled_from([0, 1, 7, 500, 30_000, 70_000, 200_000]), min_size=1, max_size=8),
+    st.lists(st.sampled_from([1000, 3, 4096, 65_536, 300_000]), min_size=1, max_size=4),
+)
+def test_frame_buffer_any_cutting_gives_the_same_frames(lengths: list[int], sizes: list[int]) -> None:
+    frames = [bytes([index + 1]) * length for index, length in enumerate(lengths)]
+    stream = Stream(framed(*frames), [max(size, 200) for size in sizes])
+    buffer = FrameBuffer(1 << 20)
+    found = []
+    while stream.data:
+        receive(buffer, stream)
+        turn = []
+        while (frame := buffer.next_frame()) is not None:
+            turn.append(frame)
+        # All frames of a turn are intact at its end, also the first.
+        found += [bytes(frame) for frame in turn]
+    assert found == frames
+
+
+def test_frame_buffer_byte_by_byte_gives_the_frame() -> None:
+    stream, buffer = Stream(framed(b"hello", b""), [1]), FrameBuffer(100)
+    found = []
+    while stream.data:
+        receive(buffer, stream)
+        while (frame := buffer.next_frame()) is not None:
+            found.append(bytes(frame))
+    assert found == [b"hello", b""]
+
+
+def test_frame_buffer_frames_are_writable_in_place() -> None:
+    buffer = FrameBuffer(100)
+    receive(buffer, Stream(framed(b"abc", b"def")))
+    first, second = buffer.next_frame(), buffer.next_frame()
+    assert first is not None
+    assert second is not None
+    first[:] = b"xyz"
+    assert (bytes(first), bytes(second)) == (b"xyz", b"def")
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
+def test_frame_buffer_hostile_size_is_refused_at_once(size: int) -> None:
+    buffer = FrameBuffer(100)
+    receive(buffer, Stream(struct.pack(">i", size)))
+    with pytest.raises(FrameSizeError, match=str(size)) as caught:
+        buffer.next_frame()
+    assert "socket.request.max.bytes" in str(caught.value)
+    assert buffer.capacity <= BUFFER_BYTES_MIN
+
+
+def test_frame_buffer_complete_frame_above_the_limit_is_refused() -> None:
+    buffer = FrameBuffer(4)
+    receive(buffer, Stream(framed(b"12345")))
+    with pytest.raises(FrameSizeError):
+        buffer.next_frame()
+
+
+def test_frame_buffer_half_open_frame_holds_about_what_was_sent() -> None:
+    sent = 300_000
+    stream = Stream(struct.pack(">i", 90_000_000) + bytes(sent), [50_000])
+    buffer = FrameBuffer(100_000_000)
+    while stream.data:
+        receive(buffer, stream)
+        assert buffer.next_frame() is None
+    assert buffer.capacity < 2.5 * sent
+
+
+def test_frame_buffer_released_when_empty_only() -> None:
+    buffer = FrameBuffer(100)
+    receive(buffer, Stream(framed(b"abc") + b"\0"))
+    assert buffer.next_frame() is not None
+    buffer.release_if_empty()
+    assert buffer.capacity > 0
+    receive(buffer, Stream(b"\0\0\0"))
+    assert buffer.next_frame() == b""
+    buffer.release_if_empty()
+    assert buffer.capacity == 0
+    receive(buffer, Stream(framed(b"again")))
+    assert buffer.next_frame() == b"again"
