@@ -9,9 +9,11 @@ with its holder).
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -24,8 +26,14 @@ from harness.nodes.posix import CLEAN_PATH
 from harness.sandbox import inside_sandbox
 from harness.tools.java import cache_folder
 
+_UNIX = "unix://"
+_DEFAULT_URL = "unix:///var/run/docker.sock"
 _SOCKET = "/run/highwater-docker.sock"
+ENGINE_URL = f"{_UNIX}{_SOCKET}"
+"""Where an engine of our own answers, inside the sandbox."""
 _START_TIMEOUT_S = 40.0
+_DEATH_TIMEOUT_S = 10.0
+"""How long a killed run may take to be gone: the kernel first ends all processes of its sandbox."""
 _REQUEST_TIMEOUT_S = 700
 """Above the longest command that a node is asked to run."""
 _SLOTS = 8
@@ -37,6 +45,9 @@ class EngineMissing(Exception):
 
 def connect() -> Any | None:
     """A client of the engine that DOCKER_HOST or the default socket leads to, or None when none answers."""
+    url = os.environ.get("DOCKER_HOST") or _DEFAULT_URL
+    if url.startswith(_UNIX) and not _listens(url.removeprefix(_UNIX)):
+        return None
     client = None
     try:
         client = docker.from_env(timeout=_REQUEST_TIMEOUT_S)
@@ -46,6 +57,16 @@ def connect() -> Any | None:
             client.close()
         return None
     return client
+
+
+def _listens(path: str) -> bool:
+    """True when something accepts connections there. The SDK would leave a socket open when nothing does."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        try:
+            sock.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def can_start() -> str | None:
@@ -96,18 +117,17 @@ class OwnEngine:
                 env={"PATH": CLEAN_PATH, "HOME": "/root"},
                 start_new_session=True,
             )
-        self.client = docker.DockerClient(base_url=f"unix://{_SOCKET}", timeout=_REQUEST_TIMEOUT_S, version="1.41")
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while True:
-            try:
-                self.client.ping()
-                return self.client
-            except (docker.errors.DockerException, OSError) as error:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    said = log_file.read_text(errors="replace")[-1500:]
-                    self.stop()
-                    raise EngineMissing(f"dockerd does not answer ({error}); {log_file} ends: {said}") from error
-                time.sleep(0.05)
+        while not _listens(_SOCKET):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = log_file.read_text(errors="replace")[-1500:]
+                self.stop()
+                raise EngineMissing(f"dockerd does not answer; {log_file} ends: {said}")
+            time.sleep(0.05)
+        # It listens before it is ready, and lets the first request wait.
+        self.client = docker.DockerClient(base_url=ENGINE_URL, timeout=_REQUEST_TIMEOUT_S)
+        self.client.ping()
+        return self.client
 
     def stop(self) -> None:
         """Stop dockerd and let the data folder go; idempotent."""
@@ -151,18 +171,20 @@ def remove_data(folder: Path) -> bool:
     """Remove what a dead run left in an engine's data folder (its image too); False when a live run holds it."""
     if not folder.exists():
         return True
-    lock = lock_engine(folder)
-    if lock is None:
-        return False
+    deadline = time.monotonic() + _DEATH_TIMEOUT_S
+    while (lock := lock_engine(folder)) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
     with lock:
-        shutil.rmtree(folder / "data", ignore_errors=True)
+        shutil.rmtree(folder / "data")
         remove_cgroups(folder)
     return True
 
 
 def remove_cgroups(folder: Path) -> None:
     """Remove the engine's empty control groups, which no namespace takes along."""
-    for top in Path("/sys/fs/cgroup").glob(f"**/{_cgroup(folder)}"):
+    for top in Path("/sys/fs/cgroup").glob(f"**/{cgroup_name(folder)}"):
         for path, _, _ in os.walk(top, topdown=False):
             try:
                 os.rmdir(path)
@@ -173,8 +195,10 @@ def remove_cgroups(folder: Path) -> None:
                     os.rmdir(path)
 
 
-def _cgroup(folder: Path) -> str:
-    return f"highwater-{folder.name}"
+def cgroup_name(folder: Path) -> str:
+    """The control group that the containers of the engine in that folder are under."""
+    # Other users' engines are numbered alike.
+    return f"highwater-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
 
 
 def _options(folder: Path) -> list[str]:
@@ -184,8 +208,8 @@ def _options(folder: Path) -> list[str]:
         f"--data-root={folder / 'data'}",
         "--exec-root=/run/highwater-docker",
         "--pidfile=/run/highwater-docker.pid",
-        f"--host=unix://{_SOCKET}",
-        f"--cgroup-parent=/{_cgroup(folder)}",
+        f"--host={ENGINE_URL}",
+        f"--cgroup-parent=/{cgroup_name(folder)}",
         *switches,
     ]
 

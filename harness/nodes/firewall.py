@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 from harness.nodes.base import CommandFailed, Node
 
 NAME = "highwater"
+_JUMPS_MAX = 10
+"""Bound of the search for jumps to our chain; `put` makes one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,8 +104,9 @@ class _Iptables(_Tool):
         node.run(restore, input_text="\n".join([*lines, "COMMIT"]) + "\n")
 
     def clear(self, node: Node) -> None:
-        while self._do(node, "-D", "INPUT", "-j", self._CHAIN):
-            pass
+        for _ in range(_JUMPS_MAX):
+            if not self._do(node, "-D", "INPUT", "-j", self._CHAIN):
+                break
         if self._do(node, "-F", self._CHAIN):
             self._do(node, "-X", self._CHAIN)
 

@@ -49,6 +49,8 @@ class LocalNode(PosixNode):
                 input=None if input_text is None else input_text.encode(),
                 stdin=subprocess.DEVNULL if input_text is None else None,
                 env=netns.environment(),
+                # As on any other machine; in the harness's folder `python -m broker…` would find the harness's broker.
+                cwd="/",
                 timeout=timeout_s,
                 check=False,
             )

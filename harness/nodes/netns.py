@@ -44,10 +44,12 @@ def make_namespace(place: Place) -> None:
 
 def remove(names: Sequence[str]) -> None:
     """Take namespaces and bridge away again, as far as they exist."""
+    # The kernel takes a namespace apart some time after it is deleted; its links go at once when asked.
+    for link in [*(f"hw-{name}" for name in names), BRIDGE]:
+        subprocess.run(["ip", "link", "del", link], capture_output=True, check=False, env=environment())
     for name in names:
         if Path(_FOLDER, name).exists():
             _ip("netns", "del", name)
-    subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True, check=False, env=environment())
 
 
 def _ip(*arguments: str) -> None:
