@@ -60,7 +60,7 @@ def analyze(
         say(f"{found.open} operations without an outcome count as info; {found.torn_bytes} bytes of a torn last line")
     for old in (store.results, store.report, store.junit):
         old.unlink(missing_ok=True)
-    _run_checkers(store, limit_s, spark_master)
+    code = _run_checkers(store, limit_s, spark_master)
     try:
         results = read_json(store.results)
     except StoreError as error:
@@ -69,6 +69,8 @@ def analyze(
     if verdict not in EXIT_CODES:
         allowed = ", ".join(EXIT_CODES)
         raise AnalysisFailed(f"{store.results}: verdict {verdict!r} is not one of {allowed}")
+    if EXIT_CODES[str(verdict)] != code:
+        raise AnalysisFailed(f"the checkers wrote {verdict}, but ended with exit code {code}; see {_log(store)}")
     write_junit(store.junit, _run_name(store), results)
     report, problem = build_report(store)
     return Judged(str(verdict), str(results.get("sentence", "")), report, problem)
@@ -97,7 +99,8 @@ def _log(store: RunStore) -> Path:
     return store.path / "analysis.log"
 
 
-def _run_checkers(store: RunStore, limit_s: float, spark_master: str | None) -> None:
+def _run_checkers(store: RunStore, limit_s: float, spark_master: str | None) -> int:
+    """Their exit code, which is a verdict's."""
     command = [sys.executable, "-m", "checkers", str(store.path)]
     if spark_master is not None:
         command += ["--spark-master", spark_master]
@@ -117,6 +120,7 @@ def _run_checkers(store: RunStore, limit_s: float, spark_master: str | None) -> 
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
         tail = "\n".join(lines)
         raise AnalysisFailed(f"the checkers crashed with exit code {code}; end of {log}:\n{tail}")
+    return code
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PLAIN_EVERY_S = 5.0
 LIVE_EVERY_S = 0.25
 RATE_WINDOW_S = 2.0
+ANALYSIS = "analysis"
 
 
 @dataclass(slots=True)
@@ -131,6 +132,8 @@ class Stats:
 def plain(picture: Picture) -> str:
     """One line of text."""
     left = "" if picture.left_s is None else f", {picture.left_s:.0f} s left"
+    if picture.phase == ANALYSIS:
+        return f"{ANALYSIS}{left}"
     rates = " ".join(f"{picture.rates.get(key, 0.0):.0f} {key}/s" for key in ("ok", "fail", "info"))
     parts = [f"{picture.phase}{left}", rates]
     if picture.faults:

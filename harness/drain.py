@@ -7,8 +7,10 @@ consumer, and the sentinel lies below end; every request is an operation of the 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,10 +26,13 @@ from harness.op import Completion, Invocation
 Reader = Literal["wire", "confluent"]
 POLL_BYTES = 1 << 20
 PAUSE_S = 0.2
+AT_ONCE = 4
 REQUEST_TIMEOUT_NS = 5_000_000_000
 
 Resolve = Callable[[int], Leader | None]
-"""Partition → the leader that this round reads it from, now; None while there is none."""
+"""Partition → the leader that this round reads it from, now; None while there is none. Called by one thread at a
+time.
+"""
 
 
 class _Incomplete(Exception):
@@ -46,7 +51,7 @@ class _Attempt:
 
 
 class Drain:
-    """Not thread-safe. next_process: a process number that nobody has used."""
+    """Reads several partitions at once. next_process: a process number that nobody has used; called by many threads."""
 
     def __init__(
         self,
@@ -69,13 +74,22 @@ class Drain:
         complete.
         """
         end_s = time.monotonic() + limit_s
-        incomplete = 0
-        for partition in partitions:
-            start = self._read_again("wire", partition, resolve, end_s, 0)
-            # The second reader begins where the first found the log's start.
-            second = self._read_again("confluent", partition, resolve, end_s, start or 0)
-            incomplete += (start is None) + (second is None)
-        return incomplete
+        lock = threading.Lock()
+
+        def resolve_alone(partition: int) -> Leader | None:
+            with lock:
+                return resolve(partition)
+
+        with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(partitions)), thread_name_prefix="drain") as pool:
+            readings = [pool.submit(self._read_twice, partition, resolve_alone, end_s) for partition in partitions]
+            return sum(reading.result() for reading in readings)
+
+    def _read_twice(self, partition: int, resolve: Resolve, end_s: float) -> int:
+        """How many of the two readings did not complete."""
+        start = self._read_again("wire", partition, resolve, end_s, 0)
+        # The second reader begins where the first found the log's start.
+        second = self._read_again("confluent", partition, resolve, end_s, start or 0)
+        return (start is None) + (second is None)
 
     def _read_again(self, reader: Reader, partition: int, resolve: Resolve, end_s: float, start: int) -> int | None:
         """Try until one reading completes; its start, or None after end_s."""

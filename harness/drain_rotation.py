@@ -8,6 +8,7 @@ the logs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from harness.clients.admin import Admin, AdminError, has_full_isrs
@@ -64,12 +65,15 @@ class Rotation:
             if known is None:
                 return
             state = known
-        for broker_id in sorted(self._admin.cluster.addresses):
-            mine = [index for index, p in sorted(state.partitions.items()) if broker_id in p.replicas]
-            if mine:
-                self._round(broker_id, mine)
+        held = {
+            broker_id: [index for index, p in sorted(state.partitions.items()) if broker_id in p.replicas]
+            for broker_id in sorted(self._admin.cluster.addresses)
+        }
+        holders = [broker_id for broker_id, mine in held.items() if mine]
+        for broker_id in holders:
+            self._round(broker_id, held[broker_id], last=broker_id == holders[-1])
 
-    def _round(self, broker_id: int, mine: list[int]) -> None:
+    def _round(self, broker_id: int, mine: list[int], *, last: bool) -> None:
         node = self._admin.cluster.names[broker_id]
         self._history.begin_phase(drain_phase(node))
         self._say(f"drain with {node} as leader")
@@ -81,8 +85,12 @@ class Rotation:
         except Exception as error:
             self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
         finally:
-            for other in stopped:
-                self._start(other)
+            # The run ends after the last round: nobody needs the others again.
+            if not last and stopped:
+                with ThreadPoolExecutor(max_workers=len(stopped)) as pool:
+                    list(pool.map(self._start, stopped))
+        if last:
+            return
         try:
             self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
         except AdminError as error:

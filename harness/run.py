@@ -10,6 +10,7 @@ taken back, nodes are closed and the history is kept; the history says of each p
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from harness.clients.process import Process, ProcessSettings, Shared
 from harness.clients.router import Cluster
 from harness.clients.sampler import Sampler
 from harness.clients.script_sender import ScriptSender
-from harness.console import Console, Stats
+from harness.console import ANALYSIS, Console, Stats
 from harness.drain import Drain
 from harness.drain_rotation import Rotation, current_leaders
 from harness.history import FINAL, HEAL, MAIN, SETUP, History, drain_phase
@@ -100,7 +101,7 @@ class _Run:
         store.write_run(run_info.run_json(plan, options.argv, self._origin_ns, time.time_ns()))
         self._history = History(store.history, self._origin_ns, on_line=self._stats.on_line)
         self._shared = Shared()
-        self._next_drain_process = DRAIN_PROCESSES
+        self._drain_processes = itertools.count(DRAIN_PROCESSES)
         self._background: list[Background] = []
         self._collected = False
 
@@ -140,8 +141,7 @@ class _Run:
         return problem
 
     def _judge(self) -> Judged:
-        self._phase_shown("analysis", self._plan.limits.analysis_s)
-        self._console.say("judging")
+        self._phase_shown(ANALYSIS, self._plan.limits.analysis_s)
         return analyze(
             self._store,
             self._plan.limits.analysis_s,
@@ -160,8 +160,7 @@ class _Run:
 
     def _take_drain_process(self) -> int:
         self._abort.check()
-        self._next_drain_process += 1
-        return self._next_drain_process - 1
+        return next(self._drain_processes)
 
     def _record(self) -> None:
         """Everything up to the end of the history."""

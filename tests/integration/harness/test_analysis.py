@@ -78,6 +78,12 @@ def test_analyze_unknown_word_as_verdict_is_refused(store: RunStore, checkers: o
         analyze(store, 30)
 
 
+def test_analyze_exit_code_that_does_not_fit_the_results_is_a_crash(store: RunStore, checkers: object) -> None:
+    checkers(WRITE.format(verdict="valid", code=1))  # type: ignore[operator]
+    with pytest.raises(AnalysisFailed, match="wrote valid, but ended with exit code 1"):
+        analyze(store, 30)
+
+
 def test_analyze_too_long_is_ended_with_its_children(store: RunStore, checkers: object) -> None:
     checkers('open(run + "/pid", "w").write(str(os.getpid())); time.sleep(60)')  # type: ignore[operator]
     with pytest.raises(AnalysisFailed, match=r"limits\.analysis_s = 2 s"):

@@ -134,7 +134,7 @@ class Control:
         self.elect()
 
     def elect(self) -> None:
-        leader = int(self.running[0][1:])
+        leader = int(self.running[-1][1:])
         epoch = max(broker.partitions[0].epoch for broker in self.brokers.values()) + 1
         for broker in self.brokers.values():
             broker.partitions[0].leader = leader
@@ -169,7 +169,8 @@ def test_rotation_makes_every_replica_lead_and_drains_it(history: History) -> No
     finally:
         first.close()
         second.close()
-    assert control.calls == ["stop n1", "start n1"]
+    # After the last round nobody needs the stopped ones again.
+    assert control.calls == ["stop n2", "start n2", "stop n1"]
     complete = lines(history, "drain-complete")
     assert [(line["phase"], line["leader"], line["reader"]) for line in complete] == [
         ("drain-n1", "n1", "wire"),
@@ -190,10 +191,11 @@ def test_rotation_broker_that_does_not_stop_is_recorded_and_started_again(
     fill(broker, 0, [1])
     both = Cluster("hw", {1: cluster.addresses[1], 2: cluster.addresses[1]}, {1: "n1", 2: "n2"})
     control = Stubborn({"n1": broker})
+    broker.partitions[0].leader = 2
     admin = Admin(both)
     Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 5.0).run()
     admin.close()
-    assert control.calls == ["stop n1", "start n1"]
+    assert control.calls == ["stop n2", "start n2"]
     assert any("survives" in str(line.get("error")) for line in lines(history, "rotation"))
 
 
