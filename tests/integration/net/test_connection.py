@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.net import connection as connection_module
+from broker.net import receive as receive_module
 from broker.net.connection import IN_FLIGHT_MAX, UNSENT_BYTES_MAX, Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
@@ -385,19 +386,22 @@ def test_connection_closed_with_held_file_slices_gives_the_descriptors_back(
 
 
 def test_connection_full_buffer_at_the_stop_is_handed_out_after_it(
-    server: Server, until: Until, caplog: pytest.LogCaptureFixture
+    server: Server, until: Until, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(receive_module, "BUFFER_BYTES_MIN", 1024)
+    monkeypatch.setattr(receive_module, "_BUFFER_BYTES_STEP", 1024)
+
     def later(frame: memoryview, slot: Slot) -> None:
         answer = [bytes(4 * UNSENT_BYTES_MAX)] if frame == b"big" else [b"small"]
         server.loop.call_soon(lambda: slot.fulfil(answer))
 
     server.handler = later
-    client = server.connect(receive_buffer=8192)
+    client = server.connect()
     client.send(framed(b"big"))
     until(lambda: bool(server.listener.connections) and server.connection.unsent_bytes > 0)
-    client.send(framed(*[b"%020d" % index for index in range(8000)])[:150_000])
+    client.send(framed(*[b"%020d" % index for index in range(500)]))
     until(lambda: server.connection.buffer_bytes > 0 and server.connection._paused)
-    complete = 150_000 // 24
+    complete = 500
     assert len(read_frames(client, 1 + complete, until)) == 1 + complete
     assert server.frames[1:] == [b"%020d" % index for index in range(complete)]
     assert "failed" not in caplog.text
