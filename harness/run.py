@@ -19,7 +19,7 @@ from random import SystemRandom
 
 from harness import run_info
 from harness.analysis import CRASH, AnalysisFailed, Judged, analyze
-from harness.clients.admin import Admin, AdminError, has_full_isrs, has_leaders
+from harness.clients.admin import Admin, AdminError, has_all_brokers, has_full_isrs, has_leaders
 from harness.clients.connection import Address
 from harness.clients.process import Process, ProcessSettings, Shared
 from harness.clients.router import Cluster
@@ -224,6 +224,7 @@ class _Run:
         admin = Admin(cluster, sleep=self._abort.sleep)
         left_s = max(5.0, limits.setup_s - (time.monotonic() - began_s))
         try:
+            admin.wait("brokers, known to each other", has_all_brokers(cluster), left_s, every_broker=True)
             admin.create_topic(topic, left_s)
             admin.wait("leaders of the new topic, known to every broker", has_leaders(topic), left_s, every_broker=True)
             admin.wait("full ISRs of the new topic", has_full_isrs(topic), left_s)

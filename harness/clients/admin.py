@@ -18,6 +18,16 @@ from harness.plan import TopicPlan
 
 ASK_TIMEOUT_S = 1.0
 PAUSE_S = 0.2
+# Errors of CreateTopics that another try cannot mend. INVALID_REPLICATION_FACTOR is absent: the controller may not have
+# taken note of every broker yet.
+_HOPELESS = (
+    "INVALID_CONFIG",
+    "INVALID_PARTITIONS",
+    "INVALID_REQUEST",
+    "INVALID_TOPIC_EXCEPTION",
+    "POLICY_VIOLATION",
+    "UNSUPPORTED_VERSION",
+)
 
 
 class AdminError(Exception):
@@ -102,7 +112,7 @@ class Admin:
                     last = self._create_at(controller, topic)
                     if last == "":
                         return
-                    if last.startswith(("INVALID_", "POLICY_VIOLATION", "UNSUPPORTED_VERSION")):
+                    if last.startswith(_HOPELESS):
                         raise AdminError(f"topic {topic.name} cannot be created: {last}")
                 else:
                     last = f"controller {controller}"
@@ -134,6 +144,11 @@ class Admin:
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
+
+
+def has_all_brokers(cluster: Cluster) -> Callable[[ClusterState], bool]:
+    """Every broker of the run is known to be alive."""
+    return lambda state: set(state.brokers) == set(cluster.addresses)
 
 
 def has_leaders(topic: TopicPlan) -> Callable[[ClusterState], bool]:
