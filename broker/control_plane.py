@@ -153,7 +153,7 @@ class ControlPlane:
         )
         self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
         self._metadata = MetadataHandlers(
-            self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None
+            self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None, loop
         )
         self._configs = ConfigHandlers(settings, id_, self.cache, self.configs)
         self._controller_handlers = ControllerHandlers(self.controller)

@@ -2,7 +2,9 @@
 
 A Metadata answer is encoded once per version and set of topics, and kept until the cache changes: clients ask the same
 again and again. Unknown topics are created where both the broker and the client allow it; the answer then says
-LEADER_NOT_AVAILABLE, upon which every client asks again. Source: KafkaApis.handleTopicMetadataRequest.
+LEADER_NOT_AVAILABLE, upon which every client asks again. Before the controller's first word there is nothing to
+answer: an empty list of brokers makes librdkafka look away for many seconds, so the answer waits for that word.
+Source: KafkaApis.handleTopicMetadataRequest.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.core import topic_names
+from broker.runtime.admin_waits import Waits
 from broker.runtime.metadata_cache import KnownTopic, MetadataCache
+from broker.runtime.ports import Loop
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_cluster import (
@@ -34,6 +38,7 @@ from broker.wire.messages.update_metadata import (
 from broker.wire.primitives import MalformedFrame
 
 _CACHED_ANSWERS_MAX = 256
+_FIRST_WORD_WAIT_MS = 10_000.0
 _NO_LEADER = -1
 _ALL_TOPICS_IS_NULL_FROM = 1
 
@@ -44,9 +49,11 @@ CreateTopic = Callable[[str], ErrorCode]
 class MetadataHandlers:
     """See the module."""
 
-    def __init__(self, cache: MetadataCache, create_topic: CreateTopic | None) -> None:
+    def __init__(self, cache: MetadataCache, create_topic: CreateTopic | None, loop: Loop) -> None:
         """create_topic: None where auto.create.topics.enable is false."""
         self._cache = cache
+        self._waits = Waits(loop)
+        cache.add_listener(self._waits.check)
         self._create_topic = create_topic
         self._answers: dict[tuple[int, tuple[str, ...] | None], bytes] = {}
         self._answers_of = -1
@@ -65,6 +72,12 @@ class MetadataHandlers:
         except MalformedFrame as error:
             refuse(request, f"Metadata: {error}")
             return
+        self._after_first_word(lambda: self._answer_metadata(request, body))
+
+    def _after_first_word(self, answer: Callable[[], None]) -> None:
+        self._waits.until(lambda: self._cache.live_brokers() is not None, _FIRST_WORD_WAIT_MS, answer, answer)
+
+    def _answer_metadata(self, request: Request, body: MetadataRequest) -> None:
         version = request.api_version
         wanted = None if body.topics is None else tuple(dict.fromkeys(topic.name for topic in body.topics))
         if version < _ALL_TOPICS_IS_NULL_FROM and not wanted:
@@ -143,6 +156,9 @@ class MetadataHandlers:
         except MalformedFrame as error:
             refuse(request, f"DescribeCluster: {error}")
             return
+        self._after_first_word(lambda: self._answer_describe_cluster(request))
+
+    def _answer_describe_cluster(self, request: Request) -> None:
         cache = self._cache
         answer = DescribeClusterResponse(
             cluster_id=cache.cluster_id,

@@ -20,7 +20,7 @@ from broker.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.support.memory_cluster import FakeSlot
+from tests.support.memory_cluster import FakeLoop, FakeSlot
 
 EPOCH = 50
 
@@ -73,7 +73,7 @@ def ask(
     if version >= 4:
         request.allow_auto_topic_creation = allow
     return MetadataResponse.decode(
-        version, answer_of(MetadataHandlers(cache, create), request.encode(version), version)
+        version, answer_of(MetadataHandlers(cache, create, FakeLoop()), request.encode(version), version)
     )
 
 
@@ -168,7 +168,7 @@ def test_unknown_topic_is_created_only_where_both_allow(cache: MetadataCache) ->
 
 
 def test_encoded_answer_is_not_kept_over_an_update(cache: MetadataCache) -> None:
-    handlers = MetadataHandlers(cache, None)
+    handlers = MetadataHandlers(cache, None, FakeLoop())
     body = MetadataRequest([MetadataRequestTopic("t")]).encode(9)
     before = bytes(answer_of(handlers, body, 9))
     assert bytes(answer_of(handlers, body, 9)) == before
@@ -189,7 +189,29 @@ def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:
     slot = FakeSlot()
     body = bytearray(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]).encode(4))
     request = Request(ApiKey.FIND_COORDINATOR, 4, 1, "", memoryview(body), slot, True)
-    MetadataHandlers(cache, None).handle_find_coordinator(request)
+    MetadataHandlers(cache, None, FakeLoop()).handle_find_coordinator(request)
     assert slot.answer is not None
     answer = FindCoordinatorResponse.decode(4, slot.answer[5:])
     assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_metadata_waits_for_the_controllers_first_word() -> None:
+    cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
+    loop = FakeLoop()
+    handlers = MetadataHandlers(cache, None, loop)
+    slots = [FakeSlot(), FakeSlot()]
+    for slot in slots:
+        body = memoryview(bytearray(MetadataRequest(None).encode(9)))
+        handlers.handle_metadata(Request(ApiKey.METADATA, 9, 7, "", body, slot, True))
+    assert not any(slot.done for slot in slots)
+    cache.update(update({}))
+    assert all(slot.done for slot in slots)
+
+
+def test_metadata_without_any_controller_is_answered_in_the_end() -> None:
+    cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
+    loop, slot = FakeLoop(), FakeSlot()
+    body = memoryview(bytearray(MetadataRequest(None).encode(9)))
+    MetadataHandlers(cache, None, loop).handle_metadata(Request(ApiKey.METADATA, 9, 7, "", body, slot, True))
+    loop.run_due(loop.now + 60_000)
+    assert slot.done
