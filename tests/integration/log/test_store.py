@@ -551,3 +551,20 @@ def test_timestamp_lookup_out_of_order_timestamps_takes_the_first_offset(path: s
         first = next(n for n, stamp in enumerate(stamps) if stamp >= wanted)
         assert log.offset_for_timestamp(wanted, 7) == (stamps[first], first, 0)
     kill(store)
+
+
+def test_index_entry_that_names_a_later_batch_is_not_believed(path: str) -> None:
+    config = {"index.interval.bytes": "100"}
+    store = open_store(path, Clock(), config)
+    _append(store, range(30))
+    rows = read_all(open_log(store))
+    store.close(clean=True)
+    name = Path(path, "t-0", f"{0:020d}.index")
+    entries = bytearray(name.read_bytes())
+    # The second entry's offset with the fourth one's position: a batch stands there, but not that one.
+    entries[12:16] = entries[28:32]
+    name.write_bytes(entries)
+    store = open_store(path, Clock(), config)
+    for offset in range(30):
+        assert fetch(open_log(store), offset, 1) == rows[offset]
+    kill(store)
