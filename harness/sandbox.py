@@ -14,7 +14,7 @@ and mounts along. The init asks to be killed with the outer process (PR_SET_PDEA
 Invariants: each signal sent to the outer process (Ctrl-C included) reaches the command once, and only the command;
 files are owned by the caller, whose uid is root's in the user namespace.
 
-Source: pid_namespaces(7), user_namespaces(7), network_namespaces(7); docs/adr/node-isolation.md.
+Source: pid_namespaces(7), user_namespaces(7), network_namespaces(7); docs/adr/0008-node-isolation.md.
 """
 
 from __future__ import annotations

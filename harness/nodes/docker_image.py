@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.nodes.payload import HERE, PythonKind, dependencies
+from harness.sandbox import inside_sandbox
 from harness.tools.faketime import faketime_library
 from harness.tools.java import cache_folder, packaged_java, zookeeper_jars
 
@@ -89,6 +90,11 @@ class NodeImage:
         if self.present(client):
             return
         why_not = can_debootstrap()
+        if inside_sandbox() and not self.rootfs.exists():
+            raise ImageMissing(
+                f"{self.rootfs} is not there, and the sandbox has no way to a Debian mirror: the run must begin with"
+                " harness.nodes.factory.enter_sandbox(), which makes it"
+            )
         if self.rootfs.exists() or why_not is None:
             self.build_rootfs()
             self._import(client)
