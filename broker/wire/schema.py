@@ -40,11 +40,16 @@ class Message(Struct):
     API: ClassVar[ApiKey]
 
     @classmethod
-    def decode(cls, version: int, data: memoryview | bytes | bytearray) -> Self:
-        """The message that all of `data` is; raises MalformedFrame, or ValueError for a version not offered."""
+    def decode(cls, version: int, data: memoryview | bytes | bytearray, *, exact: bool = False) -> Self:
+        """The message at the start of `data`; raises MalformedFrame, or ValueError for a version not offered.
+
+        Bytes after it are ignored, as Kafka's brokers do: librdkafka leaves three behind a flexible Metadata request
+        for all topics. exact: they are malformed.
+        """
         reader = Reader(data)
         message: Self = _message_codec(cls, version).read(reader)
-        reader.expect_end(cls.__name__)
+        if exact:
+            reader.expect_end(cls.__name__)
         return message
 
     def encode(self, version: int) -> bytes:

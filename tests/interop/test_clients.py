@@ -49,7 +49,7 @@ def _confluent_read(cluster: Cluster, topic: str, count: int = COUNT) -> dict[in
     got: dict[int, list[bytes]] = defaultdict(list)
     try:
         while sum(map(len, got.values())) < count:
-            messages = consumer.consume(500, timeout=20)
+            messages = consumer.consume(count - sum(map(len, got.values())), timeout=20)
             assert messages, f"only {sum(map(len, got.values()))} of {count} arrived"
             for message in messages:
                 assert message.error() is None

@@ -209,10 +209,15 @@ def test_message_version_not_offered_is_a_value_error() -> None:
         CreateTopicsRequest.decode(8, b"")
 
 
-def test_message_bytes_left_over_are_malformed() -> None:
+def test_message_bytes_left_over_are_ignored_unless_exactness_is_asked() -> None:
     raw = CreateTopicsRequest().encode(2) + b"\0"
+    assert CreateTopicsRequest.decode(2, raw) == CreateTopicsRequest()
     with pytest.raises(MalformedFrame, match="left over"):
-        CreateTopicsRequest.decode(2, raw)
+        CreateTopicsRequest.decode(2, raw, exact=True)
+
+
+def test_metadata_request_for_all_topics_as_librdkafka_writes_it_is_understood() -> None:
+    assert MetadataRequest.decode(9, bytes.fromhex("0000000001000000")).topics is None
 
 
 def test_message_unknown_tagged_field_is_skipped() -> None:
