@@ -176,6 +176,21 @@ def test_idle_partition_keeps_its_isr() -> None:
     assert set(cluster.state.isr) == {1, 2, 3}
 
 
+def test_leader_that_was_stopped_itself_blames_no_follower() -> None:
+    cluster = settled()
+    cluster.produce(1, "a")
+    cluster.settle()
+    # The process stands still for longer than the lag time; a produce is the first thing that it sees then.
+    cluster.loop.now += 25000
+    cluster.produce(1, "b")
+    cluster.nodes[1].up.isr_changes.shrink_late()
+    cluster.settle()
+    assert cluster.nodes[1].event_log.of("isr_propose") == []
+    cluster.advance(20000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    assert cluster.nodes[1].hw == 2
+
+
 def test_pending_shrink_does_not_raise_the_watermark_before_it_is_committed() -> None:
     cluster = settled()
     cluster.nodes[3].paused = True
