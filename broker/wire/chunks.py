@@ -31,4 +31,7 @@ def chunk_length(chunk: Chunk) -> int:
 
 def chunks_length(chunks: Iterable[Chunk]) -> int:
     """Bytes that these chunks put on the wire together."""
-    return sum(chunk.length if isinstance(chunk, FileSlice) else len(chunk) for chunk in chunks)
+    length = 0
+    for chunk in chunks:
+        length += chunk.length if isinstance(chunk, FileSlice) else len(chunk)
+    return length

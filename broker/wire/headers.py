@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from broker.wire.api import request_header_version, response_header_version
+from broker.wire.api import FLEXIBLE_FROM, request_header_version, response_header_version
 from broker.wire.primitives import MalformedFrame, Reader, encode_uvarint
 
 _FIXED = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
+# As plain numbers: decoding a header is on every request's path.
+_FLEXIBLE_FROM: Final = {int(api): version for api, version in FLEXIBLE_FROM.items()}
+_NEVER: Final = 0x7FFF + 1
 
 
 class RequestHeader(NamedTuple):
@@ -43,7 +46,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         position = end
     elif client_length < -1:
         raise MalformedFrame("client_id", 8, client_length, "negative length")
-    if request_header_version(api_key, api_version) == 2:
+    if api_version >= _FLEXIBLE_FROM.get(api_key, _NEVER):
         if position < len(frame) and frame[position] == 0:
             position += 1
         else:

@@ -121,6 +121,10 @@ class Reader:
 
     def uvarint(self, field: str) -> int:
         """Unsigned, at most 32 bits."""
+        pos = self.pos
+        if pos < self.end and (byte := self.view[pos]) < 0x80:  # nearly always
+            self.pos = pos + 1
+            return byte
         return self._base128(field, 32)
 
     def varint(self, field: str) -> int:
@@ -159,9 +163,8 @@ class Reader:
         """−1 for null, else a length that is ≥ 0. wide: the classic form has 32 bits, not 16."""
         start = self.pos
         if compact:
-            length = self.uvarint(field) - 1
-        else:
-            length = self.int32(field) if wide else self.int16(field)
+            return self.uvarint(field) - 1
+        length = self.unpack(_INT32 if wide else _INT16, field)[0]
         if length < -1:
             self.pos = start
             self.fail(field, length, "negative length")
@@ -179,11 +182,22 @@ class Reader:
             raise MalformedFrame(field, start, bytes(raw[:64]), f"not UTF-8: {error.reason}") from None
 
     def string(self, field: str, compact: bool) -> str:
-        start = self.pos
-        value = self.nullable_string(field, compact)
-        if value is None:
-            raise MalformedFrame(field, start, None, "null where a string is required")
-        return value
+        pos = self.pos
+        if compact and pos < self.end:
+            # The usual string, in one step: shorter than 127 bytes, whole, and ASCII or other good UTF-8.
+            end = pos + self.view[pos]
+            if pos < end <= self.end and end - pos < 0x80:
+                try:
+                    value = str(self.view[pos + 1 : end], "utf-8")
+                except UnicodeDecodeError:
+                    pass
+                else:
+                    self.pos = end
+                    return value
+        found = self.nullable_string(field, compact)
+        if found is None:
+            raise MalformedFrame(field, pos, None, "null where a string is required")
+        return found
 
     def nullable_bytes(self, field: str, compact: bool) -> memoryview | None:
         length = self.nullable_length(field, compact, wide=True)
@@ -200,6 +214,14 @@ class Reader:
 
     def count(self, field: str, compact: bool, element_size_min: int) -> int:
         start = self.pos
+        if (
+            compact
+            and start < self.end
+            and 0 < (byte := self.view[start]) < 0x80
+            and (byte - 1) * element_size_min < self.end - start
+        ):
+            self.pos = start + 1
+            return byte - 1
         count = self.nullable_count(field, compact, element_size_min)
         if count < 0:
             raise MalformedFrame(field, start, None, "null where an array is required")
