@@ -15,6 +15,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from checkers import schema
+
 Kind = Literal["invalid", "unknown", "allowed"]
 
 
@@ -26,34 +28,47 @@ class Family:
     figures: DataFrame
 
 
-def finding(
-    rows: DataFrame,
-    checker: str | Column,
-    detail: Column,
-    *,
-    kind: Kind | Column = "invalid",
-    offset: Column | None = None,
-    value: Column | None = None,
-    ops: Sequence[Column] = (),
-    from_ns: Column | None = None,
-    to_ns: Column | None = None,
-    evidence: Column | None = None,
-) -> DataFrame:
-    """Rows (with a column `p`) as schema.FINDING; one output row per input row."""
-    null_long = F.lit(None).cast("bigint")
-    op_list = F.array_compact(F.array(*[op.cast("bigint") for op in ops])) if ops else F.array().cast("array<bigint>")
-    return rows.select(
-        (F.lit(checker) if isinstance(checker, str) else checker).alias("checker"),
-        (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
-        F.col("p").cast("string").alias("p"),
-        (null_long if offset is None else offset.cast("bigint")).alias("offset"),
-        (null_long if value is None else value.cast("bigint")).alias("value"),
-        op_list.alias("ops"),
-        (null_long if from_ns is None else from_ns.cast("bigint")).alias("from_ns"),
-        (null_long if to_ns is None else to_ns.cast("bigint")).alias("to_ns"),
-        detail.alias("detail"),
-        (F.lit(None).cast("string") if evidence is None else evidence).alias("evidence"),
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one row proves when `when` is true of it (null counts as false). Columns are those of the row."""
+
+    checker: str | Column
+    when: Column
+    detail: Column
+    kind: Kind | Column = "invalid"
+    offset: Column | None = None
+    value: Column | None = None
+    ops: Sequence[Column] = ()
+    from_ns: Column | None = None
+    to_ns: Column | None = None
+    evidence: Column | None = None
+
+
+def apply_rules(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """Rows (with a column `p`) as schema.FINDING: one output row per rule that is true of a row, in one pass."""
+    hits = F.array_compact(F.array(*[F.when(rule.when, _cell(rule)) for rule in rules]))
+    return rows.select(F.col("p").cast("string").alias("p"), F.explode(hits).alias("hit")).select(
+        *[F.col("p") if name == "p" else F.col(f"hit.{name}").alias(name) for name in schema.FINDING.names]
     )
+
+
+def _cell(rule: Rule) -> Column:
+    ops = F.array_compact(F.array(*[op.cast("bigint") for op in rule.ops])) if rule.ops else F.array()
+    return F.struct(
+        (F.lit(rule.checker) if isinstance(rule.checker, str) else rule.checker).alias("checker"),
+        (F.lit(rule.kind) if isinstance(rule.kind, str) else rule.kind).alias("kind"),
+        _long(rule.offset).alias("offset"),
+        _long(rule.value).alias("value"),
+        ops.cast("array<bigint>").alias("ops"),
+        _long(rule.from_ns).alias("from_ns"),
+        _long(rule.to_ns).alias("to_ns"),
+        rule.detail.alias("detail"),
+        (F.lit(None).cast("string") if rule.evidence is None else rule.evidence).alias("evidence"),
+    )
+
+
+def _long(column: Column | None) -> Column:
+    return (F.lit(None) if column is None else column).cast("bigint")
 
 
 def figures(rows: DataFrame, named: Mapping[tuple[str, str], Column]) -> DataFrame:

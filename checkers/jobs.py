@@ -6,7 +6,7 @@ gets a bounded number of rows however many anomalies there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame, Window
@@ -15,12 +15,14 @@ from pyspark.sql import functions as F
 from checkers.findings import Family, union
 from checkers.verdict import WITNESSES, Row
 
+Group = Callable[[], Sequence[Family]]
+"""Builds its families when called: building a plan takes as long as running it on a small history."""
 
-def collect_families(groups: Mapping[str, Sequence[Family]], *, parallel: int = 3) -> list[Row]:
-    """One job per group, a few at a time; rows of all groups."""
-    busy = [(name, families) for name, families in groups.items() if families]
+
+def collect_families(groups: Mapping[str, Group], *, parallel: int = 3) -> list[Row]:
+    """One job per group, a few at a time, planned and run in threads; rows of all groups."""
     with ThreadPoolExecutor(parallel) as pool:
-        parts = pool.map(lambda item: collect_group(item[1]), busy)
+        parts = pool.map(lambda build: collect_group(build()), groups.values())
         return [row for part in parts for row in part]
 
 

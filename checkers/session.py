@@ -65,6 +65,10 @@ def open_session(
         .config("spark.sql.codegen.wholeStage", "false" if quick else "true")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN" if quick else "FALLBACK")
         .config("spark.sql.files.openCostInBytes", "65536")
+        # Every column expression would otherwise carry its Python call site, three calls to the JVM each.
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
+        # Inferred constraints prune nothing here, and cost more than the rest of the optimiser on wide unions.
+        .config("spark.sql.constraintPropagation.enabled", "false")
     )
     if (master or "local").startswith("local"):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.black_box.lost import covered_ranges
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 
 DRAIN = "final-drain"
 REPEAT = "confluent-repeat"
@@ -49,21 +49,26 @@ def drain_checks(facts: Facts) -> Family:
     detail = F.when(~F.col("believed"), F.lit("its polls do not pass over all of that")).otherwise(
         F.lit("no acknowledged sentinel lies below its end")
     )
-    doubted = finding(
+    doubted = apply_rules(
         judged.where(~F.col("good")),
-        DRAIN,
-        F.concat(
-            text(
-                "the {r} drain of {p} from {l} says it read {s} to {e}; ",
-                r=F.col("reader"),
-                p=F.col("p"),
-                l=F.col("leader"),
-                s=F.col("start"),
-                e=F.col("end"),
-            ),
-            detail,
-        ),
-        kind="unknown",
+        [
+            Rule(
+                DRAIN,
+                F.lit(True),
+                F.concat(
+                    text(
+                        "the {r} drain of {p} from {l} says it read {s} to {e}; ",
+                        r=F.col("reader"),
+                        p=F.col("p"),
+                        l=F.col("leader"),
+                        s=F.col("start"),
+                        e=F.col("end"),
+                    ),
+                    detail,
+                ),
+                kind="unknown",
+            )
+        ],
     )
     per_reader = (
         judged.where("good")
@@ -108,23 +113,28 @@ def _repeat(facts: Facts) -> Family:
     differing = sides.join(finished.where(F.col("confluent_drains") > 0).select("p"), on="p", how="left_semi").where(
         ~both | ~F.col("wire_value").eqNullSafe(F.col("real_value"))
     )
-    found = finding(
+    found = apply_rules(
         differing,
-        REPEAT,
-        text(
-            "{p} offset {o}: the wire reader read value {a} ({na} times), the real client {b} ({nb} times)",
-            p=F.col("p"),
-            o=F.col("offset"),
-            a=F.col("wire_value"),
-            na=F.col("by_wire"),
-            b=F.col("real_value"),
-            nb=F.col("by_real"),
-        ),
-        offset=F.col("offset"),
-        value=F.col("wire_value"),
-        ops=[F.col("wire_op"), F.col("real_op")],
-        from_ns=F.col("from_ns"),
-        to_ns=F.col("to_ns"),
+        [
+            Rule(
+                REPEAT,
+                F.lit(True),
+                text(
+                    "{p} offset {o}: the wire reader read value {a} ({na} times), the real client {b} ({nb} times)",
+                    p=F.col("p"),
+                    o=F.col("offset"),
+                    a=F.col("wire_value"),
+                    na=F.col("by_wire"),
+                    b=F.col("real_value"),
+                    nb=F.col("by_real"),
+                ),
+                offset=F.col("offset"),
+                value=F.col("wire_value"),
+                ops=[F.col("wire_op"), F.col("real_op")],
+                from_ns=F.col("from_ns"),
+                to_ns=F.col("to_ns"),
+            )
+        ],
     )
     per_partition = sides.groupBy("p").agg(F.count_if(both).alias("compared"))
     return Family(

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, figures, finding, text
+from checkers.findings import Family, Rule, apply_rules, figures, text
 
 LOST = "lost-write"
 TAIL = "lost-tail"
@@ -89,18 +89,23 @@ def lost_checks(facts: Facts) -> Family:
         .when(F.col("checker") == TAIL, F.lit(" lies at or above everything read, after a drain that reached the end"))
         .otherwise(F.lit(" was covered by no poll"))
     )
-    found = finding(
+    found = apply_rules(
         judged,
-        F.col("checker"),
-        F.concat(what, where, detail),
-        kind=F.when(F.col("forgiven"), F.lit("allowed"))
-        .when(F.col("checker") == UNSEEN, F.lit("unknown"))
-        .otherwise(F.lit("invalid")),
-        offset=F.col("offset"),
-        value=F.col("value"),
-        ops=[F.col("send.op")],
-        from_ns=F.col("send.invoke_ns"),
-        to_ns=F.col("send.complete_ns"),
+        [
+            Rule(
+                F.col("checker"),
+                F.lit(True),
+                F.concat(what, where, detail),
+                kind=F.when(F.col("forgiven"), F.lit("allowed"))
+                .when(F.col("checker") == UNSEEN, F.lit("unknown"))
+                .otherwise(F.lit("invalid")),
+                offset=F.col("offset"),
+                value=F.col("value"),
+                ops=[F.col("send.op")],
+                from_ns=F.col("send.invoke_ns"),
+                to_ns=F.col("send.complete_ns"),
+            )
+        ],
     )
     return Family(found, _figures(facts, drains))
 

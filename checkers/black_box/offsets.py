@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 
 INCONSISTENT = "inconsistent-offset"
 VANISHED = "vanished-read"
@@ -19,21 +19,26 @@ VANISHED = "vanished-read"
 def offset_checks(facts: Facts) -> Family:
     rows = facts.by_offset
     conflicts = rows.where(F.col("min_value") != F.col("max_value"))
-    inconsistent = finding(
+    inconsistent = apply_rules(
         conflicts,
-        INCONSISTENT,
-        text(
-            "{p} offset {o} holds both value {a} and value {b}",
-            p=F.col("p"),
-            o=F.col("offset"),
-            a=F.col("min_value"),
-            b=F.col("max_value"),
-        ),
-        offset=F.col("offset"),
-        value=F.col("min_value"),
-        ops=[F.col("low.op"), F.col("high.op")],
-        from_ns=F.col("from_ns"),
-        to_ns=F.col("to_ns"),
+        [
+            Rule(
+                INCONSISTENT,
+                F.lit(True),
+                text(
+                    "{p} offset {o} holds both value {a} and value {b}",
+                    p=F.col("p"),
+                    o=F.col("offset"),
+                    a=F.col("min_value"),
+                    b=F.col("max_value"),
+                ),
+                offset=F.col("offset"),
+                value=F.col("min_value"),
+                ops=[F.col("low.op"), F.col("high.op")],
+                from_ns=F.col("from_ns"),
+                to_ns=F.col("to_ns"),
+            )
+        ],
     )
     per_partition = rows.groupBy("p").agg(
         F.count(F.lit(1)).alias("offsets_known"), F.count_if("is_read").alias("offsets_read")
@@ -83,19 +88,24 @@ def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
         .groupBy("p", "offset", "value", "first")
         .agg(F.max(F.struct("latest", "other")).alias("successor"))
     )
-    return finding(
+    return apply_rules(
         pairs,
-        VANISHED,
-        text(
-            "value {v} was read at {p} offset {o}, which later held value {w}",
-            v=F.col("value"),
-            p=F.col("p"),
-            o=F.col("offset"),
-            w=F.col("successor.other"),
-        ),
-        offset=F.col("offset"),
-        value=F.col("value"),
-        ops=[F.col("first.op"), F.col("successor.latest.op")],
-        from_ns=F.col("first.complete_ns"),
-        to_ns=F.col("successor.latest.invoke_ns"),
+        [
+            Rule(
+                VANISHED,
+                F.lit(True),
+                text(
+                    "value {v} was read at {p} offset {o}, which later held value {w}",
+                    v=F.col("value"),
+                    p=F.col("p"),
+                    o=F.col("offset"),
+                    w=F.col("successor.other"),
+                ),
+                offset=F.col("offset"),
+                value=F.col("value"),
+                ops=[F.col("first.op"), F.col("successor.latest.op")],
+                from_ns=F.col("first.complete_ns"),
+                to_ns=F.col("successor.latest.invoke_ns"),
+            )
+        ],
     )

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, figures, finding, text
+from checkers.findings import Family, Rule, apply_rules, figures, text
 
 REAL_TIME = "real-time-order"
 NONMONOTONIC_SEND = "nonmonotonic-send"
@@ -32,22 +32,28 @@ def real_time_checks(facts: Facts) -> Family:
     higher = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
     judged = placed.withColumn("earliest_above", F.min(F.struct("effective_ns", "op", "offset", "value")).over(higher))
     broken = judged.where(F.col("earliest_above.effective_ns") < F.col("invoke_ns"))
-    found = finding(
+    found = apply_rules(
         broken,
-        REAL_TIME,
-        text(
-            "value {b} stands at {p} offset {ob}, below value {a} at {oa}, which was in the log before {b} was sent",
-            a=F.col("earliest_above.value"),
-            b=F.col("value"),
-            p=F.col("p"),
-            oa=F.col("earliest_above.offset"),
-            ob=F.col("offset"),
-        ),
-        offset=F.col("offset"),
-        value=F.col("value"),
-        ops=[F.col("earliest_above.op"), F.col("op")],
-        from_ns=F.col("earliest_above.effective_ns"),
-        to_ns=F.col("invoke_ns"),
+        [
+            Rule(
+                REAL_TIME,
+                F.lit(True),
+                text(
+                    "value {b} stands at {p} offset {ob}, below value {a} at {oa}, which was in the log "
+                    "before {b} was sent",
+                    a=F.col("earliest_above.value"),
+                    b=F.col("value"),
+                    p=F.col("p"),
+                    oa=F.col("earliest_above.offset"),
+                    ob=F.col("offset"),
+                ),
+                offset=F.col("offset"),
+                value=F.col("value"),
+                ops=[F.col("earliest_above.op"), F.col("op")],
+                from_ns=F.col("earliest_above.effective_ns"),
+                to_ns=F.col("invoke_ns"),
+            )
+        ],
     )
     per_partition = placed.groupBy("p").agg(F.count(F.lit(1)).alias("ordered"))
     return Family(found, figures(per_partition, {(REAL_TIME, "records_ordered"): F.col("ordered")}))
@@ -67,21 +73,26 @@ def nonmonotonic_sends(facts: Facts) -> Family:
     order = Window.partitionBy("p", "process").orderBy("op", "offset")
     stepped = sends.withColumn("previous", F.lag(F.struct("offset", "op", "complete_ns")).over(order))
     back = stepped.where(F.col("previous.offset") >= F.col("offset"))
-    found = finding(
+    found = apply_rules(
         back,
-        NONMONOTONIC_SEND,
-        text(
-            "process {w} was acknowledged at {p} offset {a} and then at {b}",
-            w=F.col("process"),
-            p=F.col("p"),
-            a=F.col("previous.offset"),
-            b=F.col("offset"),
-        ),
-        offset=F.col("offset"),
-        value=F.col("value"),
-        ops=[F.col("previous.op"), F.col("op")],
-        from_ns=F.col("previous.complete_ns"),
-        to_ns=F.col("complete_ns"),
+        [
+            Rule(
+                NONMONOTONIC_SEND,
+                F.lit(True),
+                text(
+                    "process {w} was acknowledged at {p} offset {a} and then at {b}",
+                    w=F.col("process"),
+                    p=F.col("p"),
+                    a=F.col("previous.offset"),
+                    b=F.col("offset"),
+                ),
+                offset=F.col("offset"),
+                value=F.col("value"),
+                ops=[F.col("previous.op"), F.col("op")],
+                from_ns=F.col("previous.complete_ns"),
+                to_ns=F.col("complete_ns"),
+            )
+        ],
     )
     per_partition = sends.groupBy("p").agg(F.count(F.lit(1)).alias("acknowledged"))
     return Family(found, figures(per_partition, {(NONMONOTONIC_SEND, "acknowledged"): F.col("acknowledged")}))

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.black_box.offsets import VANISHED
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 
 INT_SKIP = "int-poll-skip"
 SKIP = "poll-skip"
@@ -144,20 +144,25 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
         .join(facts.history.polls.select("op", "offset"), on=["op", "offset"], how="left_anti")
     )
     vanished = F.col("first_read_ns") < F.col("invoke_ns")
-    return finding(
+    return apply_rules(
         missing,
-        F.when(vanished, F.lit(VANISHED)).otherwise(F.lit(INT_SKIP)),
-        F.concat(
-            text("value {v} of {p} offset {o} was ", v=F.col("low.value"), p=F.col("p"), o=F.col("offset")),
-            F.when(vanished, F.lit("read before, and a later poll passed over it without returning it")).otherwise(
-                F.lit("passed over by a poll that did not return it, and read by another")
-            ),
-        ),
-        offset=F.col("offset"),
-        value=F.col("low.value"),
-        ops=[F.col("low.op"), F.col("op")],
-        from_ns=F.least("first_read_ns", "invoke_ns"),
-        to_ns=F.greatest("first_read_ns", "complete_ns"),
+        [
+            Rule(
+                F.when(vanished, F.lit(VANISHED)).otherwise(F.lit(INT_SKIP)),
+                F.lit(True),
+                F.concat(
+                    text("value {v} of {p} offset {o} was ", v=F.col("low.value"), p=F.col("p"), o=F.col("offset")),
+                    F.when(
+                        vanished, F.lit("read before, and a later poll passed over it without returning it")
+                    ).otherwise(F.lit("passed over by a poll that did not return it, and read by another")),
+                ),
+                offset=F.col("offset"),
+                value=F.col("low.value"),
+                ops=[F.col("low.op"), F.col("op")],
+                from_ns=F.least("first_read_ns", "invoke_ns"),
+                to_ns=F.greatest("first_read_ns", "complete_ns"),
+            )
+        ],
     )
 
 
@@ -167,13 +172,18 @@ def _between_kind() -> Column:
 
 def _poll_finding(rows: DataFrame, checker: str, kind: Column, template: str, other: str) -> DataFrame:
     held = rows.withColumn("finding_kind", kind).where(F.col("finding_kind") != "counted")
-    return finding(
+    return apply_rules(
         held,
-        checker,
-        text(template, c=F.col("consumer"), a=F.col("position"), b=F.col(other)),
-        kind=F.col("finding_kind"),
-        offset=F.col("position"),
-        ops=[F.col("previous_op"), F.col("op")],
-        from_ns=F.col("invoke_ns"),
-        to_ns=F.col("complete_ns"),
+        [
+            Rule(
+                checker,
+                F.lit(True),
+                text(template, c=F.col("consumer"), a=F.col("position"), b=F.col(other)),
+                kind=F.col("finding_kind"),
+                offset=F.col("position"),
+                ops=[F.col("previous_op"), F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            )
+        ],
     )

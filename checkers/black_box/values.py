@@ -7,11 +7,11 @@ value at two offsets although it was sent once.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text
 
 PHANTOM = "phantom-read"
 ABORTED = "aborted-read"
@@ -20,15 +20,13 @@ DUPLICATE = "duplicate"
 
 def value_checks(facts: Facts) -> Family:
     rows = facts.by_value
-    found = [_phantoms(facts), _aborted(rows), _duplicates(rows)]
-    reads = F.sum("n_reads")
     per_partition = rows.groupBy("p").agg(
-        reads.alias("records_read"),
+        F.sum("n_reads").alias("records_read"),
         F.count_if(F.col("send.outcome") == "fail").alias("failed"),
         F.count_if(F.col("n_reads") > 0).alias("values_read"),
     )
     return Family(
-        union(found),
+        apply_rules(rows, [_phantom(), _aborted(), _duplicate()]),
         figures(
             per_partition,
             {
@@ -41,33 +39,22 @@ def value_checks(facts: Facts) -> Family:
     )
 
 
-def _phantoms(facts: Facts) -> DataFrame:
-    rows = facts.by_value
+def _was_read() -> Column:
+    return F.col("n_reads") > 0
+
+
+def _phantom() -> Rule:
     from_the_future = F.col("first_read_ns") < F.col("send.invoke_ns")
-    odd = rows.where((F.col("n_reads") > 0) & (F.col("send").isNull() | ~F.col("all_intact") | from_the_future))
-    elsewhere = (
-        facts.history.sends.select("value", F.col("p").alias("sent_to"))
-        .groupBy("value")
-        .agg(F.min("sent_to").alias("sent_to"))
+    what = (
+        F.when(F.col("value").isNull(), F.lit("a record that cannot be parsed"))
+        .when(~F.col("all_intact"), text("value {v}, which does not match its own hash,", v=F.col("value")))
+        .when(from_the_future, text("value {v}, which was sent later,", v=F.col("value")))
+        .otherwise(text("value {v}, which nobody sent to that partition,", v=F.col("value")))
     )
-    odd = odd.join(elsewhere, on="value", how="left")
-    where = text(" at {p} offset {o}", p=F.col("p"), o=F.col("min_read_offset"))
-    detail = (
-        F.when(F.col("value").isNull(), F.concat(F.lit("a record that cannot be parsed"), where))
-        .when(
-            ~F.col("all_intact"), F.concat(text("value {v} that does not match its own hash", v=F.col("value")), where)
-        )
-        .when(from_the_future, F.concat(text("value {v} read before it was sent", v=F.col("value")), where))
-        .when(
-            F.col("sent_to").isNotNull(),
-            F.concat(text("value {v}, sent to {s} only,", v=F.col("value"), s=F.col("sent_to")), where),
-        )
-        .otherwise(F.concat(text("value {v} that nobody sent", v=F.col("value")), where))
-    )
-    return finding(
-        odd,
+    return Rule(
         PHANTOM,
-        detail,
+        _was_read() & (F.col("send").isNull() | ~F.col("all_intact") | from_the_future),
+        F.concat(what, text(" was read at {p} offset {o}", p=F.col("p"), o=F.col("min_read_offset"))),
         offset=F.col("min_read_offset"),
         value=F.col("value"),
         ops=[F.col("first_read.read_op"), F.col("send.op")],
@@ -76,11 +63,10 @@ def _phantoms(facts: Facts) -> DataFrame:
     )
 
 
-def _aborted(rows: DataFrame) -> DataFrame:
-    odd = rows.where((F.col("send.outcome") == "fail") & (F.col("n_reads") > 0))
-    return finding(
-        odd,
+def _aborted() -> Rule:
+    return Rule(
         ABORTED,
+        _was_read() & (F.col("send.outcome") == "fail"),
         text(
             "value {v} was read at {p} offset {o}, but its send certainly failed",
             v=F.col("value"),
@@ -95,13 +81,12 @@ def _aborted(rows: DataFrame) -> DataFrame:
     )
 
 
-def _duplicates(rows: DataFrame) -> DataFrame:
+def _duplicate() -> Rule:
     low = F.least("min_read_offset", "ack_offset")
     high = F.greatest("max_read_offset", "ack_offset")
-    odd = rows.where(F.col("value").isNotNull() & (low != high))
-    return finding(
-        odd,
+    return Rule(
         DUPLICATE,
+        F.col("value").isNotNull() & (low != high),
         text("value {v} stands at {p} offsets {a} and {b}", v=F.col("value"), p=F.col("p"), a=low, b=high),
         offset=high,
         value=F.col("value"),

@@ -12,7 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, figures, finding, text
+from checkers.findings import Family, Rule, apply_rules, figures, text
 
 ABOVE_HW = "read-above-hw"
 
@@ -61,21 +61,26 @@ def visibility_checks(facts: Facts) -> Family:
     above = judged.where(F.col("hw") < F.col("highest.shown_end"))
     # One row per answer that showed too much, not one per later question.
     witnessed = above.groupBy("p", "epoch", "highest").agg(F.min(F.struct("hw", "op", "complete_ns")).alias("later"))
-    found = finding(
+    found = apply_rules(
         witnessed,
-        ABOVE_HW,
-        text(
-            "{p} showed everything below {e} in leader epoch {le}; a request begun after that answer was told a high "
-            "watermark of {h}",
-            p=F.col("p"),
-            e=F.col("highest.shown_end"),
-            le=F.col("epoch"),
-            h=F.col("later.hw"),
-        ),
-        offset=F.col("highest.shown_end") - 1,
-        ops=[F.col("highest.op"), F.col("later.op")],
-        from_ns=F.col("highest.complete_ns"),
-        to_ns=F.col("later.complete_ns"),
+        [
+            Rule(
+                ABOVE_HW,
+                F.lit(True),
+                text(
+                    "{p} showed everything below {e} in leader epoch {le}; a request begun after that answer was told "
+                    "a high watermark of {h}",
+                    p=F.col("p"),
+                    e=F.col("highest.shown_end"),
+                    le=F.col("epoch"),
+                    h=F.col("later.hw"),
+                ),
+                offset=F.col("highest.shown_end") - 1,
+                ops=[F.col("highest.op"), F.col("later.op")],
+                from_ns=F.col("highest.complete_ns"),
+                to_ns=F.col("later.complete_ns"),
+            )
+        ],
     )
     per_partition = answered.groupBy("p").agg(
         F.count("shown_end").alias("answers_with_data"), F.count("hw").alias("answers_with_hw")

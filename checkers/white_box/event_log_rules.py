@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers import schema
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
 
 EVENT_LOG = "event-log"
@@ -36,24 +36,38 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
     )
     headless = incarnations.where((F.col("first") == 0) & (F.col("opening.e") != "start"))
     found = [
-        finding(
+        apply_rules(
             holed,
-            EVENT_LOG,
-            text(
-                "the event log of {n}, incarnation {i}, has gaps or repeats: {c} lines from {a} to {z}",
-                n=F.col("node"),
-                i=F.col("i"),
-                c=F.col("lines"),
-                a=F.col("first"),
-                z=F.col("last"),
-            ),
-            kind="unknown",
+            [
+                Rule(
+                    EVENT_LOG,
+                    F.lit(True),
+                    text(
+                        "the event log of {n}, incarnation {i}, has gaps or repeats: {c} lines from {a} to {z}",
+                        n=F.col("node"),
+                        i=F.col("i"),
+                        c=F.col("lines"),
+                        a=F.col("first"),
+                        z=F.col("last"),
+                    ),
+                    kind="unknown",
+                )
+            ],
         ),
-        finding(
+        apply_rules(
             headless,
-            EVENT_LOG,
-            text("the event log of {n}, incarnation {i}, does not begin with `start`", n=F.col("node"), i=F.col("i")),
-            kind="unknown",
+            [
+                Rule(
+                    EVENT_LOG,
+                    F.lit(True),
+                    text(
+                        "the event log of {n}, incarnation {i}, does not begin with `start`",
+                        n=F.col("node"),
+                        i=F.col("i"),
+                    ),
+                    kind="unknown",
+                )
+            ],
         ),
         _torn(raw, incarnations),
         _unlogged_registrations(evidence, incarnations),
@@ -76,16 +90,21 @@ def _torn(raw: DataFrame, incarnations: DataFrame) -> DataFrame:
         .where(F.col("unreadable") > F.coalesce("incarnations", F.lit(0)))
         .withColumn("p", F.lit(None).cast("string"))
     )
-    return finding(
+    return apply_rules(
         odd,
-        EVENT_LOG,
-        text(
-            "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
-            u=F.col("unreadable"),
-            n=F.col("node"),
-            i=F.col("incarnations"),
-        ),
-        kind="unknown",
+        [
+            Rule(
+                EVENT_LOG,
+                F.lit(True),
+                text(
+                    "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
+                    u=F.col("unreadable"),
+                    n=F.col("node"),
+                    i=F.col("incarnations"),
+                ),
+                kind="unknown",
+            )
+        ],
     )
 
 
@@ -103,15 +122,20 @@ def _unlogged_registrations(evidence: Evidence, incarnations: DataFrame) -> Data
         .where(F.col("untold") > F.coalesce("silent", F.lit(0)))
         .withColumn("p", F.lit(None).cast("string"))
     )
-    return finding(
+    return apply_rules(
         odd,
-        EVENT_LOG,
-        text(
-            "ZooKeeper saw broker {b} register as {c}, and no incarnation in its event log says so",
-            b=F.col("b"),
-            c=F.col("czxids"),
-        ),
-        kind="unknown",
+        [
+            Rule(
+                EVENT_LOG,
+                F.lit(True),
+                text(
+                    "ZooKeeper saw broker {b} register as {c}, and no incarnation in its event log says so",
+                    b=F.col("b"),
+                    c=F.col("czxids"),
+                ),
+                kind="unknown",
+            )
+        ],
     )
 
 
@@ -127,18 +151,23 @@ def _unlogged_acks(evidence: Evidence) -> DataFrame:
     )
     judged = acked.join(F.broadcast(copied), on="node", how="inner").where(F.col("complete_ns") < F.col("copied_ns"))
     missing = judged.join(logged, on=["p", "base_offset"], how="left_anti")
-    return finding(
+    return apply_rules(
         missing,
-        EVENT_LOG,
-        text(
-            "{n} acknowledged {p} offset {o}, and no event log has that `ack`",
-            n=F.col("node"),
-            p=F.col("p"),
-            o=F.col("base_offset"),
-        ),
-        kind="unknown",
-        offset=F.col("base_offset"),
-        ops=[F.col("op")],
-        from_ns=F.col("invoke_ns"),
-        to_ns=F.col("complete_ns"),
+        [
+            Rule(
+                EVENT_LOG,
+                F.lit(True),
+                text(
+                    "{n} acknowledged {p} offset {o}, and no event log has that `ack`",
+                    n=F.col("node"),
+                    p=F.col("p"),
+                    o=F.col("base_offset"),
+                ),
+                kind="unknown",
+                offset=F.col("base_offset"),
+                ops=[F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            )
+        ],
     )

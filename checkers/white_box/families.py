@@ -5,18 +5,26 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from checkers.findings import Family
+from checkers.jobs import Group
 from checkers.white_box.event_log_rules import event_log_rules
+from checkers.white_box.fetch_rules import fetch_rules
 from checkers.white_box.inputs import Evidence
 from checkers.white_box.leadership_rules import leadership_rules
 from checkers.white_box.log_rules import log_rules
-from checkers.white_box.watermark_rules import fetch_rules, watermark_rules
+from checkers.white_box.watermark_rules import watermark_rules
 from checkers.white_box.znode_rules import znode_rules
 
 
-def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, list[Family]]:
+def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, Group]:
     """Groups that run as one job each."""
-    return {
-        "timeline": [watermark_rules(evidence), leadership_rules(evidence), event_log_rules(evidence, raw_events)],
-        "fetches": [fetch_rules(evidence)],
-        "files": [log_rules(evidence), znode_rules(evidence)],
-    }
+
+    def timeline() -> list[Family]:
+        return [watermark_rules(evidence), leadership_rules(evidence)]
+
+    def logs() -> list[Family]:
+        return [event_log_rules(evidence, raw_events), fetch_rules(evidence)]
+
+    def files() -> list[Family]:
+        return [log_rules(evidence), znode_rules(evidence)]
+
+    return {"timeline": timeline, "event logs": logs, "files": files}

@@ -33,14 +33,14 @@ _IN_TIMELINE = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. exposed: see `exposures`."""
+    """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`."""
 
     info: RunInfo
     history: History
     events: DataFrame
     timeline: DataFrame
     fetches: DataFrame
-    exposed: DataFrame
+    epochs: DataFrame
     znodes: Znodes
     batches: DataFrame
     checkpoints: DataFrame
@@ -56,7 +56,7 @@ def build_evidence(
         events,
         timeline,
         received_fetches(events),
-        exposures(timeline).persist(StorageLevel.MEMORY_AND_DISK),
+        epochs_table(timeline).persist(StorageLevel.MEMORY_AND_DISK),
         znodes,
         batches,
         checkpoints,
@@ -67,7 +67,8 @@ def build_timeline(events: DataFrame) -> DataFrame:
     """Lines about one partition, with `was_*`: what was in force just before the line, in the same incarnation.
 
     was_leader: struct(le, hw), the highest HW of the latest epoch in which this broker took or advanced it as leader.
-    was_isr: the committed ISR of its last leadership. was_leo: its log end. was_le: its last role's epoch.
+    was_isr: the committed ISR of its last leadership. was_leo: its log end (own_leo: what the line itself makes it).
+    was_le: its last role's epoch.
     """
     lines = events.where(F.col("p").isNotNull() & F.col("e").isin(*_IN_TIMELINE))
     before = Window.partitionBy("b", "i", "p").orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
@@ -108,7 +109,7 @@ def build_timeline(events: DataFrame) -> DataFrame:
         "from_leo",
         "to",
         "in_isr",
-        "rid",
+        leo.alias("own_leo"),
         F.max(F.when(takes_hw, F.struct("le", "hw"))).over(before).alias("was_leader"),
         F.last(F.when(takes_isr, F.col("isr")), ignorenulls=True).over(before).alias("was_isr"),
         F.last(leo, ignorenulls=True).over(before).alias("was_leo"),
@@ -145,16 +146,32 @@ def _parts(events: DataFrame, event: str, *extra: str) -> DataFrame:
     )
 
 
-def exposures(timeline: DataFrame) -> DataFrame:
-    """(p, le, exposed): the highest HW that leader epoch le took, showed or acknowledged up to. Few rows."""
+def epochs_table(timeline: DataFrame) -> DataFrame:
+    """(p, le, leader_hw, follower, actors, exposed, earlier, …): one row per leader epoch of a partition. Few rows.
+
+    leader_hw: the highest HW taken as leader. follower: struct of the highest HW taken as follower. actors:
+    incarnations that led. exposed: the highest HW taken, shown or acknowledged. earlier: struct(exposed, le), the
+    highest of all lower epochs.
+    """
+    leads = (F.col("e") == "become_leader") | ((F.col("e") == "append") & (F.col("role") == "leader"))
+    advances = (F.col("e") == "hw") & (F.col("role") == "leader")
+    followed = (F.col("e") == "hw") & (F.col("role") == "follower")
     shown = (
-        F.when((F.col("e") == "hw") & (F.col("role") == "leader"), F.col("hw"))
+        F.when(advances, F.col("hw"))
         .when(F.col("e") == "visible", F.col("upto"))
         .when((F.col("e") == "ack") & (F.col("acks") == -1), F.col("last") + 1)
     )
+    below = Window.partitionBy("p").orderBy("le").rowsBetween(Window.unboundedPreceding, -1)
     return (
-        timeline.select("p", "le", shown.alias("shown"))
-        .where(F.col("shown").isNotNull())
+        timeline.where(F.col("le").isNotNull())
         .groupBy("p", "le")
-        .agg(F.max("shown").alias("exposed"))
+        .agg(
+            F.max(F.when(advances | (F.col("e") == "become_leader"), F.col("hw"))).alias("leader_hw"),
+            F.max(F.when(followed, F.struct("hw", "b", "i", "s", "t_ns"))).alias("follower"),
+            F.collect_set(F.when(leads, F.concat_ws("/", "b", "i"))).alias("actors"),
+            F.max(shown).alias("exposed"),
+            F.min(F.when(leads, F.col("t_ns"))).alias("from_ns"),
+            F.max(F.when(leads, F.col("t_ns"))).alias("to_ns"),
+        )
+        .withColumn("earlier", F.max(F.when(F.col("exposed").isNotNull(), F.struct("exposed", "le"))).over(below))
     )

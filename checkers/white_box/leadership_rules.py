@@ -1,17 +1,17 @@
-"""Rules 2 (event half), 8 and 14: who appends in an epoch, what a new leader must hold, what may be cut.
+"""Rules 2 (event half), 8 and 14, and rule 4 between brokers: what one leader epoch says of another.
 
-Input grain: timeline events and `exposures` (per partition and leader epoch, the highest HW ever taken, shown or
-acknowledged there). Epochs order what brokers did, not clocks: everything exposed in an epoch below a leader's own
-must be in its log.
+Input grain: one row per (partition, leader epoch), and the few events that take or cut. Epochs order what brokers did,
+not clocks: everything exposed in an epoch below a leader's own must be in its log.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
+from checkers.white_box.watermark_rules import OFFSET_ORDER
 
 ONE_LEADER = "one-leader-per-epoch"
 COMPLETENESS = "leader-completeness"
@@ -20,6 +20,12 @@ TRUNCATION = "truncation"
 
 def leadership_rules(evidence: Evidence) -> Family:
     timeline = evidence.timeline
+    cuts = (F.col("e") == "truncate") & F.coalesce("in_isr", F.lit(False)) & (F.col("to") < F.col("from_leo"))
+    takes_or_cuts = (
+        timeline.where((F.col("e") == "become_leader") | cuts)
+        .select("e", "b", "p", "le", "leo", "from_leo", "to", "reason", "t_ns")
+        .join(evidence.epochs.select("p", "le", "earlier"), on=["p", "le"], how="inner")
+    )
     per_partition = timeline.groupBy("p").agg(
         F.count_if((F.col("e") == "append") & (F.col("role") == "leader")).alias("appends"),
         F.count_if(F.col("e") == "become_leader").alias("leaderships"),
@@ -27,7 +33,12 @@ def leadership_rules(evidence: Evidence) -> Family:
         F.count_if((F.col("e") == "truncate") & F.coalesce("in_isr", F.lit(False))).alias("in_isr"),
     )
     return Family(
-        union([_one_leader(timeline), _epochs_back(timeline), _completeness(evidence), _truncations(evidence)]),
+        union(
+            [
+                apply_rules(evidence.epochs, [_one_leader(), _follower_above_leader()]),
+                apply_rules(takes_or_cuts, [_completeness(), _truncation()]),
+            ]
+        ),
         figures(
             per_partition,
             {
@@ -41,77 +52,54 @@ def leadership_rules(evidence: Evidence) -> Family:
     )
 
 
-def _one_leader(timeline: DataFrame) -> DataFrame:
+def _one_leader() -> Rule:
     """One incarnation of one broker per leader epoch: an epoch granted before a restart is void after it."""
-    acts = timeline.where((F.col("e") == "become_leader") | ((F.col("e") == "append") & (F.col("role") == "leader")))
-    actors = (
-        acts.groupBy("p", "le")
-        .agg(
-            F.collect_set(F.concat_ws("/", "b", "i")).alias("actors"),
-            F.min("t_ns").alias("from_ns"),
-            F.max("t_ns").alias("to_ns"),
-            F.max("last").alias("last"),
-        )
-        .where(F.size("actors") > 1)
-    )
-    return finding(
-        actors,
+    return Rule(
         ONE_LEADER,
+        F.size("actors") > 1,
         text("{p}: {a} all led in epoch {le}", p=F.col("p"), a=F.array_sort("actors"), le=F.col("le")),
-        offset=F.col("last"),
         from_ns=F.col("from_ns"),
         to_ns=F.col("to_ns"),
     )
 
 
-def _epochs_back(timeline: DataFrame) -> DataFrame:
-    """A leader stamps the epoch of its last role, no other."""
-    odd = timeline.where(
-        (F.col("e") == "append") & (F.col("role") == "leader") & (F.coalesce("was_le", F.lit(-1)) != F.col("le"))
-    )
-    return finding(
-        odd,
-        ONE_LEADER,
+def _follower_above_leader() -> Rule:
+    """What a follower received in an epoch is no higher than the leader's HW in that epoch."""
+    return Rule(
+        OFFSET_ORDER,
+        F.col("follower").isNotNull() & (F.coalesce("leader_hw", F.lit(-1)) < F.col("follower.hw")),
         text(
-            "broker {b} appended to {p} as leader of epoch {le}, its last role was of epoch {w}",
-            b=F.col("b"),
+            "broker {b} followed {p} in epoch {le} up to high watermark {h}; the leader's in that epoch was {l}",
+            b=F.col("follower.b"),
             p=F.col("p"),
             le=F.col("le"),
-            w=F.col("was_le"),
+            h=F.col("follower.hw"),
+            l=F.col("leader_hw"),
         ),
-        offset=F.col("base"),
-        from_ns=F.col("t_ns"),
-        to_ns=F.col("t_ns"),
+        kind=F.when(F.col("leader_hw").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
+        offset=F.col("follower.hw"),
+        from_ns=F.col("follower.t_ns"),
+        to_ns=F.col("follower.t_ns"),
     )
 
 
-def _against_earlier(rows: DataFrame, exposed: DataFrame) -> DataFrame:
-    """rows (p, le, …) with the highest exposure of any lower epoch of the partition: `earlier` struct(exposed, le)."""
-    keyed = rows.withColumn("row", F.monotonically_increasing_id())
-    earlier = (
-        keyed.select("row", F.col("p").alias("row_p"), F.col("le").alias("row_le"))
-        .join(F.broadcast(exposed), on=(F.col("row_p") == F.col("p")) & (F.col("le") < F.col("row_le")), how="inner")
-        .groupBy("row")
-        .agg(F.max(F.struct("exposed", "le")).alias("earlier"))
-    )
-    return keyed.join(earlier, on="row", how="inner").drop("row")
+def _exposed_before() -> Column:
+    return text("; epoch {w} had exposed everything below {x}", w=F.col("earlier.le"), x=F.col("earlier.exposed"))
 
 
-def _completeness(evidence: Evidence) -> DataFrame:
-    leaders = evidence.timeline.where(F.col("e") == "become_leader").select("b", "p", "le", "leo", "t_ns", "isr")
-    short = _against_earlier(leaders, evidence.exposed).where(F.col("leo") < F.col("earlier.exposed"))
-    return finding(
-        short,
+def _completeness() -> Rule:
+    return Rule(
         COMPLETENESS,
-        text(
-            "broker {b} became leader of {p} in epoch {le} with log end {n}; epoch {w} had exposed everything "
-            "below {x}",
-            b=F.col("b"),
-            p=F.col("p"),
-            le=F.col("le"),
-            n=F.col("leo"),
-            w=F.col("earlier.le"),
-            x=F.col("earlier.exposed"),
+        (F.col("e") == "become_leader") & (F.col("leo") < F.col("earlier.exposed")),
+        F.concat(
+            text(
+                "broker {b} became leader of {p} in epoch {le} with log end {n}",
+                b=F.col("b"),
+                p=F.col("p"),
+                le=F.col("le"),
+                n=F.col("leo"),
+            ),
+            _exposed_before(),
         ),
         offset=F.col("leo"),
         from_ns=F.col("t_ns"),
@@ -119,26 +107,22 @@ def _completeness(evidence: Evidence) -> DataFrame:
     )
 
 
-def _truncations(evidence: Evidence) -> DataFrame:
+def _truncation() -> Rule:
     """A member of the ISR cut a record that an earlier epoch had exposed."""
-    cuts = evidence.timeline.where(
-        (F.col("e") == "truncate") & F.coalesce("in_isr", F.lit(False)) & (F.col("to") < F.col("from_leo"))
-    ).select("b", "p", "le", "from_leo", "to", "hw", "reason", "t_ns")
-    broken = _against_earlier(cuts, evidence.exposed).where(F.col("to") < F.col("earlier.exposed"))
-    return finding(
-        broken,
+    return Rule(
         TRUNCATION,
-        text(
-            "broker {b}, in the ISR of {p} in epoch {le}, cut its log from {f} to {t} ({r}); epoch {w} had exposed "
-            "everything below {x}",
-            b=F.col("b"),
-            p=F.col("p"),
-            le=F.col("le"),
-            f=F.col("from_leo"),
-            t=F.col("to"),
-            r=F.col("reason"),
-            w=F.col("earlier.le"),
-            x=F.col("earlier.exposed"),
+        (F.col("e") == "truncate") & (F.col("to") < F.col("earlier.exposed")),
+        F.concat(
+            text(
+                "broker {b}, in the ISR of {p} in epoch {le}, cut its log from {f} to {t} ({r})",
+                b=F.col("b"),
+                p=F.col("p"),
+                le=F.col("le"),
+                f=F.col("from_leo"),
+                t=F.col("to"),
+                r=F.col("reason"),
+            ),
+            _exposed_before(),
         ),
         offset=F.col("to"),
         from_ns=F.col("t_ns"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
 
 LOG_MATCHING = "log-matching"
@@ -19,55 +19,59 @@ EPOCH_CACHE = "epoch-cache"
 
 
 def log_rules(evidence: Evidence) -> Family:
-    batches = evidence.batches.where(F.col("p").isin(*evidence.info.partitions))
-    whole = batches.where(F.col("problem").isNull())
+    mine = F.col("p").isin(*evidence.info.partitions)
+    batches = evidence.batches.where(mine)
+    checkpoints = evidence.checkpoints.where(F.col("p").isNull() | mine)
     torn = F.coalesce(F.col("problem").startswith("torn tail"), F.lit(False))
+    wanted = evidence.info.replication_factor or 1
     per_partition = batches.groupBy("p").agg(
         F.count_if(F.col("problem").isNull()).alias("batches"),
-        F.count_distinct("node").alias("replicas"),
+        (F.count_distinct("node") >= wanted).cast("int").alias("full"),
         F.count_if(torn).alias("torn"),
     )
-    wanted = evidence.info.replication_factor or 1
-    marks = (
-        evidence.checkpoints.where(F.col("kind") == "high-watermark")
+    lines = (
+        checkpoints.where(mine)
         .groupBy("p")
-        .agg(F.count_distinct("node").alias("marks"))
-        .where(F.col("p").isin(*evidence.info.partitions))
+        .agg(
+            (F.count_distinct(F.when(F.col("kind") == "high-watermark", F.col("node"))) >= wanted)
+            .cast("int")
+            .alias("marks"),
+            F.count_if(F.col("kind") == "epoch").alias("entries"),
+        )
     )
-    epochs = evidence.checkpoints.where(F.col("kind") == "epoch").groupBy("p").agg(F.count(F.lit(1)).alias("entries"))
     return Family(
-        union(
-            [
-                _unreadable(batches.where(~torn)),
-                _contiguous(whole),
-                _same_batches(whole),
-                _same_prefix(evidence, whole),
-                _epoch_cache(evidence, whole),
-            ]
-        ),
+        union([_along_a_log(batches), _across_replicas(batches, checkpoints), *_epoch_files(checkpoints, batches)]),
         union(
             [
                 figures(
                     per_partition,
                     {
                         (LOG_MATCHING, "batches"): F.col("batches"),
-                        (LOG_MATCHING, "fully_replicated"): (F.col("replicas") >= wanted).cast("int"),
+                        (LOG_MATCHING, "fully_replicated"): F.col("full"),
                         (CONTIGUOUS, "batches"): F.col("batches"),
                         (CONTIGUOUS, "torn_tails"): F.col("torn"),
                     },
                 ),
-                figures(marks, {(LOG_MATCHING, "watermarks_known"): (F.col("marks") >= wanted).cast("int")}),
-                figures(epochs, {(EPOCH_CACHE, "entries"): F.col("entries")}),
+                figures(
+                    lines,
+                    {
+                        (LOG_MATCHING, "watermarks_known"): F.col("marks"),
+                        (EPOCH_CACHE, "entries"): F.col("entries"),
+                    },
+                ),
             ]
         ),
     )
 
 
-def _unreadable(batches: DataFrame) -> DataFrame:
-    bad = batches.where(F.col("problem").isNotNull() | ~F.col("crc_ok"))
-    return finding(
-        bad,
+def _along_a_log(batches: DataFrame) -> DataFrame:
+    """Readable, sound, contiguous, epochs never back."""
+    order = Window.partitionBy("node", "p").orderBy("file", "file_position")
+    stepped = batches.withColumn("before", F.lag(F.struct("last", "epoch")).over(order))
+    torn = F.coalesce(F.col("problem").startswith("torn tail"), F.lit(False))
+    unreadable = Rule(
         CONTIGUOUS,
+        (F.col("problem").isNotNull() & ~torn) | ~F.col("crc_ok"),
         text(
             "{n}, {p}, {f} at byte {b}: {w}",
             n=F.col("node"),
@@ -78,20 +82,12 @@ def _unreadable(batches: DataFrame) -> DataFrame:
         ),
         offset=F.col("base"),
     )
-
-
-def _contiguous(batches: DataFrame) -> DataFrame:
-    order = Window.partitionBy("node", "p").orderBy("file", "file_position")
-    stepped = batches.withColumn("before", F.lag(F.struct("last", "epoch")).over(order))
-    broken = stepped.where(
+    broken = Rule(
+        CONTIGUOUS,
         (F.col("base") != F.col("before.last") + 1)
         | (F.col("epoch") < F.col("before.epoch"))
         | (F.col("last") < F.col("base"))
-        | (F.col("records") != F.col("last") - F.col("base") + 1)
-    )
-    return finding(
-        broken,
-        CONTIGUOUS,
+        | (F.col("records") != F.col("last") - F.col("base") + 1),
         text(
             "{n}, {p}: batch {b} to {l} of epoch {e} with {r} records follows offset {pl} of epoch {pe}",
             n=F.col("node"),
@@ -105,18 +101,36 @@ def _contiguous(batches: DataFrame) -> DataFrame:
         ),
         offset=F.col("base"),
     )
+    return apply_rules(stepped, [unreadable, broken])
 
 
-def _same_batches(batches: DataFrame) -> DataFrame:
-    """Same (offset, epoch) ⇒ the same bytes, on whichever replicas have it."""
-    odd = (
-        batches.groupBy("p", "base", "epoch")
-        .agg(F.min("digest").alias("low"), F.max("digest").alias("high"), F.collect_set("node").alias("nodes"))
-        .where(F.col("low") != F.col("high"))
+def _across_replicas(batches: DataFrame, checkpoints: DataFrame) -> DataFrame:
+    """Same (offset, epoch) ⇒ same bytes; below the lowest checkpointed HW every replica has every batch."""
+    held = (
+        checkpoints.where(F.col("kind") == "high-watermark")
+        .groupBy("p")
+        .agg(F.min("offset").alias("min_hw"), F.count_distinct("node").alias("replicas"))
     )
-    return finding(
-        odd,
+    # What a replica has not because its log starts later is not missing.
+    starts = (
+        batches.groupBy("p", "node").agg(F.min("base").alias("start")).groupBy("p").agg(F.max("start").alias("start"))
+    )
+    places = (
+        batches.where(F.col("problem").isNull())
+        .groupBy("p", "base", "epoch")
+        .agg(
+            F.min("digest").alias("low"),
+            F.max("digest").alias("high"),
+            F.max("last").alias("last"),
+            F.count_distinct("node").alias("on"),
+            F.collect_set("node").alias("nodes"),
+        )
+        .join(F.broadcast(held), on="p", how="left")
+        .join(F.broadcast(starts), on="p", how="left")
+    )
+    differs = Rule(
         LOG_MATCHING,
+        F.col("low") != F.col("high"),
         text(
             "{p} offset {o}, epoch {e}: the batch differs between {n}",
             p=F.col("p"),
@@ -126,34 +140,11 @@ def _same_batches(batches: DataFrame) -> DataFrame:
         ),
         offset=F.col("base"),
     )
-
-
-def _same_prefix(evidence: Evidence, batches: DataFrame) -> DataFrame:
-    """Below the lowest checkpointed HW of its replicas, every replica has every batch, byte for byte."""
-    held = (
-        evidence.checkpoints.where(F.col("kind") == "high-watermark")
-        .groupBy("p")
-        .agg(F.min("offset").alias("min_hw"), F.count_distinct("node").alias("replicas"))
-    )
-    # What a replica has not from its own start on (a log start that moved) is not missing.
-    starts = (
-        batches.groupBy("p", "node").agg(F.min("base").alias("start")).groupBy("p").agg(F.max("start").alias("start"))
-    )
-    below = (
-        batches.join(F.broadcast(held), on="p", how="inner")
-        .join(F.broadcast(starts), on="p", how="inner")
-        .where((F.col("last") < F.col("min_hw")) & (F.col("base") >= F.col("start")))
-    )
-    odd = (
-        below.groupBy("p", "base", "last", "epoch", "digest", "replicas")
-        .agg(F.count_distinct("node").alias("on"), F.collect_set("node").alias("nodes"))
-        .where(F.col("on") < F.col("replicas"))
-    )
-    return finding(
-        odd,
+    lacking = Rule(
         LOG_MATCHING,
+        (F.col("on") < F.col("replicas")) & (F.col("last") < F.col("min_hw")) & (F.col("base") >= F.col("start")),
         text(
-            "{p}: batch {b} to {l} of epoch {e} lies below every replica's high watermark, of {r} replicas only {n} "
+            "{p}: batch {b} to {l} of epoch {e} lies below every replica's high watermark; of {r} replicas only {n} "
             "have it",
             p=F.col("p"),
             b=F.col("base"),
@@ -164,24 +155,24 @@ def _same_prefix(evidence: Evidence, batches: DataFrame) -> DataFrame:
         ),
         offset=F.col("base"),
     )
+    return apply_rules(places, [differs, lacking])
 
 
-def _epoch_cache(evidence: Evidence, batches: DataFrame) -> DataFrame:
+def _epoch_files(checkpoints: DataFrame, batches: DataFrame) -> list[DataFrame]:
     order = Window.partitionBy("node", "p").orderBy("position")
     ends = batches.groupBy("node", "p").agg((F.max("last") + 1).alias("leo"))
     rows = (
-        evidence.checkpoints.where((F.col("kind") == "epoch") & F.col("problem").isNull())
+        checkpoints.where((F.col("kind") == "epoch") | F.col("problem").isNotNull())
         .withColumn("before", F.lag(F.struct("epoch", "offset")).over(order))
+        .withColumn("until", F.lead("offset").over(order))
         .join(F.broadcast(ends), on=["node", "p"], how="left")
     )
-    broken = rows.where(
+    unreadable = Rule(EPOCH_CACHE, F.col("problem").isNotNull(), text("{n}: {x}", n=F.col("node"), x=F.col("problem")))
+    disorder = Rule(
+        EPOCH_CACHE,
         (F.col("epoch") <= F.col("before.epoch"))
         | (F.col("offset") <= F.col("before.offset"))
-        | (F.col("offset") > F.coalesce("leo", F.lit(0)))
-    )
-    in_order = finding(
-        broken,
-        EPOCH_CACHE,
+        | (F.col("offset") > F.coalesce("leo", F.lit(0))),
         text(
             "{n}, {p}: epoch {e} starts at {o}, after epoch {be} at {bo}; the log ends at {l}",
             n=F.col("node"),
@@ -194,32 +185,23 @@ def _epoch_cache(evidence: Evidence, batches: DataFrame) -> DataFrame:
         ),
         offset=F.col("offset"),
     )
-    unreadable = finding(
-        evidence.checkpoints.where(F.col("problem").isNotNull()),
+    # The epoch that the file gives a batch is the one in the batch.
+    placed = batches.select("node", "p", "base", F.col("epoch").alias("stamped")).join(
+        F.broadcast(rows.select("node", "p", "epoch", "offset", "until")), on=["node", "p"], how="inner"
+    )
+    mismatch = Rule(
         EPOCH_CACHE,
-        text("{n}: {x}", n=F.col("node"), x=F.col("problem")),
-    )
-    # The epoch that the cache gives a batch is the one in the batch.
-    spans = rows.withColumn("until", F.lead("offset").over(order)).select(
-        "node", "p", F.col("epoch").alias("cached"), "offset", "until"
-    )
-    wrong = (
-        batches.select("node", "p", "base", "epoch")
-        .join(F.broadcast(spans), on=["node", "p"], how="inner")
-        .where((F.col("base") >= F.col("offset")) & (F.col("until").isNull() | (F.col("base") < F.col("until"))))
-        .where(F.col("cached") != F.col("epoch"))
-    )
-    mismatch = finding(
-        wrong,
-        EPOCH_CACHE,
+        (F.col("base") >= F.col("offset"))
+        & (F.col("until").isNull() | (F.col("base") < F.col("until")))
+        & (F.col("stamped") != F.col("epoch")),
         text(
             "{n}, {p}: the batch at {b} is of epoch {e}, the epoch file says {c}",
             n=F.col("node"),
             p=F.col("p"),
             b=F.col("base"),
-            e=F.col("epoch"),
-            c=F.col("cached"),
+            e=F.col("stamped"),
+            c=F.col("epoch"),
         ),
         offset=F.col("base"),
     )
-    return union([in_order, unreadable, mismatch])
+    return [apply_rules(rows, [unreadable, disorder]), apply_rules(placed, [mismatch])]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.findings import Family, figures, finding, text, union
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
 
 ISR_ZNODE = "isr-znode"
@@ -120,41 +120,56 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
         )
     )
     broken = assigned.withColumn("problems", problems).where(F.size("problems") > 0)
-    return finding(
+    return apply_rules(
         broken,
-        ISR_ZNODE,
-        F.concat(_where(), F.lit(": "), F.array_join("problems", "; ")),
-        evidence=text("ZooKeeper's log, session {s}, time {t} ms", s=F.hex("session"), t=F.col("time_ms")),
-        from_ns=_run_time(evidence),
-        to_ns=_run_time(evidence),
+        [
+            Rule(
+                ISR_ZNODE,
+                F.lit(True),
+                F.concat(_where(), F.lit(": "), F.array_join("problems", "; ")),
+                evidence=text("ZooKeeper's log, session {s}, time {t} ms", s=F.hex("session"), t=F.col("time_ms")),
+                from_ns=_run_time(evidence),
+                to_ns=_run_time(evidence),
+            )
+        ],
     )
 
 
 def _controller_epochs(evidence: Evidence) -> DataFrame:
     back = evidence.znodes.controller_epochs.where(F.col("epoch").isNull() | (F.col("epoch") <= F.col("previous")))
-    in_epochs = finding(
+    in_epochs = apply_rules(
         back.withColumn("p", F.lit(None).cast("string")),
-        CONTROLLER_EPOCH,
-        text(
-            "/controller_epoch went from {a} to {b} at zxid {z}",
-            a=F.col("previous"),
-            b=F.col("epoch"),
-            z=F.hex("zxid"),
-        ),
+        [
+            Rule(
+                CONTROLLER_EPOCH,
+                F.lit(True),
+                text(
+                    "/controller_epoch went from {a} to {b} at zxid {z}",
+                    a=F.col("previous"),
+                    b=F.col("epoch"),
+                    z=F.hex("zxid"),
+                ),
+            )
+        ],
     )
-    in_states = finding(
+    in_states = apply_rules(
         evidence.znodes.states.where(F.col("controller_epoch") < F.col("previous.controller_epoch")),
-        CONTROLLER_EPOCH,
-        F.concat(
-            _where(),
-            text(
-                ": written in controller epoch {a}, after {b}",
-                a=F.col("controller_epoch"),
-                b=F.col("previous.controller_epoch"),
-            ),
-        ),
-        from_ns=_run_time(evidence),
-        to_ns=_run_time(evidence),
+        [
+            Rule(
+                CONTROLLER_EPOCH,
+                F.lit(True),
+                F.concat(
+                    _where(),
+                    text(
+                        ": written in controller epoch {a}, after {b}",
+                        a=F.col("controller_epoch"),
+                        b=F.col("previous.controller_epoch"),
+                    ),
+                ),
+                from_ns=_run_time(evidence),
+                to_ns=_run_time(evidence),
+            )
+        ],
     )
     claims = (
         evidence.events.where((F.col("e") == "controller") & (F.col("what") == "elected"))
@@ -163,10 +178,15 @@ def _controller_epochs(evidence: Evidence) -> DataFrame:
         .where(F.size("brokers") > 1)
         .withColumn("p", F.lit(None).cast("string"))
     )
-    two = finding(
+    two = apply_rules(
         claims,
-        CONTROLLER_EPOCH,
-        text("brokers {b} both became controller in epoch {e}", b=F.col("brokers"), e=F.col("ce")),
+        [
+            Rule(
+                CONTROLLER_EPOCH,
+                F.lit(True),
+                text("brokers {b} both became controller in epoch {e}", b=F.col("brokers"), e=F.col("ce")),
+            )
+        ],
     )
     return union([in_epochs, in_states, two])
 
@@ -203,18 +223,23 @@ def _live_isr(evidence: Evidence) -> tuple[DataFrame, DataFrame]:
             .otherwise(F.lit(0)),
         )
     )
-    dead = finding(
+    dead = apply_rules(
         judged.where(F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)),
-        LIVE_ISR,
-        text(
-            "{p} version {v}: broker {b} entered the ISR, though it was not registered (for {d} ms)",
-            p=F.col("p"),
-            v=F.col("version"),
-            b=F.col("b"),
-            d=F.col("dead_ms"),
-        ),
-        from_ns=_run_time(evidence),
-        to_ns=_run_time(evidence),
+        [
+            Rule(
+                LIVE_ISR,
+                F.lit(True),
+                text(
+                    "{p} version {v}: broker {b} entered the ISR, though it was not registered (for {d} ms)",
+                    p=F.col("p"),
+                    v=F.col("version"),
+                    b=F.col("b"),
+                    d=F.col("dead_ms"),
+                ),
+                from_ns=_run_time(evidence),
+                to_ns=_run_time(evidence),
+            )
+        ],
     )
     proposed = evidence.events.where((F.col("e") == "isr_propose") & (F.col("kind") == "expand")).select(
         "p", F.col("le").alias("leader_epoch"), F.col("pe"), F.explode("bes").alias("b", "be")
@@ -228,22 +253,28 @@ def _live_isr(evidence: Evidence) -> tuple[DataFrame, DataFrame]:
         how="inner",
     )
     replaced_ms = F.col("time_ms") - F.col("life.created_ms")
-    bounced = finding(
+    bounced = apply_rules(
         entered.where(
             (F.col("be") != F.col("life.czxid")) & ((F.col("be") > F.col("life.czxid")) | (replaced_ms > grace_ms))
         ),
-        LIVE_ISR,
-        text(
-            "{p} version {v}: broker {b} entered the ISR under broker epoch {be}, but was registered as {c} for {d} ms",
-            p=F.col("p"),
-            v=F.col("version"),
-            b=F.col("b"),
-            be=F.col("be"),
-            c=F.col("life.czxid"),
-            d=replaced_ms,
-        ),
-        from_ns=_run_time(evidence),
-        to_ns=_run_time(evidence),
+        [
+            Rule(
+                LIVE_ISR,
+                F.lit(True),
+                text(
+                    "{p} version {v}: broker {b} entered the ISR under broker epoch {be}, but was registered "
+                    "as {c} for {d} ms",
+                    p=F.col("p"),
+                    v=F.col("version"),
+                    b=F.col("b"),
+                    be=F.col("be"),
+                    c=F.col("life.czxid"),
+                    d=replaced_ms,
+                ),
+                from_ns=_run_time(evidence),
+                to_ns=_run_time(evidence),
+            )
+        ],
     )
     per_partition = judged.groupBy("p").agg(
         F.count(F.lit(1)).alias("entered"),
