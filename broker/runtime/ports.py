@@ -50,10 +50,10 @@ class Loop(Protocol):
 
 
 class ResponseSlot(Protocol):
-    """One request's place in its connection's answer order. Fulfilled exactly once; may be fulfilled in a later turn."""
+    """One request's place in its connection's answer order. Fulfilled exactly once, in this turn or a later one."""
 
     def fulfil(self, chunks: Sequence[Chunk]) -> None:
-        """chunks: the response after the length prefix: header and body. Sent at the end of the turn, in request order."""
+        """chunks: the response after the length prefix: header and body. Sent at the turn's end, in request order."""
         ...
 
     def fulfil_nothing(self) -> None:
@@ -170,7 +170,7 @@ class Log(Protocol):
     def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None: ...
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        """(largest epoch ≤ asked, its end offset); (−1, −1) when undefined. Source: LeaderEpochFileCache.endOffsetFor."""
+        """(largest epoch ≤ asked, its end offset); (−1, −1) when undefined. Source: LeaderEpochFileCache."""
         ...
 
     def epoch_at(self, offset: Offset) -> Epoch: ...
