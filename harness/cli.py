@@ -82,8 +82,10 @@ def _parser() -> argparse.ArgumentParser:
 def _test(options: argparse.Namespace) -> int:
     # Plugs nodes, systems and nemesis together; the other commands do without their packages.
     from harness import run
-    from harness.nodes.factory import needs_sandbox
-    from harness.sandbox import SandboxUnavailable, inside_sandbox, reexec_in_sandbox
+    from harness.nodes.docker_engine import EngineMissing
+    from harness.nodes.docker_image import ImageMissing
+    from harness.nodes.factory import enter_sandbox
+    from harness.sandbox import SandboxUnavailable
 
     plan: Plan = load(options.file).with_overrides(
         seed=options.seed,
@@ -93,12 +95,11 @@ def _test(options: argparse.Namespace) -> int:
         concurrency=options.concurrency,
     )
     run.check(plan)
-    if needs_sandbox(plan.nodes.kind, plan.nodes.hosts) and not inside_sandbox():
-        try:
-            reexec_in_sandbox()
-        except SandboxUnavailable as error:
-            print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)
-            return CRASH
+    try:
+        enter_sandbox(plan.nodes.kind, plan.nodes.hosts)
+    except (SandboxUnavailable, EngineMissing, ImageMissing) as error:
+        print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)
+        return CRASH
     ended = run.run(plan, run.Options(options.store, tuple(sys.argv), options.spark_master, not options.no_analysis))
     if ended.problem is not None:
         print(f"highwater: {ended.problem}", file=sys.stderr)

@@ -282,6 +282,7 @@ class FetchHandler:
                 parts=[
                     [f"{part.topic}-{part.partition}", part.fetch_offset, part.leader_epoch, part.last_fetched_epoch]
                     for part in named
+                    if part.topic  # an id that this broker has yet to hear of: nothing is counted for it
                 ],
             )
 
