@@ -111,7 +111,7 @@ def _judge(
         batches_table(session, parquet, prepared),
         session.read.schema(schema.CHECKPOINT).parquet((parquet / "checkpoints").as_uri()),
     )
-    facts = build_facts(history, _leader_changes(history, evidence), retention=info.retention)
+    facts = build_facts(history, leader_changes(history, evidence), retention=info.retention)
     marks = pool.submit(lambda: [row.asDict() for row in history.marks.where(F.col("kind") == "nemesis").collect()])
     found_elections = pool.submit(elections_of, evidence)
     around = pool.submit(around_faults, history)
@@ -173,7 +173,7 @@ def _judge(
     return results, drawn
 
 
-def _leader_changes(history: History, evidence: Evidence) -> DataFrame:
+def leader_changes(history: History, evidence: Evidence) -> DataFrame:
     """Partitions whose leader epoch moved, as ZooKeeper, Metadata or the readers' epochs say."""
     epochs = [
         evidence.znodes.states.select("p", F.col("leader_epoch").alias("epoch")),

@@ -19,18 +19,18 @@ Group = Callable[[], Sequence[Family]]
 """Builds its families when called: building a plan takes as long as running it on a small history."""
 
 
-def collect_families(groups: Mapping[str, Group], *, parallel: int = 3) -> list[Row]:
+def collect_families(groups: Mapping[str, Group], *, parallel: int = 3, witnesses: int = WITNESSES) -> list[Row]:
     """One job per group, a few at a time, planned and run in threads; rows of all groups."""
     with ThreadPoolExecutor(parallel) as pool:
-        parts = pool.map(lambda build: collect_group(build()), groups.values())
+        parts = pool.map(lambda build: collect_group(build(), witnesses), groups.values())
         return [row for part in parts for row in part]
 
 
-def collect_group(families: Sequence[Family]) -> list[Row]:
-    return [_row(row.asDict()) for row in bounded(families).collect()]
+def collect_group(families: Sequence[Family], witnesses: int = WITNESSES) -> list[Row]:
+    return [_row(row.asDict()) for row in bounded(families, witnesses).collect()]
 
 
-def bounded(families: Sequence[Family], witnesses: int = WITNESSES) -> DataFrame:
+def bounded(families: Sequence[Family], witnesses: int) -> DataFrame:
     """All figures; of the findings the first few per (checker, kind), and one per partition to carry its count."""
     figures = _figure_rows(families)
     held = [family.findings for family in families if family.findings is not None]

@@ -77,7 +77,8 @@ def _both_ends(evidence: Evidence, sent: DataFrame) -> DataFrame:
         F.col("b").alias("leader"),
         F.col("t_ns").alias("received_ns"),
     )
-    joined = received.join(sent.select("rid", "p", "offset"), on=["rid", "p"], how="left")
+    # Correlation ids count per connection: a request's name is its rid together with whom it was sent to.
+    joined = received.join(sent.select("rid", "leader", "p", "offset"), on=["rid", "leader", "p"], how="left")
     return apply_rules(
         joined,
         [

@@ -13,9 +13,6 @@ from typing import Any
 
 from tests.support.histories import Story
 
-CONTROLLER_EPOCH = 1
-
-
 @dataclass
 class _Partition:
     number: int
@@ -49,16 +46,18 @@ class ModelCluster:
         self.incarnation: dict[int, int] = dict.fromkeys(self.brokers, 0)
         self.sequence: dict[int, int] = {}
         self.broker_epoch: dict[int, int] = {}
-        self.next_zxid = 1
+        # Clusters in one table are told apart by broker ids; their zxids and controller epochs rise with those.
+        self.controller_epoch = first_broker
+        self.next_zxid = first_broker * 1_000_000 + 1 if first_broker > 1 else 1
         self.next_rid = 1
         self.next_value = 1
         self.next_process = 0
         self.faults = 0
-        self._znode("create", "/controller_epoch", 0, str(CONTROLLER_EPOCH))
+        self._znode("create", "/controller_epoch", 0, str(self.controller_epoch))
         self.partitions: list[_Partition] = []
         for broker in self.brokers:
             self._boot(broker)
-        self._emit(self.brokers[2], "controller", ce=CONTROLLER_EPOCH, what="elected")
+        self._emit(self.brokers[2], "controller", ce=self.controller_epoch, what="elected")
         for number in range(partitions):
             turn = number % 3
             replicas = self.brokers[turn:] + self.brokers[:turn]
@@ -118,7 +117,7 @@ class ModelCluster:
             "version": 1,
             "leader": p.leader,
             "leader_epoch": p.leader_epoch,
-            "controller_epoch": CONTROLLER_EPOCH,
+            "controller_epoch": self.controller_epoch,
             "isr": p.isr,
         }
         self._znode("create" if p.version == 0 else "set", path, p.version, json.dumps(data))
@@ -128,7 +127,7 @@ class ModelCluster:
                 controller,
                 "election",
                 p=p.name,
-                ce=CONTROLLER_EPOCH,
+                ce=self.controller_epoch,
                 le=p.leader_epoch,
                 pe=p.version,
                 leader=p.leader,
@@ -155,7 +154,7 @@ class ModelCluster:
             "p": p.name,
             "le": p.leader_epoch,
             "pe": p.version,
-            "ce": CONTROLLER_EPOCH,
+            "ce": self.controller_epoch,
             "isr": sorted(p.isr),
             "replicas": p.replicas,
             "leo": len(log),

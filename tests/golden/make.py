@@ -1,0 +1,478 @@
+"""Builds the golden histories: `python -m tests.golden.make` writes `<anomaly>/<case>/`.
+
+Per anomaly: `ok` is close to it and legal, `bad` shows it, `unknown` lacks what a verdict needs. The stored files are
+what the tests read; a test compares them with what this module builds, so that neither changes unseen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.support.histories import Story
+from tests.support.judging import TABLES, Case, case_of
+from tests.support.model_cluster import ModelCluster
+
+ROOT = Path(__file__).parent
+CASES = ("ok", "bad", "unknown")
+
+Tell = Callable[[Story], None]
+Change = Callable[[Case], None]
+
+
+def _sent(story: Story, count: int = 4) -> list[tuple[int, int]]:
+    """Values 1 … count acknowledged at offsets 0 …; what a poll of all of them returns."""
+    for nth in range(count):
+        story.send(nth + 1, nth, process=nth)
+    return [(nth, nth + 1) for nth in range(count)]
+
+
+def _drained(story: Story, log: list[tuple[int, int]]) -> None:
+    for reader in ("wire", "confluent"):
+        story.poll(0, log, reader=reader, consumer=f"d-{reader}", phase="drain-0", process=900 + len(reader), epoch=5)
+        story.drained(len(log), reader=reader)
+
+
+# -- black box -----------------------------------------------------------------------------------------------------
+
+
+def _phantom_ok(s: Story) -> None:
+    log = _sent(s)
+    s.send(9, outcome="info", process=9)
+    s.poll(0, [*log, (4, 9)], process=20)
+
+
+def _phantom_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, [*log, (4, 9)], process=20)
+
+
+def _nothing_read(s: Story) -> None:
+    _sent(s)
+    s.poll(0, [], process=20)
+
+
+def _aborted_ok(s: Story) -> None:
+    log = _sent(s)
+    s.send(9, outcome="fail", process=9)
+    s.poll(0, log, process=20)
+
+
+def _aborted_bad(s: Story) -> None:
+    log = _sent(s)
+    s.send(9, outcome="fail", process=9)
+    s.poll(0, [*log, (4, 9)], process=20)
+
+
+def _same_twice(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, log, process=21, consumer="c1")
+
+
+def _inconsistent_bad(s: Story) -> None:
+    log = _sent(s)
+    s.send(9, outcome="info", process=9)
+    first = s.poll(0, [*log, (4, 9)], process=20, invoked=100, completed=110)
+    assert first
+    # An unknown send at the same offset, in a poll that overlaps the first: neither was there before the other.
+    s.send(10, outcome="info", process=10, invoked=50, completed=60)
+    s.poll(0, [*log, (4, 10)], process=21, consumer="c1", invoked=101, completed=111)
+
+
+def _duplicate_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, [*log, (4, 4)], process=20)
+
+
+def _lost_ok(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log[:2], process=20)
+    s.poll(2, log[2:], process=20)
+
+
+def _lost_bad(s: Story) -> None:
+    log = _sent(s)
+    # Offset 2 passed over: value 3 was acknowledged there and nobody ever read it.
+    s.poll(0, [*log[:2], log[3]], process=20)
+
+
+def _tail_ok(s: Story) -> None:
+    log = _sent(s)
+    _drained(s, log)
+
+
+def _tail_bad(s: Story) -> None:
+    log = _sent(s)
+    _drained(s, log[:3])
+
+
+def _tail_unknown(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log[:3], process=20)
+
+
+def _vanished_ok(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    # A shorter answer is no loss: it passes over less.
+    s.poll(0, log[:2], hw=4, process=21, consumer="c1")
+
+
+def _vanished_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, [log[0], log[2], log[3]], process=21, consumer="c1")
+
+
+def _above_ok(s: Story) -> None:
+    log = _sent(s)
+    # Its own HW may be older than the read; and a question asked before the answer came may be too.
+    s.poll(0, log, hw=3, process=20, invoked=50, completed=60)
+    s.poll(0, log[:2], hw=2, process=21, consumer="c1", invoked=55, completed=65)
+
+
+def _above_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, hw=3, process=20, invoked=50, completed=60)
+    s.poll(0, log[:2], hw=2, process=21, consumer="c1", invoked=61, completed=65)
+
+
+def _above_unknown(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20, epoch=-1)
+
+
+def _int_skip_ok(s: Story) -> None:
+    log = _sent(s)
+    # The offset that it passed over is a gap that nobody ever read anything at.
+    s.poll(0, [*log, (5, 6)], process=20, invoked=50, completed=60)
+    s.send(6, 5, process=30, invoked=40, completed=45)
+
+
+def _int_skip_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, [log[0], log[2], log[3]], process=20, invoked=50, completed=60)
+    s.poll(0, log, process=21, consumer="c1", invoked=51, completed=61)
+
+
+def _skip_ok(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    # The wire reader may seek where it likes.
+    s.poll(0, log[:1], hw=4, process=21, consumer="c1")
+    s.poll(3, log[3:], process=21, consumer="c1")
+
+
+def _skip_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, log[:1], process=21, consumer="c1", reader="confluent")
+    s.poll(3, log[3:], process=21, consumer="c1", reader="confluent")
+
+
+def _no_polls(s: Story) -> None:
+    _sent(s)
+
+
+def _int_nonmonotonic_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, [log[1], log[0], log[2], log[3]], process=20)
+
+
+def _nonmonotonic_ok(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    s.poll(1, log[1:], process=20)
+
+
+def _nonmonotonic_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, process=20, reader="confluent")
+    s.poll(1, log[1:], process=20, reader="confluent")
+
+
+def _send_order_ok(s: Story) -> None:
+    s.send(1, 0, process=1)
+    s.send([2, 3], 1, process=1)
+    s.send(4, 3, process=1)
+    s.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4)], process=20)
+
+
+def _send_order_bad(s: Story) -> None:
+    s.send(1, 1, process=1)
+    s.send(2, 0, process=1)
+    s.poll(0, [(0, 2), (1, 1)], process=20)
+
+
+def _nothing_acknowledged(s: Story) -> None:
+    s.send(1, outcome="info", process=1)
+    s.poll(0, [], process=20)
+
+
+def _real_time_ok(s: Story) -> None:
+    # Overlapping sends may take either order.
+    s.send(1, 1, process=1, invoked=10, completed=20)
+    s.send(2, 0, process=2, invoked=19, completed=25)
+    s.poll(0, [(0, 2), (1, 1)], process=20)
+
+
+def _real_time_bad(s: Story) -> None:
+    s.send(1, 1, process=1, invoked=10, completed=20)
+    s.send(2, 0, process=2, invoked=21, completed=25)
+    s.poll(0, [(0, 2), (1, 1)], process=20)
+
+
+def _repeat_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, phase="drain-0", process=20, consumer="w")
+    s.drained(4)
+    s.poll(0, log[:3], phase="drain-0", process=21, consumer="c", reader="confluent")
+    s.drained(4, reader="confluent")
+
+
+def _repeat_unknown(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, phase="drain-0", process=20, consumer="w")
+    s.drained(4)
+
+
+BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
+    "phantom-read": (_phantom_ok, _phantom_bad, _nothing_read),
+    "aborted-read": (_aborted_ok, _aborted_bad, _nothing_read),
+    "inconsistent-offset": (_same_twice, _inconsistent_bad, _nothing_read),
+    "duplicate": (_same_twice, _duplicate_bad, _nothing_read),
+    "lost-write": (_lost_ok, _lost_bad, _nothing_read),
+    "lost-tail": (_tail_ok, _tail_bad, _tail_unknown),
+    "vanished-read": (_vanished_ok, _vanished_bad, _nothing_read),
+    "read-above-hw": (_above_ok, _above_bad, _above_unknown),
+    "int-poll-skip": (_int_skip_ok, _int_skip_bad, _no_polls),
+    "poll-skip": (_skip_ok, _skip_bad, _no_polls),
+    "int-nonmonotonic-poll": (_same_twice, _int_nonmonotonic_bad, _no_polls),
+    "nonmonotonic-poll": (_nonmonotonic_ok, _nonmonotonic_bad, _no_polls),
+    "nonmonotonic-send": (_send_order_ok, _send_order_bad, _nothing_acknowledged),
+    "real-time-order": (_real_time_ok, _real_time_bad, _nothing_acknowledged),
+    "confluent-repeat": (_tail_ok, _repeat_bad, _repeat_unknown),
+}
+
+
+# -- white box -----------------------------------------------------------------------------------------------------
+
+
+def _life(topic: str, first_broker: int) -> ModelCluster:
+    """Writes, a leader killed and back, a follower out for lag and back in."""
+    model = ModelCluster(Random(5), topic, first_broker=first_broker)
+    first, _, third = model.brokers
+    for _ in range(3):
+        model.send()
+    model.poll(0, process=50_000)
+    model.kill(first)
+    model.send()
+    model.start(first, 1)
+    fault = model.pause(third)
+    model.send()
+    model.resume(third, fault)
+    model.send()
+    model.poll(3, process=50_000)
+    model.finish()
+    return model
+
+
+def _last(case: Case, **wanted: Any) -> dict[str, Any]:
+    """The last event with these fields."""
+    return [e for e in case.tables["events"] if all(e.get(k) == v for k, v in wanted.items())][-1]
+
+
+def _states(case: Case) -> list[dict[str, Any]]:
+    return [row for row in case.tables["znodes"] if row["path"].endswith("/state")]
+
+
+def _rewrite(row: dict[str, Any], **fields: Any) -> None:
+    row["data"] = json.dumps({**json.loads(row["data"]), **fields})
+
+
+def _isr_without_leader(case: Case) -> None:
+    row = _states(case)[-1]
+    leader = json.loads(row["data"])["leader"]
+    _rewrite(row, isr=[b for b in json.loads(row["data"])["isr"] if b != leader])
+
+
+def _two_leaders(case: Case) -> None:
+    taken = _last(case, e="become_leader")
+    other = next(b for b in taken["replicas"] if b != taken["b"])
+    line = _last(case, e="become_follower", b=other)
+    line.update(e="become_leader", le=taken["le"], epoch_start=line["leo"])
+
+
+def _controller_back(case: Case) -> None:
+    _rewrite(_states(case)[-1], controller_epoch=0)
+
+
+def _hw_above_leo(case: Case) -> None:
+    line = _last(case, e="recovered")
+    line["hw"] = line["leo"] + 1
+
+
+def _hw_on_append(case: Case) -> None:
+    """The leader counted a follower that had not asked that far."""
+    line = _last(case, e="hw", role="leader")
+    behind = next(b for b in line["leos"] if int(b) != line["b"])
+    line["leos"][behind] = line["hw"] - 1
+
+
+def _hw_back(case: Case) -> None:
+    lines = [e for e in case.tables["events"] if e["e"] == "hw" and e["role"] == "leader"]
+    last = lines[-1]
+    last["hw"] = next(e["hw"] for e in reversed(lines[:-1]) if e["le"] == last["le"]) - 1
+    case.tables["events"] = [e for e in case.tables["events"] if e["s"] <= last["s"] or e["b"] != last["b"]]
+
+
+def _bytes_differ(case: Case) -> None:
+    case.tables["batches"][1]["digest"] = "other"
+
+
+def _short_leader(case: Case) -> None:
+    _last(case, e="become_leader").update(leo=1, hw=1)
+
+
+def _early_ack(case: Case) -> None:
+    line = _last(case, e="ack")
+    line["hw"] = line["last"]
+
+
+def _epochs_repeat(case: Case) -> None:
+    rows = [row for row in case.tables["checkpoints"] if row["kind"] == "epoch" and row["position"] == 1]
+    rows[0]["offset"] = 0
+
+
+def _hole_in_log(case: Case) -> None:
+    node = case.tables["batches"][0]["node"]
+    case.tables["batches"] = [b for b in case.tables["batches"] if b["node"] != node or b["base"] != 2]
+
+
+def _cut_in_isr(case: Case) -> None:
+    line = _last(case, e="become_follower")
+    cut = {**line, "e": "truncate", "from_leo": line["leo"], "to": 1, "in_isr": True, "reason": "high-watermark"}
+    for later in case.tables["events"]:
+        if later["b"] == line["b"] and later["i"] == line["i"] and later["s"] > line["s"]:
+            later["s"] += 1
+    cut["s"] = line["s"] + 1
+    case.tables["events"].insert(case.tables["events"].index(line) + 1, cut)
+
+
+def _dead_joiner(case: Case) -> None:
+    """A broker that deregistered long before is let in."""
+    last = _states(case)[-1]
+    joiner = next(iter(set(json.loads(last["data"])["isr"]) - {json.loads(last["data"])["leader"]}))
+    entry = next(
+        row
+        for before, row in zip(_states(case), _states(case)[1:], strict=False)
+        if len(json.loads(row["data"])["isr"]) > len(json.loads(before["data"])["isr"])
+    )
+    gone = dict(entry, op="delete", version=None, data=None)
+    isr, was = (set(json.loads(row["data"])["isr"]) for row in (entry, _states(case)[_states(case).index(entry) - 1]))
+    joiner = next(iter(isr - was))
+    gone["path"] = f"/brokers/ids/{joiner}"
+    gone["position"] = 0
+    gone["time_ms"] = entry["time_ms"] - 10_000
+    # Between the version before and the entry.
+    gone["zxid"] = entry["zxid"]
+    for row in case.tables["znodes"]:
+        if row["zxid"] >= entry["zxid"]:
+            row["zxid"] += 1
+    case.tables["znodes"].append(gone)
+
+
+def _shown_above(case: Case) -> None:
+    line = _last(case, e="visible")
+    line["upto"] = line["hw"] + 1
+
+
+def _without(*tables: str) -> Change:
+    def change(case: Case) -> None:
+        for table in tables:
+            case.tables[table] = []
+
+    return change
+
+
+def _gap(case: Case) -> None:
+    events = case.tables["events"]
+    middle = next(e for e in events if e["e"] == "fetch_answered")
+    events.remove(middle)
+
+
+def _as_it_is(_: Case) -> None:
+    """A run that keeps every rule."""
+
+
+_NO_EVENTS = _without("events")
+_NO_FILES = _without("batches", "checkpoints")
+_NO_ZNODES = _without("znodes")
+
+WHITE_BOX: dict[str, tuple[Change, Change, Change]] = {
+    "isr-znode": (_as_it_is, _isr_without_leader, _NO_ZNODES),
+    "one-leader-per-epoch": (_as_it_is, _two_leaders, _NO_EVENTS),
+    "controller-epoch": (_as_it_is, _controller_back, _NO_ZNODES),
+    "offset-order": (_as_it_is, _hw_above_leo, _NO_EVENTS),
+    "hw-within-isr": (_as_it_is, _hw_on_append, _NO_EVENTS),
+    "hw-monotone": (_as_it_is, _hw_back, _NO_EVENTS),
+    "log-matching": (_as_it_is, _bytes_differ, _NO_FILES),
+    "leader-completeness": (_as_it_is, _short_leader, _NO_EVENTS),
+    "ack-committed": (_as_it_is, _early_ack, _NO_EVENTS),
+    "epoch-cache": (_as_it_is, _epochs_repeat, _NO_FILES),
+    "log-contiguous": (_as_it_is, _hole_in_log, _NO_FILES),
+    "truncation": (_as_it_is, _cut_in_isr, _NO_EVENTS),
+    "live-isr": (_as_it_is, _dead_joiner, _NO_ZNODES),
+    "shown-below-hw": (_as_it_is, _shown_above, _NO_EVENTS),
+    # An event log with a hole proves nothing, and nothing else.
+    "event-log": (_as_it_is, _gap, _NO_EVENTS),
+}
+
+
+def build() -> Iterator[tuple[str, str, Case]]:
+    """(anomaly, case name, case), all in topics `<anomaly>-<case>` and on brokers of their own."""
+    for anomaly, tellers in BLACK_BOX.items():
+        for name, tell in zip(CASES, tellers, strict=True):
+            story = Story(f"{anomaly}-{name}")
+            tell(story)
+            yield anomaly, name, Case(story.lines)
+    number = 1
+    for anomaly, changes in WHITE_BOX.items():
+        for name, change in zip(CASES, changes, strict=True):
+            case = case_of(_life(f"{anomaly}-{name}", 10 * number))
+            change(case)
+            number += 1
+            yield anomaly, name, case
+
+
+def known(row: dict[str, Any]) -> dict[str, Any]:
+    """Without nulls: a field that is missing is null to the readers."""
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def read(anomaly: str, name: str) -> Case:
+    """A stored case."""
+    folder = ROOT / anomaly / name
+    tables = {table: _lines(folder / f"{table}.jsonl") for table in TABLES if (folder / f"{table}.jsonl").exists()}
+    return Case(_lines(folder / "history.jsonl"), tables)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> None:
+    for anomaly, name, case in build():
+        folder = ROOT / anomaly / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for table, rows in {"history": case.history, **case.tables}.items():
+            text = "".join(json.dumps(known(row), separators=(",", ":")) + "\n" for row in rows)
+            (folder / f"{table}.jsonl").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

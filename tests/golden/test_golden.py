@@ -1,0 +1,84 @@
+"""Stored histories, at least three per anomaly: legal and close to it, showing it, lacking what a verdict needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers.catalogue import ALL
+from checkers.verdict import CheckResult
+from tests.golden import make
+from tests.support.judging import invalid, judge_cases
+
+pytestmark = pytest.mark.spark
+
+NAMES = [(anomaly, case) for anomaly in (*make.BLACK_BOX, *make.WHITE_BOX) for case in make.CASES]
+EXPECTED = {"ok": "valid", "bad": "invalid", "unknown": "unknown"}
+
+# Never invalid: what they find, or fail to see, makes a run unknown.
+UNKNOWN_AT_WORST = {"event-log"}
+# Measured or judged elsewhere, without golden histories of their own.
+WITHOUT_GOLDEN = {"unseen", "staleness", "availability", "final-drain"}
+
+# What else a bad history necessarily shows. An empty set: exactly the anomaly itself.
+COMPANY: dict[str, set[str]] = {
+    "nonmonotonic-send": {"real-time-order"},
+    # The follower took the higher mark while its leader had it.
+    "hw-monotone": {"offset-order"},
+    # The follower went on as if it had not cut its log.
+    "truncation": {"hw-within-isr"},
+    "log-contiguous": {"log-matching"},
+}
+
+Judged = dict[str, dict[str, CheckResult]]
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    cases = {f"{anomaly}-{case}": make.read(anomaly, case) for anomaly, case in NAMES}
+    return judge_cases(spark, tmp_path_factory.mktemp("golden"), cases)
+
+
+@pytest.mark.parametrize(("anomaly", "case"), NAMES)
+def test_golden_history_has_its_verdict(judged: Judged, anomaly: str, case: str) -> None:
+    result = judged[f"{anomaly}-{case}"][anomaly]
+    expected = EXPECTED[case]
+    if anomaly in UNKNOWN_AT_WORST and case == "bad":
+        expected = "unknown"
+    assert result.verdict == expected, (result.reasons, result.counts)
+    assert bool(result.reasons) == (expected != "valid")
+
+
+@pytest.mark.parametrize(("anomaly", "case"), NAMES)
+def test_golden_history_shows_nothing_else(judged: Judged, anomaly: str, case: str) -> None:
+    results = judged[f"{anomaly}-{case}"]
+    found = invalid(results)
+    expected = {anomaly} | COMPANY.get(anomaly, set()) if case == "bad" and anomaly not in UNKNOWN_AT_WORST else set()
+    assert found == expected, {name: results[name].reasons for name in found ^ expected}
+
+
+@pytest.mark.parametrize("anomaly", sorted({anomaly for anomaly, _ in NAMES} - UNKNOWN_AT_WORST))
+def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> None:
+    result = judged[f"{anomaly}-bad"][anomaly]
+    assert result.witnesses
+    assert all(witness.detail for witness in result.witnesses)
+    if anomaly in make.BLACK_BOX:
+        assert all(witness.ops for witness in result.witnesses)
+
+
+def test_golden_histories_cover_every_checker() -> None:
+    assert {spec.name for spec in ALL} - WITHOUT_GOLDEN == {*make.BLACK_BOX, *make.WHITE_BOX}
+
+
+def test_golden_files_are_what_make_builds() -> None:
+    built = {(anomaly, name): case for anomaly, name, case in make.build()}
+    for (anomaly, name), case in built.items():
+        stored = make.read(anomaly, name)
+        assert stored.history == case.history, (anomaly, name)
+        for table, rows in case.tables.items():
+            assert stored.tables[table] == [make.known(row) for row in rows], (anomaly, name, table)
+    assert {path.name for path in Path(make.ROOT).iterdir() if path.is_dir()} - {"__pycache__"} == {
+        anomaly for anomaly, _ in built
+    }

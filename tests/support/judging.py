@@ -1,0 +1,179 @@
+"""Many small histories through one Spark pass: each in a topic of its own, judged as if it were a run of its own."""
+
+from __future__ import annotations
+
+import gc
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from checkers import schema
+from checkers.analyse import leader_changes
+from checkers.black_box.facts import build_facts
+from checkers.black_box.families import black_box
+from checkers.catalogue import ALL
+from checkers.evidence.znodes import znode_tables
+from checkers.jobs import collect_families
+from checkers.load_history import load_history
+from checkers.run_info import NodeInfo, RunInfo
+from checkers.verdict import CheckResult, Row, judge
+from checkers.white_box.families import white_box
+from checkers.white_box.inputs import build_evidence
+from tests.support.histories import merged, write_history
+from tests.support.model_cluster import ModelCluster
+
+TABLES = {
+    "events": schema.EVENTS,
+    "znodes": schema.ZNODE,
+    "batches": schema.BATCH,
+    "checkpoints": schema.CHECKPOINT,
+}
+
+
+@dataclass
+class Case:
+    """One small run: its history lines and the rows of its evidence tables. partitions: what must have been seen."""
+
+    history: list[dict[str, Any]]
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    partitions: int = 1
+
+
+def case_of(model: ModelCluster) -> Case:
+    """A model's run as table rows."""
+    return Case(
+        model.story.lines,
+        {
+            "events": [{**event, "t_ns": event["m"]} for event in model.events],
+            "znodes": [dict(row) for row in model.znodes],
+            "batches": [row for p in model.partitions for broker in p.replicas for row in _batches(model, p, broker)],
+            "checkpoints": [row for p in model.partitions for broker in p.replicas for row in _marks(model, p, broker)],
+        },
+        len(model.partitions),
+    )
+
+
+def _batches(model: ModelCluster, p: Any, broker: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "node": model.name(broker),
+            "p": p.name,
+            "file": f"{0:020d}.log",
+            "file_position": 70 * at,
+            "base": at,
+            "last": at,
+            "epoch": epoch,
+            "producer_id": -1,
+            "producer_epoch": -1,
+            "base_sequence": -1,
+            "control": False,
+            "records": 1,
+            "crc_ok": True,
+            "digest": f"{epoch}:{value}",
+            "values": [value],
+            "problem": None,
+        }
+        for at, (epoch, value) in enumerate(p.logs[broker])
+    ]
+
+
+def _marks(model: ModelCluster, p: Any, broker: int) -> list[dict[str, Any]]:
+    starts: dict[int, int] = {}
+    for at, (epoch, _) in enumerate(p.logs[broker]):
+        starts.setdefault(epoch, at)
+    common = {"node": model.name(broker), "p": p.name, "problem": None}
+    rows: list[dict[str, Any]] = [
+        {**common, "kind": "epoch", "position": nth, "epoch": epoch, "offset": start}
+        for nth, (epoch, start) in enumerate(sorted(starts.items()))
+    ]
+    mark = min(p.hw[broker], len(p.logs[broker]))
+    return [*rows, {**common, "kind": "high-watermark", "position": 0, "epoch": None, "offset": mark}]
+
+
+def judge_cases(
+    spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool = False, retention: bool = False
+) -> dict[str, dict[str, CheckResult]]:
+    """Topic → checker → result, all cases in one pass. folder: scratch space."""
+    with pyspark_sockets():
+        rows = _rows(spark, folder, cases, unclean=unclean, retention=retention)
+    return {topic: _judge_one(topic, case, rows) for topic, case in cases.items()}
+
+
+def _rows(spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool, retention: bool) -> list[Row]:
+    lines = merged({topic: case.history for topic, case in cases.items()})
+    history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
+    assert not health.problems, health.problems
+    tables = {name: _table(spark, folder, name, cases) for name in TABLES}
+    info = _info(cases, unclean=unclean, retention=retention)
+    evidence = build_evidence(
+        info,
+        history,
+        tables["events"],
+        znode_tables(tables["znodes"]),
+        tables["batches"],
+        tables["checkpoints"],
+    )
+    facts = build_facts(history, leader_changes(history, evidence), retention=retention)
+    return collect_families({**black_box(facts), **white_box(evidence, tables["events"])}, witnesses=1000)
+
+
+def _judge_one(topic: str, case: Case, rows: Sequence[Row]) -> dict[str, CheckResult]:
+    partitions = [f"{topic}-{number}" for number in range(case.partitions)]
+    nodes = {event["node"] for event in case.tables.get("events", ())}
+    mine = [
+        row
+        for row in rows
+        if row.p in partitions or (row.p is None and any(f"{node}," in row.detail for node in nodes))
+    ]
+    return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in ALL}
+
+
+def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Case]) -> DataFrame:
+    path = folder / f"{name}.jsonl"
+    rows = [row for case in cases.values() for row in case.tables.get(name, ())]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    frame = spark.read.schema(TABLES[name]).json(path.as_uri())
+    return frame.where(F.lit(True))
+
+
+def _info(cases: Mapping[str, Case], *, unclean: bool, retention: bool) -> RunInfo:
+    nodes = sorted({(e["node"], e["b"]) for case in cases.values() for e in case.tables.get("events", ())})
+    return RunInfo(
+        name="cases",
+        topic="",
+        partitions=tuple(f"{topic}-{n}" for topic, case in cases.items() for n in range(case.partitions)),
+        replication_factor=3,
+        min_insync_replicas=2,
+        unclean=unclean,
+        system_kind="highwater",
+        event_log=True,
+        retention=retention,
+        session_timeout_ms=6000,
+        workload_acks="all",
+        nodes=tuple(NodeInfo(name, "broker", broker, 0) for name, broker in nodes),
+        origin_monotonic_ns=0,
+        origin_wall_ns=0,
+        scripted=False,
+        aborted=None,
+        finished=True,
+    )
+
+
+@contextmanager
+def pyspark_sockets() -> Iterator[None]:
+    """pyspark leaves the socket of every `collect` to the garbage collector; its warning is not ours to mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
+
+
+def invalid(results: Mapping[str, CheckResult]) -> set[str]:
+    return {name for name, result in results.items() if result.verdict == "invalid"}
