@@ -199,7 +199,7 @@ class ProduceHandler:
                 if wait.replica.offline:
                     self._fail(wait, ErrorCode.KAFKA_STORAGE_ERROR)
                 else:
-                    self._log_ack(wait, 1)
+                    self._log_ack(wait)
             pending.in_turn = False
             if pending.open:
                 self._deadlines.add(pending, pending.timeout_ms)
@@ -213,7 +213,7 @@ class ProduceHandler:
                 continue
             error = role.check_committed(wait.last_offset + 1)
             if error is ErrorCode.NONE:
-                self._log_ack(wait, ACKS_ALL)
+                self._log_ack(wait)
             elif error is not None:
                 self._fail(wait, error)
             self._arrived(wait)
@@ -245,7 +245,7 @@ class ProduceHandler:
         result = wait.pending.results[wait.place]
         wait.pending.results[wait.place] = result._replace(error=error, base_offset=-1, log_start_offset=-1)
 
-    def _log_ack(self, wait: AckWait, acks: int) -> None:
+    def _log_ack(self, wait: AckWait) -> None:
         log = self._manager.event_log
         role = wait.replica.partition.role
         if log is not None and isinstance(role, Leader):
@@ -255,7 +255,7 @@ class ProduceHandler:
                 le=role.leader_epoch,
                 base=wait.base_offset,
                 last=wait.last_offset,
-                acks=acks,
+                acks=wait.pending.acks,
                 hw=role.high_watermark,
                 isr=sorted(role.isr.committed),
                 min_isr=role.min_isr,
