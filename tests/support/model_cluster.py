@@ -1,4 +1,4 @@
-"""A cluster that keeps every rule, told three ways: what clients saw, what brokers logged, what ZooKeeper and disks hold.
+"""A cluster that keeps every rule, told three ways: what clients saw, brokers logged, ZooKeeper and disks hold.
 
 One topic, three brokers, pull replication in single steps. Times are milliseconds of one clock. What it writes must be
 judged valid; tests then change one line and require that exactly that is found.
@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from tests.support.histories import Story
+
 
 @dataclass
 class _Partition:
@@ -351,9 +352,7 @@ class ModelCluster:
         shown = [(offset, p.logs[p.leader][offset][1]) for offset in range(position, end)]
         invoked = self._tick()
         if shown:
-            self._emit(
-                p.leader, "visible", p=p.name, le=p.leader_epoch, kind="fetch", upto=end, hw=p.hw[p.leader]
-            )
+            self._emit(p.leader, "visible", p=p.name, le=p.leader_epoch, kind="fetch", upto=end, hw=p.hw[p.leader])
         self.story.poll(
             position,
             shown,
@@ -486,7 +485,9 @@ class ModelCluster:
         )
 
 
-def random_life(rng: Random, topic: str, *, steps: int = 40, first_broker: int = 1, partitions: int = 1) -> ModelCluster:
+def random_life(
+    rng: Random, topic: str, *, steps: int = 40, first_broker: int = 1, partitions: int = 1
+) -> ModelCluster:
     """Sends, polls, lost answers, kills of the leader, pauses of followers, in random order; then the end."""
     model = ModelCluster(rng, topic, partitions=partitions, first_broker=first_broker)
     positions = {(consumer, p.number): 0 for consumer in range(2) for p in model.partitions}
