@@ -18,8 +18,9 @@ from broker.core.cluster_state import NO_BROKER_EPOCH, Broker, BrokerEndpoint
 from broker.runtime.admin_configs import ConfigHandlers
 from broker.runtime.admin_topics import TopicHandlers
 from broker.runtime.alter_partition import ControllerAlterPartition
+from broker.runtime.controlled_shutdown import ControlledShutdown
 from broker.runtime.controller import Controller, ControllerSettings
-from broker.runtime.controller_handlers import ControlledShutdown, ControllerHandlers
+from broker.runtime.controller_handlers import ControllerHandlers
 from broker.runtime.controller_outbox import Emit
 from broker.runtime.metadata_cache import Address, MetadataCache
 from broker.runtime.metadata_handlers import MetadataHandlers
@@ -158,7 +159,7 @@ class ControlPlane:
         self._configs = ConfigHandlers(settings, id_, self.cache, self.configs)
         self._controller_handlers = ControllerHandlers(self.controller)
         self._shutdown = ControlledShutdown(
-            settings, id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller
+            settings, id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, attempt_ms
         )
         self.client.add_session_listener(self._on_session)
         self._built = True

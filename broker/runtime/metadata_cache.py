@@ -70,7 +70,7 @@ class MetadataCache:
         self._listeners: list[Callable[[], None]] = []
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Called after every update."""
+        """Called after every update, and when another broker has become controller."""
         self._listeners.append(listener)
 
     def update(self, request: UpdateMetadataRequest) -> ErrorCode:
@@ -94,10 +94,13 @@ class MetadataCache:
         }
         for state in request.topic_states:
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
+        self._changed()
+        return ErrorCode.NONE
+
+    def _changed(self) -> None:
         self.generation += 1
         for listener in self._listeners:
             listener()
-        return ErrorCode.NONE
 
     def _update_topic(self, name: str, topic_id: str, states: list[UpdateMetadataPartitionState]) -> None:
         topic = self.topics.get(name)
@@ -114,8 +117,10 @@ class MetadataCache:
 
     def controller_moved(self, broker: BrokerId | None) -> None:
         """`/controller` as this broker saw it; UpdateMetadata of that controller follows."""
-        self.controller_id = NO_CONTROLLER if broker is None else broker
-        self.generation += 1
+        found = NO_CONTROLLER if broker is None else broker
+        if found != self.controller_id:
+            self.controller_id = found
+            self._changed()
 
     def address(self, broker: BrokerId) -> Address | None:
         """Where brokers and clients reach a live broker; None for others."""
