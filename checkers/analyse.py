@@ -61,6 +61,9 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
     if not path.is_file():
         raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
     parquet = run_dir / "parquet"
+    for old in ("results.json", "series.json"):
+        # A crash must not leave the verdict of an earlier analysis behind.
+        (run_dir / old).unlink(missing_ok=True)
     with ThreadPoolExecutor(4) as pool:
         decoding = pool.submit(prepare, run_dir, info)
         own = spark is None

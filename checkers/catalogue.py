@@ -132,7 +132,7 @@ WHITE_BOX = (
         {
             "batches": "no batch",
             "fully_replicated": "not every replica's segments",
-            "watermarks_known": "not every replica's high-watermark checkpoint",
+            "watermarks_known": "not every replica's high watermark",
         },
         "segments",
     ),

@@ -205,7 +205,8 @@ def sentence(
     seen = f"{acked:,} acknowledged records on {_many(len(durable), 'partition')}"
     around = f"through {_many(faults, 'fault')} and {_many(elections, 'election')}"
     if verdict == "invalid":
-        broken = [check for check in checks if check.verdict == "invalid"]
+        # A loss first: it is what the others lead to.
+        broken = sorted((c for c in checks if c.verdict == "invalid"), key=lambda c: c.name not in _COUNTS)
         what = f"{_many(lost, 'acknowledged record')} lost; " if lost else ""
         names = ", ".join(check.name for check in broken)
         text = f"Invalid: {what}{names}, in {seen}, {around}; first: {broken[0].reasons[0]}"

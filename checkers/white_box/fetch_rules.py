@@ -17,7 +17,7 @@ from checkers.white_box.watermark_rules import HW_WITHIN_ISR, line_rule
 
 def fetch_rules(evidence: Evidence) -> Family:
     per_partition = evidence.fetches.groupBy("p").agg(F.count(F.lit(1)).alias("fetches"))
-    sent = sent_fetches(evidence.events)
+    sent = sent_fetches(evidence.events).where(F.col("p").isin(*evidence.info.partitions))
     return Family(
         union([_claims(evidence), _both_ends(evidence, sent), _beyond_own_log(evidence, sent)]),
         figures(per_partition, {(HW_WITHIN_ISR, "follower_fetches"): F.col("fetches")}),
@@ -70,6 +70,7 @@ def _claims(evidence: Evidence) -> DataFrame:
 
 
 def _both_ends(evidence: Evidence, sent: DataFrame) -> DataFrame:
+    # Correlation ids count per connection: a fetch is named by its rid and its leader.
     received = evidence.fetches.select(
         "rid",
         "p",

@@ -55,7 +55,7 @@ def build_evidence(
         history,
         events,
         timeline,
-        received_fetches(events),
+        received_fetches(events).where(F.col("p").isin(*info.partitions)),
         epochs_table(timeline).persist(StorageLevel.MEMORY_AND_DISK),
         znodes,
         batches,
@@ -118,8 +118,8 @@ def build_timeline(events: DataFrame) -> DataFrame:
 
 
 def received_fetches(events: DataFrame) -> DataFrame:
-    """(b, i, s, rid, follower, be, p, offset, le): one row per partition named in a follower's fetch, at the leader."""
-    return _parts(events, "fetch_received", "follower", "be")
+    """(b, i, s, rid, follower, p, offset, le): one row per partition named in a follower's fetch, at the leader."""
+    return _parts(events, "fetch_received", "follower")
 
 
 def sent_fetches(events: DataFrame) -> DataFrame:

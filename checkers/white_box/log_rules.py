@@ -29,18 +29,12 @@ def log_rules(evidence: Evidence) -> Family:
         (F.count_distinct("node") >= wanted).cast("int").alias("full"),
         F.count_if(torn).alias("torn"),
     )
-    lines = (
-        checkpoints.where(mine)
-        .groupBy("p")
-        .agg(
-            (F.count_distinct(F.when(F.col("kind") == "high-watermark", F.col("node"))) >= wanted)
-            .cast("int")
-            .alias("marks"),
-            F.count_if(F.col("kind") == "epoch").alias("entries"),
-        )
-    )
+    marks = _known_watermarks(evidence, checkpoints)
+    known = marks.select("p", (F.col("replicas") >= wanted).cast("int").alias("marks"))
+    epochs = checkpoints.where(mine & (F.col("kind") == "epoch"))
+    entries = epochs.groupBy("p").agg(F.count(F.lit(1)).alias("entries"))
     return Family(
-        union([_along_a_log(batches), _across_replicas(batches, checkpoints), *_epoch_files(checkpoints, batches)]),
+        union([_along_a_log(batches), _across_replicas(batches, marks), *_epoch_files(checkpoints, batches)]),
         union(
             [
                 figures(
@@ -52,15 +46,33 @@ def log_rules(evidence: Evidence) -> Family:
                         (CONTIGUOUS, "torn_tails"): F.col("torn"),
                     },
                 ),
-                figures(
-                    lines,
-                    {
-                        (LOG_MATCHING, "watermarks_known"): F.col("marks"),
-                        (EPOCH_CACHE, "entries"): F.col("entries"),
-                    },
-                ),
+                figures(known, {(LOG_MATCHING, "watermarks_known"): F.col("marks")}),
+                figures(entries, {(EPOCH_CACHE, "entries"): F.col("entries")}),
             ]
         ),
+    )
+
+
+def _known_watermarks(evidence: Evidence, checkpoints: DataFrame) -> DataFrame:
+    """(p, min_hw, replicas): the lowest HW over the replicas whose HW is known, and how many those are.
+
+    A broker's log says it better than its checkpoint, which lags and may not be there yet. Only lines from before the
+    drain count: the files were copied after it began, so that they hold at least what those lines speak of.
+    """
+    drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
+    began = drains.groupBy("p").agg(F.min("invoke_ns").alias("drain_ns"))
+    told = (
+        evidence.timeline.where(F.col("e").isin("hw", "become_leader", "become_follower"))
+        .join(F.broadcast(began), on="p", how="inner")
+        .where(F.col("t_ns") < F.col("drain_ns"))
+        .groupBy("node", "p")
+        .agg(F.max_by("hw", F.struct("t_ns", "s")).alias("told"))
+    )
+    kept = checkpoints.where(F.col("kind") == "high-watermark").groupBy("node", "p").agg(F.max("offset").alias("kept"))
+    return (
+        told.join(kept, on=["node", "p"], how="full")
+        .groupBy("p")
+        .agg(F.min(F.coalesce("told", "kept")).alias("min_hw"), F.count(F.lit(1)).alias("replicas"))
     )
 
 
@@ -104,13 +116,8 @@ def _along_a_log(batches: DataFrame) -> DataFrame:
     return apply_rules(stepped, [unreadable, broken])
 
 
-def _across_replicas(batches: DataFrame, checkpoints: DataFrame) -> DataFrame:
-    """Same (offset, epoch) ⇒ same bytes; below the lowest checkpointed HW every replica has every batch."""
-    held = (
-        checkpoints.where(F.col("kind") == "high-watermark")
-        .groupBy("p")
-        .agg(F.min("offset").alias("min_hw"), F.count_distinct("node").alias("replicas"))
-    )
+def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
+    """Same (offset, epoch) ⇒ same bytes; below the lowest HW of its replicas every replica has every batch."""
     # What a replica has not because its log starts later is not missing.
     starts = (
         batches.groupBy("p", "node").agg(F.min("base").alias("start")).groupBy("p").agg(F.max("start").alias("start"))
