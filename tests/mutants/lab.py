@@ -1,0 +1,143 @@
+"""The lab as a user has it: `highwater test` in a process of its own, on a run file, with the broker or a mutant of it.
+
+Runs are made two at a time, because most of a run is waiting; each (run file, mutant, seed) is made once and shared.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.patches import ROOT, Mutant, apply
+
+AT_ONCE = 2
+LIMIT_S = 280.0
+
+
+@dataclass(frozen=True, slots=True)
+class LabRun:
+    """What to run. mutant None: the broker as it is."""
+
+    file: Path
+    seed: int
+    mutant: Mutant | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.mutant.name if self.mutant else 'unmutated'}-{self.file.stem}-{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How a run ended. folder: its place in the store."""
+
+    exit_code: int
+    output: str
+    folder: Path
+    results: dict[str, Any]
+
+    @property
+    def invalid(self) -> set[str]:
+        """Names of the checkers that found something."""
+        return {name for name, one in self.results["checkers"].items() if one["verdict"] == "invalid"}
+
+    def witnesses(self, checker: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.results["checkers"][checker]["witnesses"]
+        return found
+
+    def history(self) -> list[dict[str, Any]]:
+        return _lines(self.folder / "history.jsonl")
+
+    def events(self, node: str) -> list[dict[str, Any]]:
+        """A broker's event log as it was collected; a torn last line of an incarnation is left out."""
+        return _lines(self.folder / "evidence" / node / "events.jsonl")
+
+
+class Lab:
+    """All runs of a test session. `close` ends those that are under way."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pool = ThreadPoolExecutor(AT_ONCE)
+        self._runs: dict[LabRun, Future[Judged]] = {}
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[str]] = set()
+        self._closed = False
+
+    def expect(self, runs: Iterable[LabRun]) -> None:
+        """Begin with these, in this order; `result` will ask for them."""
+        for run in runs:
+            if run not in self._runs:
+                self._runs[run] = self._pool.submit(self._carry_out, run)
+
+    def result(self, run: LabRun) -> Judged:
+        """The run's outcome. Raises AssertionError, with what it printed, when there was no verdict."""
+        self.expect([run])
+        return self._runs[run].result()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            running = list(self._processes)
+        for process in running:
+            process.send_signal(signal.SIGINT)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _carry_out(self, run: LabRun) -> Judged:
+        folder = self._folder / run.name
+        folder.mkdir(parents=True)
+        file = run.file
+        if run.mutant is not None:
+            source = folder / "source"
+            apply(run.mutant, source)
+            file = folder / "run.toml"
+            file.write_text(with_source(run.file.read_text(encoding="utf-8"), source), encoding="utf-8")
+        command = [sys.executable, "-m", "harness.cli", "test", str(file), "--seed", str(run.seed)]
+        with self._lock:
+            assert not self._closed
+            process = subprocess.Popen(
+                [*command, "--store", str(folder / "store")],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            self._processes.add(process)
+        try:
+            output, _ = process.communicate(timeout=LIMIT_S)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            with self._lock:
+                self._processes.discard(process)
+        assert process.returncode in (0, 1, 2), f"{run.name} ended with {process.returncode}:\n{output}"
+        store = (folder / "store" / "latest").resolve()
+        results = json.loads((store / "results.json").read_text(encoding="utf-8"))
+        return Judged(process.returncode, output, store, results)
+
+
+def with_source(text: str, source: Path) -> str:
+    """A run file's text that runs the broker of `source`; the file must have a [system] table and name none itself."""
+    out, replaced = re.subn(r"(?m)^\[system\]$", f'[system]\nsource = "{source}"', text)
+    assert replaced == 1, f"{replaced} lines are [system]"
+    return out
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    out = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            out.append(json.loads(line))
+        except ValueError:
+            continue
+    return out

@@ -1,0 +1,88 @@
+"""Planted bugs: what each one is, and a copy of the broker that has it.
+
+A mutant is a TOML file in this folder: `mistake` (one sentence), `finds` (checkers, one of which at least must fire),
+`run` (the run file that brings the bug out), and edits (`file`, `old`, `new`). `old` must occur exactly once in its
+file: a patch that no longer fits the broker is an error, never a silent no-op.
+`python -m tests.mutants.patches NAME FOLDER` makes the copy; `[system] source = "FOLDER"` in a run file runs it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+class PatchDoesNotApply(Exception):
+    """The text names mutant, file, and how often the text to be replaced was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace `old`, which occurs once in `file` (relative to the source's root), by `new`."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One planted bug. run: absolute path of its run file."""
+
+    name: str
+    mistake: str
+    finds: tuple[str, ...]
+    run: Path
+    edits: tuple[Edit, ...]
+
+
+def load(path: Path) -> Mutant:
+    """Read a mutant's file. Raises ValueError, naming file and key, for what is not in the form above."""
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    wanted = {"mistake": str, "finds": list, "run": str, "edit": list}
+    for key in values.keys() ^ wanted.keys():
+        raise ValueError(
+            f"{path}: {key}: {'unknown key' if key in values else 'missing'}; keys are {', '.join(wanted)}"
+        )
+    for key, kind in wanted.items():
+        if not isinstance(values[key], kind) or not values[key]:
+            raise ValueError(f"{path}: {key}: {values[key]!r} is not a non-empty {kind.__name__}")
+    edits = []
+    for number, edit in enumerate(values["edit"]):
+        if edit.keys() != {"file", "old", "new"}:
+            raise ValueError(f"{path}: edit {number}: its keys are {sorted(edit)}; they must be file, old, new")
+        edits.append(Edit(**edit))
+    return Mutant(path.stem, values["mistake"], tuple(values["finds"]), (HERE / values["run"]).resolve(), tuple(edits))
+
+
+def mutants() -> list[Mutant]:
+    """All of this folder, by name."""
+    return [load(path) for path in sorted(HERE.glob("*.toml"))]
+
+
+def apply(mutant: Mutant, target: Path, source: Path = ROOT) -> None:
+    """Copy the `broker` package of `source` into `target`, with the mutant's edits. Raises PatchDoesNotApply."""
+    shutil.copytree(source / "broker", target / "broker", ignore=shutil.ignore_patterns("__pycache__"))
+    for edit in mutant.edits:
+        file = target / edit.file
+        if not file.is_file():
+            raise PatchDoesNotApply(f"{mutant.name}: {edit.file} is not there any more")
+        text = file.read_text(encoding="utf-8")
+        found = text.count(edit.old)
+        if found != 1:
+            raise PatchDoesNotApply(
+                f"{mutant.name}: {edit.file} holds the text to be replaced {found} times instead of once:\n{edit.old}"
+            )
+        file.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m tests.mutants.patches NAME FOLDER")
+    apply(load(HERE / f"{sys.argv[1]}.toml"), Path(sys.argv[2]))

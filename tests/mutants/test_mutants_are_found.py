@@ -1,0 +1,40 @@
+"""The proof that the lab can see: each planted bug is found, and the same run of the unmutated broker is valid."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.lab import Lab, LabRun
+from tests.mutants.patches import mutants
+
+SEEDS = (1, 2, 3)
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize(
+    "lab_run", [LabRun(mutant.run, SEEDS[0], mutant) for mutant in mutants()], ids=lambda run: run.mutant.name
+)
+def test_mutant_is_found_within_three_runs_by_a_checker_that_should(lab: Lab, lab_run: LabRun) -> None:
+    assert lab_run.mutant is not None
+    tried = []
+    for seed in SEEDS:
+        judged = lab.result(LabRun(lab_run.file, seed, lab_run.mutant))
+        tried.append(f"seed {seed}: {judged.results['sentence']}")
+        found = judged.invalid & set(lab_run.mutant.finds)
+        if found:
+            assert judged.exit_code == 1
+            assert judged.results["verdict"] == "invalid"
+            assert all(judged.witnesses(name) for name in found)
+            return
+    pytest.fail(f"{lab_run.mutant.mistake} None of {', '.join(lab_run.mutant.finds)} fired:\n" + "\n".join(tried))
+
+
+@pytest.mark.parametrize(
+    "lab_run",
+    [LabRun(file, SEEDS[0]) for file in sorted({mutant.run for mutant in mutants()})],
+    ids=lambda run: run.file.stem,
+)
+def test_unmutated_broker_is_valid_in_the_mutants_run(lab: Lab, lab_run: LabRun) -> None:
+    judged = lab.result(lab_run)
+    assert (judged.exit_code, judged.results["verdict"]) == (0, "valid"), judged.results["sentence"]

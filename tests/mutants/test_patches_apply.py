@@ -1,0 +1,58 @@
+"""Each planted bug still fits the broker, and names checkers and a run file that are there. No I/O but files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checkers.catalogue import BY_NAME
+from harness.plan_file import load as load_plan
+from harness.plan_file import parse_plan
+from tests.mutants.lab import with_source
+from tests.mutants.patches import HERE, ROOT, Edit, Mutant, PatchDoesNotApply, apply, mutants
+
+MUTANTS = pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
+
+
+@MUTANTS
+def test_patch_of_a_mutant_applies_and_changes_what_it_names(mutant: Mutant, tmp_path: Path) -> None:
+    apply(mutant, tmp_path)
+    edited = {edit.file for edit in mutant.edits}
+    for path in sorted((tmp_path / "broker").rglob("*.py")):
+        name = str(path.relative_to(tmp_path))
+        text = path.read_text()
+        assert (text != (ROOT / name).read_text()) == (name in edited), name
+        if name in edited:
+            compile(text, name, "exec")
+
+
+@MUTANTS
+def test_mutant_names_checkers_that_exist(mutant: Mutant) -> None:
+    assert set(mutant.finds) <= BY_NAME.keys()
+
+
+@MUTANTS
+def test_mutant_runs_a_run_file_with_its_own_source(mutant: Mutant, tmp_path: Path) -> None:
+    assert load_plan(mutant.run).system.source is None
+    plan = parse_plan("mutated", with_source(mutant.run.read_text(), tmp_path))
+    assert plan.system.source == str(tmp_path)
+
+
+def test_every_run_file_of_the_mutants_is_used() -> None:
+    assert {mutant.run for mutant in mutants()} == set((HERE / "runs").glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    ("old", "says"), [("no such line", "0 times"), ("from", "times instead of once"), ("import", "instead of once")]
+)
+def test_patch_that_does_not_fit_exactly_once_is_refused(old: str, says: str, tmp_path: Path) -> None:
+    edit = Edit("broker/core/leader.py", old, "")
+    with pytest.raises(PatchDoesNotApply, match=says):
+        apply(Mutant("m", "x", ("lost-write",), tmp_path, (edit,)), tmp_path)
+
+
+def test_patch_of_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
+    edit = Edit("broker/core/gone.py", "a", "b")
+    with pytest.raises(PatchDoesNotApply, match="is not there"):
+        apply(Mutant("m", "x", ("lost-write",), tmp_path, (edit,)), tmp_path)
