@@ -3,7 +3,8 @@
 Follower rules live in `core.epochs` and `core.partition`; this sends positions, appends what comes, cuts where the
 leader's history says so, and learns the watermark. What a request says of this broker's LEO is in the file: it is
 built after the turn's log writes. A partition that comes while a long poll is out does not wait for its end: a second
-request of the same session makes the leader answer the first at once.
+request of the same session makes the leader answer the first at once. The answer to the older of two requests says
+nothing of what the newer one named: the leader's session moved only when that one came.
 Source: AbstractFetcherThread, ReplicaFetcherThread, FetchSessionHandler; KIP-227, KIP-595, KIP-903.
 """
 
@@ -41,6 +42,9 @@ FETCH_VERSION = 15
 _EPOCH_MAX = 2**31 - 1
 _IN_FLIGHT_MAX = 2
 _FIRST_RETRY_MS = 10.0
+# A leader answers a long poll when its time is over at the latest. One that stays silent so much longer is paused or
+# cut off, and TCP would find it again late: its retransmissions come at ever longer intervals.
+_SILENT_LEADER_MS = 2500.0
 _SOON_OVER = frozenset(
     {
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -54,14 +58,19 @@ _Key = tuple[str, int]
 
 
 class Followed:
-    """One partition that is fetched. sent: the position that the leader's session holds, None when it has none."""
+    """One partition that is fetched.
 
-    __slots__ = ("delayed_until_ms", "failures", "last_error", "leader_epoch", "replica", "sent")
+    sent: the position that the leader's session holds, None when it has none; sent_in: number of the request that
+    named it, so that answers to earlier ones are not taken for answers to it.
+    """
+
+    __slots__ = ("delayed_until_ms", "failures", "last_error", "leader_epoch", "replica", "sent", "sent_in")
 
     def __init__(self, replica: Replica, leader_epoch: Epoch) -> None:
         self.replica = replica
         self.leader_epoch = leader_epoch
         self.sent: _Position | None = None
+        self.sent_in = 0
         self.delayed_until_ms = 0.0
         self.last_error = 0
         self.failures = 0
@@ -83,6 +92,7 @@ class Fetcher:
         self._session_epoch = INITIAL_SESSION_EPOCH
         self._session_refused = False
         self._in_flight = 0
+        self._requests = 0
         self._paused_until_ms = 0.0
         self._timer: Timer | None = None
         self._generation = 0
@@ -97,19 +107,23 @@ class Fetcher:
         key = followed.key
         old = self.partitions.get(key)
         if old is not None:
-            followed.sent = old.sent
+            followed.sent, followed.sent_in = old.sent, old.sent_in
         if key in self._forget:
             self._forget.remove(key)
         self.partitions[key] = followed
         # To be told to follow it is news of that broker: no need to sit out the pause after a failure.
-        self._paused_until_ms = 0.0
-        self._manager.wake_fetcher(self)
+        self.retry_now()
 
     def remove(self, replica: Replica) -> None:
         key = (replica.topic_id, replica.topic_partition.partition)
         followed = self.partitions.pop(key, None)
         if followed is not None and followed.sent is not None:
             self._forget.append(key)
+
+    def retry_now(self) -> None:
+        """The cluster has changed: what failed before may work now."""
+        self._paused_until_ms = 0.0
+        self._manager.wake_fetcher(self)
 
     def close(self) -> None:
         """No more requests, no more answers."""
@@ -149,7 +163,7 @@ class Fetcher:
             active += 1
             position = self._position(followed)
             if full or followed.sent != position:
-                followed.sent = position
+                followed.sent, followed.sent_in = position, self._requests + 1
                 named.append((followed, self._ask(followed, position)))
         if next_due != float("inf"):
             self._wake_at(next_due)
@@ -209,15 +223,16 @@ class Fetcher:
         if not opening:
             self._session_epoch = 1 if self._session_epoch == _EPOCH_MAX else self._session_epoch + 1
         self._in_flight += 1
-        generation = self._generation
+        self._requests += 1
+        generation, number = self._generation, self._requests
         rid: list[str] = []
         correlation_id = peer.send(
             ApiKey.FETCH,
             FETCH_VERSION,
             body,
-            lambda view: self._on_response(generation, opening, rid[0], view),
+            lambda view: self._on_response(generation, number, opening, rid[0], view),
             lambda reason: self._on_failure(generation, reason),
-            settings.replica_socket_timeout_ms,
+            min(float(settings.replica_socket_timeout_ms), settings.replica_fetch_wait_max_ms + _SILENT_LEADER_MS),
         )
         log = manager.event_log
         rid.append(f"{log.incarnation}:{correlation_id}" if log is not None else "")
@@ -270,7 +285,7 @@ class Fetcher:
         self._paused_until_ms = self._manager.loop.now_ms() + self._manager.settings.replica_fetch_backoff_ms
         self._manager.wake_fetcher(self)
 
-    def _on_response(self, generation: int, opening: bool, rid: str, view: memoryview) -> None:
+    def _on_response(self, generation: int, number: int, opening: bool, rid: str, view: memoryview) -> None:
         if generation != self._generation:
             return
         self._in_flight -= 1
@@ -292,7 +307,7 @@ class Fetcher:
                 self._session_epoch = 1
         for result in response.results:
             followed = self.partitions.get((result.topic_id, result.partition))
-            if followed is not None:
+            if followed is not None and followed.sent_in <= number:
                 self._take(followed, result, rid)
 
     def _take(self, followed: Followed, result: FetchPartitionResult, rid: str) -> None:

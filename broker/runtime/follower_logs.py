@@ -44,9 +44,10 @@ class FollowerLogs:
             fetcher.close()
         self.fetchers.clear()
 
-    def wake_all(self) -> None:
+    def retry_all(self) -> None:
+        """Addresses or live brokers have changed: nobody sits out a pause."""
         for fetcher in self.fetchers.values():
-            self._manager.wake_fetcher(fetcher)
+            fetcher.retry_now()
 
     def truncate(self, replica: Replica, offset: Offset, reason: str) -> None:
         """Cut a follower's log to offset or below. Raises LogDirFailed."""

@@ -201,7 +201,7 @@ class ReplicaManager:
                 role.alive = self.live_brokers
                 # A joiner that died is not waited for any more.
                 self.maybe_advance(replica, role)
-        self.follower_logs.wake_all()
+        self.follower_logs.retry_all()
 
     def on_topic_config(self, topic: str) -> None:
         """A topic's overrides changed."""

@@ -331,7 +331,7 @@ class Node:
     deaf: bool = False
     broker_epoch: int = -1
     incarnation: int = 0
-    inbox: deque[Callable[[], None]] = field(default_factory=deque)
+    inbox: deque[Callable[[], object]] = field(default_factory=deque)
     connected: list[Callable[[], None]] = field(default_factory=list)
     """Tell those who wait for an answer of this broker that their connection is gone."""
 
