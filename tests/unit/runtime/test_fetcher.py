@@ -1,0 +1,205 @@
+"""A follower's fetcher against a leader whose answers the test writes: what counts as an answer to what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import pytest
+
+from broker.config import Settings
+from broker.runtime.ports import BrokerId, Peer
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replication_ports import AlterPartitionSender
+from broker.wire.messages import fetch
+from broker.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from broker.wire.record_batch import stamp
+from broker.wire.records import NewRecord, encode_batch
+from tests.support.memory_cluster import (
+    TOPIC,
+    TOPIC_ID,
+    FakeLoop,
+    MemoryLog,
+    MemoryStore,
+    ProducerIds,
+    RecordingEventLog,
+)
+
+VERSION = 15
+SESSION = 77
+
+
+class Sent:
+    """One fetch request of the follower."""
+
+    def __init__(
+        self, body: bytes, on_response: Callable[[memoryview], None], on_failure: Callable[[str], None]
+    ) -> None:
+        self.request = fetch.decode_request(VERSION, memoryview(body))
+        self._on_response = on_response
+        self.fail = on_failure
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """Fetch offset by partition, of those that are named."""
+        return {part.partition: part.fetch_offset for part in self.request.partitions}
+
+    def answer(self, *results: fetch.FetchPartitionResult, session_id: int = SESSION, error: int = 0) -> None:
+        chunks = fetch.encode_response(VERSION, list(results), session_id=session_id, error=error)
+        self._on_response(memoryview(b"".join(bytes(chunk) for chunk in chunks)))
+
+
+class Leader:
+    """The peer; keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        self.sent.append(Sent(body, on_response, on_failure))
+        return len(self.sent)
+
+    def close(self) -> None: ...
+
+
+class Topics:
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        return {}
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        return True
+
+    def leader_of(self, topic: str, partition: int) -> tuple[int, int]:
+        return -1, -1
+
+    def live_brokers(self) -> Collection[int] | None:
+        return None
+
+
+class NoController(AlterPartitionSender):
+    def send(self, *_: object) -> None:
+        raise AssertionError("a follower proposes nothing")
+
+
+class Follower:
+    """Broker 2, which follows broker 1 in two partitions of a topic."""
+
+    def __init__(self, addresses_known: bool = True) -> None:
+        self.loop = FakeLoop()
+        self.store = MemoryStore()
+        self.leader = Leader()
+        self.addresses_known = addresses_known
+        settings = Settings.parse({"broker.id": "2", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
+        self.manager = ReplicaManager(
+            settings,
+            self.loop,
+            self.store,
+            RecordingEventLog(2, "02"),
+            NoController(),
+            self._peer,
+            Topics(),
+            ProducerIds(),
+            lambda: 9,
+        )
+        self.manager.startup()
+
+    def _peer(self, broker: BrokerId) -> Peer | None:
+        assert broker == 1
+        return self.leader if self.addresses_known else None
+
+    def follow(self, *partitions: int, leader_epoch: int = 0) -> None:
+        states = [
+            LeaderAndIsrPartitionState(index, 1, 1, leader_epoch, [1, 2], leader_epoch, [1, 2]) for index in partitions
+        ]
+        topics = [LeaderAndIsrTopicState(TOPIC, TOPIC_ID, states)]
+        answer = self.manager.apply_leader_and_isr(LeaderAndIsrRequest(9, False, 1, 9, 0, topics, []), 6)
+        assert all(part.error_code == 0 for part in answer.topics[0].partition_errors)
+        self.turn()
+
+    def turn(self) -> None:
+        self.loop.run_soon()
+        self.manager.end_of_turn()
+
+    def log(self, partition: int) -> MemoryLog:
+        log = self.manager.replicas[(TOPIC, partition)].log
+        assert isinstance(log, MemoryLog)
+        return log
+
+    def open_session(self) -> None:
+        self.leader.sent[-1].answer()
+        self.turn()
+
+
+def result(partition: int, *values: str, base: int = 0, epoch: int = 0, hw: int = 0) -> fetch.FetchPartitionResult:
+    """An answer with one batch per value."""
+    records = bytearray()
+    for place, value in enumerate(values):
+        batch = bytearray(encode_batch([NewRecord(None, value.encode())], timestamps=1))
+        stamp(memoryview(batch), 0, base + place, epoch)
+        records += batch
+    return fetch.FetchPartitionResult(
+        "", TOPIC_ID, partition, 0, hw, hw, 0, records=[memoryview(records)] if records else []
+    )
+
+
+@pytest.fixture
+def follower() -> Follower:
+    follower = Follower()
+    follower.follow(0, 1)
+    follower.open_session()
+    return follower
+
+
+def test_older_answer_is_no_answer_to_a_position_that_a_newer_request_names(follower: Follower) -> None:
+    # The long poll, then a second request because partition 1 has a new epoch.
+    long_poll = follower.leader.sent[-1]
+    follower.follow(1, leader_epoch=1)
+    interruption = follower.leader.sent[-1]
+    assert interruption is not long_poll
+    # The leader answers the first at once, and the second with what its session still holds for partition 0.
+    long_poll.answer(result(0, "a", "b"))
+    follower.turn()
+    third = follower.leader.sent[-1]
+    assert third.positions == {0: 2}
+    interruption.answer(result(0, "a", "b"))
+    follower.turn()
+    third.answer(result(0, "c", base=2))
+    follower.turn()
+    assert follower.log(0).values() == ["a", "b", "c"]
+    # Nothing was taken for an error: the next request is there without any time passing.
+    assert follower.leader.sent[-1].positions == {0: 3}
+
+
+def test_answer_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Follower) -> None:
+    # What the same broker said as leader of epoch 0 must not count in epoch 2, when both begin at offset 0.
+    long_poll = follower.leader.sent[-1]
+    follower.follow(0, leader_epoch=2)
+    long_poll.answer(result(0, "of epoch 0", epoch=0, hw=1))
+    follower.turn()
+    assert follower.log(0).values() == []
+    assert follower.manager.replicas[(TOPIC, 0)].high_watermark == 0
+    renewed = next(sent for sent in follower.leader.sent if sent.positions == {0: 0} and sent is not long_poll)
+    renewed.answer(result(0, "of epoch 2", epoch=2))
+    follower.turn()
+    assert follower.log(0).values() == ["of epoch 2"]
+
+
+def test_fetcher_without_an_address_sends_as_soon_as_it_is_known() -> None:
+    follower = Follower(addresses_known=False)
+    follower.follow(0)
+    assert not follower.leader.sent
+    follower.addresses_known = True
+    follower.manager.on_live_brokers([1, 2])
+    follower.turn()
+    assert [sent.positions for sent in follower.leader.sent] == [{0: 0}]
