@@ -2,8 +2,10 @@
 
 Connects when there is something to send, reconnects with backoff and jitter, and gives every request exactly one
 callback, never from inside `send` and never in the send phase. Answers are matched in request order, as brokers
-answer; one out of order closes the connection. A request that times out closes it too, because the answers behind it
-would come no sooner; what else was in flight fails as `closed`.
+answer; one out of order closes the connection. A request times out when its connection stays silent for its whole
+time: as long as bytes come, its answer or one before it is under way, and giving up would only ask for the same bytes
+again over a slow link. A time-out closes the connection, because the answers behind it would come no sooner; what else
+was in flight fails as `closed`.
 What waits for a connection is bounded: above QUEUED_MAX requests `send` fails the new one.
 Source: Kafka's NetworkClient, NetworkClientUtils; reconnect.backoff.ms.
 """
@@ -29,7 +31,9 @@ from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_MS: Final = 10_000.0  # socket.connection.setup.timeout.ms
+# Kafka waits 10 s (socket.connection.setup.timeout.ms). Packets to a host that is cut off vanish, and TCP repeats the
+# first one after 1, 3, 7 s: a cut that heals is found sooner by a new attempt.
+CONNECT_TIMEOUT_MS: Final = 1000.0
 RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
 QUEUED_MAX: Final = 10_000
 _CORRELATION_ID_MAX: Final = 0x7FFFFFFF
@@ -88,6 +92,7 @@ class BrokerPeer:
         self._socket: socket.socket | None = None
         self._connected = False
         self._events = 0
+        self._heard_ms = 0.0
         self._received = FrameBuffer(response_bytes_max)
         self._output = OutputQueue()
         self._send_wanted = False
@@ -102,6 +107,11 @@ class BrokerPeer:
     def connected(self) -> bool:
         return self._connected
 
+    @property
+    def in_flight(self) -> int:
+        """Requests that are sent and not answered."""
+        return len(self._in_flight)
+
     def send(
         self,
         api_key: int,
@@ -114,8 +124,8 @@ class BrokerPeer:
         """Queue one request for the end of this turn; returns its correlation id.
 
         on_response: the bytes after the response header, valid until the end of the turn's before-send hooks.
-        on_failure: a reason that starts with refused, reset, timeout or closed. timeout_ms counts from now and
-        includes connecting.
+        on_failure: a reason that starts with refused, reset, timeout or closed. timeout_ms counts from now, and from
+        every byte that comes once the request is sent; it includes connecting.
         """
         self._correlation_id = correlation_id = (self._correlation_id + 1) & _CORRELATION_ID_MAX
         header = encode_request_header(api_key, api_version, correlation_id, self._client_id)
@@ -225,6 +235,7 @@ class BrokerPeer:
         if received == 0:
             self._fail(f"closed: {self.address} closed the connection")
             return
+        self._heard_ms = self._loop.now_ms()
         try:
             while self._connected and (frame := self._received.next_frame()) is not None:
                 self._on_frame(frame)
@@ -250,6 +261,10 @@ class BrokerPeer:
             )
 
     def _on_timeout(self, request: _Request, timeout_ms: float) -> None:
+        rest_ms = self._heard_ms + timeout_ms - self._loop.now_ms()
+        if rest_ms > 0 and request not in self._queued:
+            request.timer = self._loop.call_later(rest_ms, lambda: self._on_timeout(request, timeout_ms))
+            return
         reason = f"timeout: {self.address}: no answer in {timeout_ms:.0f} ms"
         if request in self._queued:
             self._queued.remove(request)

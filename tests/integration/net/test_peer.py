@@ -214,6 +214,33 @@ def test_peer_timeout_fails_its_request_closes_and_fails_the_rest(
     assert outcomes.answers == {"again": b"AGAIN"}
 
 
+def test_peer_answer_that_trickles_in_does_not_time_out_and_one_that_stops_does(
+    loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock_ms = [1000.0]
+    monkeypatch.setattr(loop, "now_ms", lambda: clock_ms[0])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        peer = BrokerPeer(loop, "127.0.0.1", server.getsockname()[1], "me", backoff=Backoff(5, 20, seed=1))
+        outcomes = Outcomes()
+        first = outcomes.send(peer, "slow", timeout_ms=100)
+        outcomes.send(peer, "cut off", timeout_ms=100)
+        until(lambda: peer.connected)
+        until(lambda: peer.in_flight == 2)
+        with server.accept()[0] as connection:
+            body = encode_response_header(ApiKey.FETCH, 12, first) + b"SLOW"
+            frame = struct.pack(">i", len(body)) + body
+            for byte in frame:
+                connection.sendall(bytes([byte]))
+                clock_ms[0] += 60
+                loop.run_once(timeout_ms_max=1000)
+            assert outcomes.answers == {"slow": b"SLOW"}
+            assert not outcomes.failures
+            clock_ms[0] += 101
+            until(lambda: len(outcomes) == 2)
+            assert outcomes.failures["cut off"].startswith("timeout")
+    peer.close()
+
+
 def test_peer_connect_that_hangs_times_out(loop: EpollLoop, until: Until) -> None:
     # A backlog of one that is full: the kernel drops further SYNs, as a dead host would.
     server = socket.socket()
