@@ -192,11 +192,14 @@ def _loopback_up() -> None:
 
 
 def _furnish(outer_pid: int, outer_start: int) -> None:
-    """Give the new namespaces their own /proc, /run and loopback, and say whose they are."""
+    """Give the new namespaces their own /proc, /run, /dev/shm and loopback, and say whose they are."""
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE, None, "cannot make mounts private")
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None, "cannot mount /proc in the sandbox")
     # `ip netns`, the xtables lock, sshd and dockerd keep their state in /run.
     _mount("tmpfs", "/run", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755", "cannot mount /run in the sandbox")
+    # libfaketime names its shared memory after a pid: pids of other sandboxes are the same small numbers, and a process
+    # that is killed leaves its memory behind.
+    _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777", "cannot mount /dev/shm in the sandbox")
     _loopback_up()
     marker: dict[str, str | int] = {
         kind: os.readlink(f"/proc/self/ns/{kind}") for kind in ("mnt", "net", "pid", "user")

@@ -192,6 +192,7 @@ def test_sandbox_killed_process_takes_everything_along(victim: str) -> None:
         "sleep = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
         f"subprocess.Popen([*sleep, '{token}-daemon'], start_new_session=True)\n"
         "subprocess.run(['ip', 'netns', 'add', 'hw-left'], check=True)\n"
+        f"open('/dev/shm/{token}', 'w').close()\n"
         "print('ready', flush=True)\n"
         "time.sleep(600)\n"
     )
@@ -205,6 +206,7 @@ def test_sandbox_killed_process_takes_everything_along(victim: str) -> None:
         outer.wait(20)
     until(lambda: not processes_with(token), "no process of the sandbox is left")
     assert not Path("/run/netns/hw-left").exists()
+    assert not Path(f"/dev/shm/{token}").exists()
 
 
 def _children(pid: int) -> list[int]:
