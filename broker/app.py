@@ -69,8 +69,9 @@ class Broker:
         control = self._control = ControlPlane(settings, _broker_id(settings), settings.log_dirs[0])
         control.prepare()
         settings = self._settings = replace(settings, broker_id=control.broker_id)
-        data = self._data = DataPlane(settings, self._loop, control.all_topic_configs(), self._on_log_failure)
-        data.store.ensure_identity(settings.broker_id, control.cluster_id)
+        data = self._data = DataPlane(
+            settings, self._loop, control.all_topic_configs(), self._on_log_failure, control.cluster_id
+        )
         if settings.lab_event_log is not None:
             self._event_log = EventLog(settings.lab_event_log, settings.broker_id, self._incarnation)
         event_log = self._event_log

@@ -85,8 +85,9 @@ class DataPlane:
         loop: EpollLoop,
         topic_configs: Mapping[str, Mapping[str, str]],
         on_log_failure: Callable[[LogDirFailed | CorruptLog], None],
+        cluster_id: str,
     ) -> None:
-        """Locks the log dirs and opens their logs. Raises LogDirInUse, LogDirFailed, ValueError."""
+        """Locks the log dirs and opens their logs. Raises LogDirInUse, WrongIdentity, LogDirFailed, ValueError."""
         self.settings = settings
         self._loop = loop
         self._on_log_failure = on_log_failure
@@ -96,7 +97,8 @@ class DataPlane:
             Environment(loop.now_ms, loop.call_later, self._files.run),
             defaults=settings.topic_defaults,
             topic_configs=topic_configs,
-            on_dir_failed=on_log_failure,
+            on_dir_failed=self._on_dir_failed,
+            identity=(settings.broker_id, cluster_id),
         )
         self.manager: ReplicaManager | None = None
         self._listeners: list[Listener] = []
@@ -177,6 +179,15 @@ class DataPlane:
         assert self.manager is not None
         high_watermarks = {r.topic_partition: r.high_watermark for r in self.manager.replicas.values()}
         self.store.delete_old_segments(time.time_ns() / 1e6, high_watermarks)
+
+    def _on_dir_failed(self, failure: LogDirFailed) -> None:
+        """Called from within the operation that failed: its replicas go offline once that is over."""
+        self._on_log_failure(failure)
+        self._loop.call_soon(partial(self._take_offline, failure))
+
+    def _take_offline(self, failure: LogDirFailed) -> None:
+        if self.manager is not None:
+            self.manager.on_log_dir_failed(failure)
 
     def close(self, clean: bool, broker_epoch: int) -> None:
         """Stop serving, then close the logs; clean: with the last checkpoints and the mark. Idempotent."""

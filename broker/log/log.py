@@ -360,7 +360,7 @@ class PartitionLog:
         self._aim_at_active()
 
     def _lower_marks(self, offset: Offset) -> None:
-        """Before anything at or beyond `offset` goes: no checkpoint may claim that it is durable, or deleted."""
+        """Before anything at or beyond `offset` goes: no checkpoint may claim it durable, deleted or committed."""
         self._generation += 1
         self._recovery_point = min(self._recovery_point, offset)
         self._log_start = min(self._log_start, offset)
@@ -368,6 +368,8 @@ class PartitionLog:
             self._dir.write_recovery_points()
         if self._dir.checkpointed_log_starts.get(self.topic_partition, 0) > offset:
             self._dir.write_log_starts()
+        if self._dir.checkpointed_high_watermarks.get(self.topic_partition, 0) > offset:
+            self._dir.lower_high_watermark(self.topic_partition, offset)
 
     # Old segments
 

@@ -156,6 +156,12 @@ class LogDir:
         self.checkpointed_high_watermarks.update(ours)
         return self._job(self.high_watermark_file, ours, {})
 
+    def lower_high_watermark(self, topic_partition: TopicPartition, offset: Offset) -> None:
+        """No checkpoint claims more of this partition once this returns. Raises LogDirFailed."""
+        self.checkpointed_high_watermarks[topic_partition] = offset
+        known = {tp: value for tp, value in self.checkpointed_high_watermarks.items() if tp in self.logs}
+        self.run(self._job(self.high_watermark_file, known, {}))
+
     def write_recovery_points(self) -> None:
         """Make the recovery points of now durable before this returns. Raises LogDirFailed."""
         self.run(self.recovery_points_job())

@@ -39,13 +39,16 @@ class DiskLogStore:
         topic_configs: Configs | None = None,
         recovery_threads: int = 1,
         on_dir_failed: Callable[[LogDirFailed], None] = lambda failure: None,
+        identity: tuple[int, str] | None = None,
     ) -> None:
         """Lock the dirs and open every log in them.
 
         dirs: log.dirs. defaults: the broker's, under topic-level names (Settings.topic_defaults). topic_configs: topic
         → its overrides, as known at the start. recovery_threads: for all dirs together.
         on_dir_failed: called once per dir, on whatever call finds it out.
-        Raises LogDirInUse; LogDirFailed when no dir works; ValueError when two folders hold the same partition.
+        identity: (broker id, cluster id), checked against meta.properties before anything else is read or mended.
+        Raises LogDirInUse, WrongIdentity; LogDirFailed when no dir works; ValueError when two folders hold the same
+        partition.
         """
         self.reports: list[RecoveryReport] = []
         self.offline_logs: dict[TopicPartition, CorruptLog] = {}
@@ -66,6 +69,8 @@ class DiskLogStore:
         try:
             for log_dir in self._dirs:
                 self._guard(log_dir, log_dir.lock)
+            if identity is not None:
+                self.ensure_identity(*identity)
             for log_dir in self._dirs:
                 self._guard(log_dir, lambda log_dir=log_dir: self._load_dir(log_dir, recovery_threads))  # type: ignore[misc]
             self.check_any_dir()
@@ -95,7 +100,6 @@ class DiskLogStore:
         recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
         log_starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
         high_watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
-        self._high_watermarks.update(high_watermarks)
         found: dict[TopicPartition, str] = {}
         for entry in sorted(os.scandir(log_dir.path), key=lambda entry: entry.name):
             if not entry.is_dir():
@@ -135,6 +139,11 @@ class DiskLogStore:
         log_dir.checkpointed_recovery_points = recovery_points
         log_dir.checkpointed_log_starts = log_starts
         log_dir.checkpointed_high_watermarks = high_watermarks
+        for report in self.reports:
+            if report.topic_partition in found and high_watermarks.get(report.topic_partition, 0) > report.leo:
+                # What comes after the cut is another leader's word: the old mark must not vouch for it.
+                log_dir.lower_high_watermark(report.topic_partition, report.leo)
+        self._high_watermarks.update(log_dir.checkpointed_high_watermarks)
         if any(recovery_points.get(tp, 0) > log.recovery_point for tp, log in log_dir.logs.items()):
             # Cut below what was durable: the next crash must not trust the old value.
             log_dir.write_recovery_points()
@@ -155,22 +164,30 @@ class DiskLogStore:
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
         return self._logs.get(topic_partition)
 
-    def create(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> PartitionLog:
+    def create(
+        self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str], *, new: bool = True
+    ) -> PartitionLog:
         """The partition's log, made in the dir with the fewest partitions unless it is there already.
 
         topic_id: as Kafka prints it, "" when unknown. config: the topic's overrides, used for all of its logs.
+        new: this broker never had that log. One that it may have had can lie in a dir that is offline: an empty log
+        in its place would be a replica that forgot what it acknowledged.
         Raises CorruptLog when it is there and offline, ValueError when it is there with another id, LogDirFailed.
         """
         tp = topic_partition
         self.update_config(tp.topic, config)
         if tp in self.offline_logs:
             raise self.offline_logs[tp]
+        if tp in self._homes:
+            self._homes[tp].check()
         existing = self._logs.get(tp)
         if existing is not None:
-            self._homes[tp].check()
             if topic_id and existing.topic_id != topic_id:
                 existing.set_topic_id(topic_id)
             return existing
+        if not new:
+            for log_dir in self._dirs:
+                log_dir.check()
         self.check_any_dir()
         working = [log_dir for log_dir in self._dirs if log_dir.failed is None]
         log_dir = min(working, key=lambda candidate: len(candidate.logs))
@@ -200,11 +217,14 @@ class DiskLogStore:
         return log
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Also for an offline log."""
+        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Also for an offline log.
+
+        Nothing where there is no such log. Raises LogDirFailed.
+        """
         tp = topic_partition
         log_dir = self._homes.get(tp)
         if log_dir is None:
-            raise KeyError(f"{tp}: no such log")
+            return
         log_dir.check()
         path = log_dir.file(deleted_dir_name(tp))
         try:

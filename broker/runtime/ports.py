@@ -211,10 +211,17 @@ class LogStore(Protocol):
 
     def logs(self) -> Mapping[TopicPartition, Log]: ...
 
-    def create(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> Log: ...
+    def create(
+        self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str], *, new: bool = True
+    ) -> Log:
+        """The log, made where there is none. new: the partition never had a log here, so none can be out of reach.
+
+        Raises CorruptLog, LogDirFailed.
+        """
+        ...
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms."""
+        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Nothing where there is none."""
         ...
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...

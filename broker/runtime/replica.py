@@ -38,6 +38,7 @@ class Replica:
 
     __slots__ = (
         "ack_waits",
+        "damaged",
         "dirty",
         "log",
         "max_batch_bytes",
@@ -61,6 +62,8 @@ class Replica:
         self.ack_waits: OffsetWaiters[AckWait] = OffsetWaiters()
         self.dirty = False
         self.offline = False
+        self.damaged = False
+        """Offline because of its own bytes; its log dir works."""
         self.min_insync_replicas = 1
         self.max_batch_bytes = 1 << 20
         self.unclean = False

@@ -92,7 +92,10 @@ class ReplicaManager:
         high_watermarks = self.log_store.high_watermarks()
         reports = {report.topic_partition: report.clean for report in getattr(self.log_store, "reports", ())}
         for topic_partition, log in self.log_store.logs().items():
-            self.adopt(log, high_watermarks.get(topic_partition, 0), reports.get(topic_partition, False))
+            try:
+                self.adopt(log, high_watermarks.get(topic_partition, 0), reports.get(topic_partition, False))
+            except (CorruptLog, LogDirFailed) as failure:
+                self.take_offline(self.replicas[topic_partition], failure)
         settings = self.settings
         self._every("isr-expiration", settings.replica_lag_time_max_ms / 2, self.isr_changes.shrink_late)
         self._every(
@@ -131,13 +134,15 @@ class ReplicaManager:
         self.end_of_turn()
 
     def adopt(self, log: Log, high_watermark: Offset, clean: bool) -> Replica:
-        """A replica for an open log, without a role. clean: it was new, or closed in good order."""
+        """A replica for an open log, without a role. clean: it was new, or closed in good order.
+
+        Raises CorruptLog and LogDirFailed where the log cannot be read; the replica is among `replicas` all the same.
+        """
         replica = Replica(self.broker_id, log, high_watermark)
         replica.watch_rolls()
-        replica.restore_producers(self.loop.now_ms())
         self.replicas[log.topic_partition] = replica
-        if replica.topic_id:
-            self._topics_by_id[replica.topic_id] = log.topic_partition.topic
+        self.learn_topic_id(replica)
+        replica.restore_producers(self.loop.now_ms())
         self.configure(replica)
         if self.event_log is not None:
             self.event_log.emit(
@@ -149,6 +154,11 @@ class ReplicaManager:
                 clean=clean,
             )
         return replica
+
+    def learn_topic_id(self, replica: Replica) -> None:
+        """Fetches name topics by id."""
+        if replica.topic_id:
+            self._topics_by_id[replica.topic_id] = replica.topic_partition.topic
 
     def forget(self, replica: Replica) -> None:
         """It is no longer this broker's; its log is the caller's business."""
@@ -333,11 +343,15 @@ class ReplicaManager:
     # -- failures and periodic duties ------------------------------------------------------------------------------
 
     def take_offline(self, replica: Replica, failure: LogDirFailed | CorruptLog) -> None:
-        """This replica's files failed: it serves nothing more until the broker is restarted with a sound disk."""
+        """This replica's files failed: it serves nothing more.
+
+        A damaged log comes back from its leader once it is out of the ISR; a failed dir needs a restart.
+        """
         if replica.offline:
             return
         logger.error("%s: replica goes offline: %s", replica.name, failure)
         replica.offline = True
+        replica.damaged = isinstance(failure, CorruptLog)
         self.state_changes.drop_role(replica, ErrorCode.KAFKA_STORAGE_ERROR)
         self._on_log_failure(failure)
 

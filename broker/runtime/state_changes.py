@@ -118,7 +118,7 @@ class StateChanges:
             logger.error("%s: LeaderAndIsr for replicas %s, not for this broker", topic_partition, wire.replicas)
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
-            replica = self._replica_for(topic_partition, topic_id)
+            replica = self._replica_for(topic_partition, topic_id, wire)
             if replica.offline:
                 return ErrorCode.KAFKA_STORAGE_ERROR
             return self._change(replica, wire)
@@ -129,7 +129,7 @@ class StateChanges:
                 manager.take_offline(found, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
 
-    def _replica_for(self, topic_partition: TopicPartition, topic_id: str) -> Replica:
+    def _replica_for(self, topic_partition: TopicPartition, topic_id: str, wire: LeaderAndIsrPartitionState) -> Replica:
         """The replica, with a log made for it if there is none. A log of a deleted topic of that name goes first."""
         manager = self._manager
         replica = manager.replicas.get(topic_partition)
@@ -142,12 +142,29 @@ class StateChanges:
             )
             self._delete(replica)
             replica = None
+        if replica is not None and replica.damaged and self._dispensable(wire):
+            logger.warning("%s: the damaged log is thrown away and fetched anew", topic_partition)
+            self._delete(replica)
+            replica = None
         if replica is None or not replica.topic_id:
             overrides = manager.topic_configs.overrides(topic_partition.topic)
-            log = manager.log_store.create(topic_partition, topic_id, overrides)
+            try:
+                log = manager.log_store.create(topic_partition, topic_id, overrides, new=wire.is_new)
+            except CorruptLog as damage:
+                if not self._dispensable(wire):
+                    raise
+                logger.warning("%s: %s; thrown away and fetched anew", topic_partition, damage)
+                manager.log_store.delete(topic_partition)
+                log = manager.log_store.create(topic_partition, topic_id, overrides)
             if replica is None:
                 return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0), clean=True)
+            manager.learn_topic_id(replica)
         return replica
+
+    def _dispensable(self, wire: LeaderAndIsrPartitionState) -> bool:
+        """Whether nothing rests on this broker's copy: another leads, and this one does not count as in sync."""
+        broker = self._manager.broker_id
+        return wire.leader not in (NO_LEADER, broker) and broker not in wire.isr
 
     def _change(self, replica: Replica, wire: LeaderAndIsrPartitionState) -> ErrorCode:
         manager = self._manager
@@ -258,15 +275,14 @@ class StateChanges:
     # -- StopReplica -----------------------------------------------------------------------------------------------
 
     def _stop(self, topic: str, state: StopReplicaPartitionState) -> ErrorCode:
-        replica = self._manager.replicas.get((topic, state.partition_index))
+        topic_partition = TopicPartition(topic, state.partition_index)
+        replica = self._manager.replicas.get(topic_partition)
         if replica is None:
-            return ErrorCode.NONE
+            return self._delete_unopened(topic_partition) if state.delete_partition else ErrorCode.NONE
         if state.leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE) and (
             state.leader_epoch < replica.partition.leader_epoch
         ):
             return ErrorCode.FENCED_LEADER_EPOCH
-        if replica.offline and state.delete_partition:
-            return ErrorCode.KAFKA_STORAGE_ERROR
         try:
             if state.delete_partition:
                 self._delete(replica)
@@ -278,6 +294,15 @@ class StateChanges:
         log = self._manager.event_log
         if log is not None:
             log.emit("stop_replica", p=replica.name, delete=state.delete_partition)
+        return ErrorCode.NONE
+
+    def _delete_unopened(self, topic_partition: TopicPartition) -> ErrorCode:
+        """A log that could not be opened is deleted as well."""
+        try:
+            self._manager.log_store.delete(topic_partition)
+        except LogDirFailed as failure:
+            logger.error("%s: %s", topic_partition, failure)
+            return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     def _delete(self, replica: Replica) -> None:

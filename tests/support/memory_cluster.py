@@ -243,13 +243,15 @@ class MemoryStore:
     def logs(self) -> Mapping[TopicPartition, MemoryLog]:
         return self._logs
 
-    def create(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> MemoryLog:
+    def create(
+        self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str], *, new: bool = True
+    ) -> MemoryLog:
         if topic_partition not in self._logs:
             self._logs[topic_partition] = MemoryLog(topic_partition, topic_id)
         return self._logs[topic_partition]
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        del self._logs[topic_partition]
+        self._logs.pop(topic_partition, None)
         self.checkpointed.pop(topic_partition, None)
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...

@@ -568,3 +568,86 @@ def test_index_entry_that_names_a_later_batch_is_not_believed(path: str) -> None
     for offset in range(30):
         assert fetch(open_log(store), offset, 1) == rows[offset]
     kill(store)
+
+
+def test_store_partition_that_may_lie_in_an_offline_dir_is_not_made_anew(tmp_path: Path) -> None:
+    # The second dir cannot be opened: what it holds is not known, so an old partition may be in there.
+    (tmp_path / "file").write_text("")
+    broken = str(tmp_path / "file" / "data")
+    store = DiskLogStore([str(tmp_path / "data"), broken], Clock().environment())
+    assert store.offline_dirs == [broken]
+    with pytest.raises(LogDirFailed, match="file/data"):
+        store.create(TP, TOPIC_ID, {}, new=False)
+    assert TP not in store.logs()
+    assert store.create(TP, TOPIC_ID, {}, new=True).leo == 0
+    kill(store)
+
+
+def test_store_partition_of_a_dir_that_failed_while_it_was_loaded_is_not_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dirs = [str(tmp_path / "a"), str(tmp_path / "b")]
+    store = DiskLogStore(dirs, Clock().environment())
+    _append(store, range(3))
+    home = open_log(store).directory
+    store.close(clean=True)
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("broker.log.store.load", fail)
+    store = DiskLogStore(dirs, Clock().environment())
+    monkeypatch.undo()
+    assert store.offline_dirs == [home]
+    with pytest.raises(LogDirFailed):
+        store.create(TP, TOPIC_ID, {}, new=True)
+    kill(store)
+
+
+def test_store_wrong_identity_is_found_before_anything_is_touched(path: str) -> None:
+    store = open_store(path, Clock(), identity=(7, "cluster-x"))
+    _append(store, range(3))
+    store.close(clean=True)
+    for identity, named in (((8, "cluster-x"), "broker.id is 7"), ((7, "cluster-y"), "cluster.id is cluster-x")):
+        with pytest.raises(WrongIdentity, match=named):
+            open_store(path, Clock(), identity=identity)
+        assert os.path.exists(f"{path}/.kafka_cleanshutdown")
+    store = open_store(path, Clock(), identity=(7, "cluster-x"))
+    assert [report.clean for report in store.reports] == [True]
+    kill(store)
+
+
+def test_store_watermark_checkpoint_does_not_outlive_a_truncation_below_it(path: str) -> None:
+    store = open_store(path, Clock())
+    _append(store, range(10), epoch=1)
+    store.checkpoint_high_watermarks({TP: 9})
+    log = open_log(store)
+    log.truncate_to(4)
+    _append(store, range(20, 30), epoch=2)
+    kill(store)
+    store = open_store(path, Clock())
+    assert open_log(store).leo == 14
+    assert store.high_watermarks() == {TP: 4}
+    kill(store)
+
+
+def test_store_watermark_checkpoint_does_not_outlive_a_recovery_that_cut_below_it(path: str) -> None:
+    store = open_store(path, Clock(), {})
+    _append(store, range(10))
+    store.checkpoint_high_watermarks({TP: 9})
+    kill(store)
+    name = f"{path}/t-0/{0:020d}.log"
+    os.truncate(name, os.path.getsize(name) // 2)
+    store = open_store(path, Clock(), {})
+    assert store.high_watermarks() == {TP: 5}
+    _append(store, range(20, 30), epoch=2)
+    kill(store)
+    store = open_store(path, Clock(), {})
+    assert store.high_watermarks() == {TP: 5}
+    kill(store)
+
+
+def test_store_delete_of_a_log_that_is_not_there_does_nothing(path: str) -> None:
+    store = open_store(path, Clock())
+    store.delete(TP)
+    kill(store)

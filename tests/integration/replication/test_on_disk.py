@@ -12,6 +12,8 @@ from broker.log.environment import Environment
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
 from broker.runtime.replica import chunk_view
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.record_batch import read_header
 from broker.wire.records import decode_records
 from tests.support.memory_cluster import TOPIC, MemoryCluster, fetched, produced, values_of
@@ -39,6 +41,16 @@ class DiskCluster(MemoryCluster):
         self.nodes[i].up.shutdown(clean=True)
         super().kill(i)
         self._stores.pop(i).close(clean=True)
+
+    def folder_of(self, i: int) -> Path:
+        """Where broker i keeps the partition."""
+        return self._folder / str(i) / f"{TOPIC}-0"
+
+    def stop_replica(self, i: int) -> StopReplicaRequest:
+        """The controller's word to delete the replica."""
+        state = StopReplicaPartitionState(0, -2, True)
+        topics = [StopReplicaTopicState(TOPIC, [state])]
+        return StopReplicaRequest(9, False, self.controller_epoch, self.registered[i], topics)
 
     def values(self, i: int) -> list[str]:
         log = self._stores[i].logs()[TopicPartition(TOPIC, 0)]
@@ -136,3 +148,75 @@ def test_watermark_checkpoint_is_read_back(cluster: DiskCluster) -> None:
     cluster.kill(3)
     cluster.start(3, tell=False)
     assert cluster.nodes[3].hw == 1
+
+
+def _damage_old_segment(cluster: DiskCluster, i: int) -> Path:
+    """A bit of the oldest segment flips while the broker is down, and what would let a start pass over it is gone."""
+    folder = cluster.folder_of(i)
+    for path in folder.glob("*.snapshot"):
+        path.unlink()
+    oldest = min(folder.glob("*.log"))
+    content = bytearray(oldest.read_bytes())
+    content[100] ^= 0xFF
+    oldest.write_bytes(content)
+    return folder
+
+
+def test_damaged_replica_outside_the_isr_is_restored_from_its_leader(cluster: DiskCluster) -> None:
+    values = [f"value-{n}" for n in range(60)]
+    for value in values:
+        cluster.produce(1, value)
+    cluster.settle()
+    cluster.stop(3)
+    cluster.expire(3)
+    _damage_old_segment(cluster, 3)
+    cluster.start(3)
+    cluster.advance(3000)
+    assert cluster.values(3) == values
+    assert set(cluster.state.isr) == {1, 2, 3}
+
+
+def test_damaged_replica_in_the_isr_keeps_its_log_and_never_leads(cluster: DiskCluster) -> None:
+    for n in range(60):
+        cluster.produce(1, f"value-{n}")
+    cluster.settle()
+    cluster.stop(3)
+    folder = _damage_old_segment(cluster, 3)
+    size = sum(path.stat().st_size for path in folder.glob("*.log"))
+    cluster.start(3)
+    cluster.elect(3)
+    cluster.advance(3000)
+    assert cluster.nodes[3].up.replicas[(TOPIC, 0)].offline
+    result = produced(cluster.produce(3, "x", acks=1))
+    assert result is not None
+    assert result.error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert sum(path.stat().st_size for path in folder.glob("*.log")) == size
+
+
+def test_damaged_replica_can_be_deleted(cluster: DiskCluster) -> None:
+    for n in range(60):
+        cluster.produce(1, f"value-{n}")
+    cluster.settle()
+    cluster.stop(3)
+    folder = _damage_old_segment(cluster, 3)
+    cluster.start(3)
+    cluster.settle()
+    answer = cluster.nodes[3].up.stop_replicas(cluster.stop_replica(3))
+    assert [error.error_code for error in answer.partition_errors] == [0]
+    assert not folder.exists()
+
+
+def test_replica_that_gets_its_topic_id_later_is_found_by_it(cluster: DiskCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.settle()
+    cluster.stop(1)
+    cluster.expire(1)
+    (cluster.folder_of(1) / "partition.metadata").unlink()
+    cluster.start(1)
+    cluster.advance(3000)
+    cluster.elect(1)
+    cluster.advance(3000)
+    cluster.produce(1, "b")
+    cluster.advance(3000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    assert cluster.values(2) == ["a", "b"]
