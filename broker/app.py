@@ -2,7 +2,8 @@
 
 Start: ZooKeeper and identity, logs, listeners bound, registered, the loop. Stop on SIGTERM or SIGINT: leaderships moved
 away (controlled shutdown), logs closed with the mark of a clean stop, ZooKeeper session ended. A second signal, or a
-failure that leaves nothing to serve, stops without the mark.
+failure that leaves nothing to serve, stops without the mark. A start that fails, or is told to stop before it is done,
+leaves the mark as it found it.
 Source: kafka.server.KafkaServer.startup, shutdown.
 """
 
@@ -32,6 +33,10 @@ _log = logging.getLogger("broker")
 _INCARNATION_BYTES = 8
 
 
+class _ToldToStop(BaseException):
+    """A signal during the start; nothing is served yet, so it ends at once wherever it is."""
+
+
 class Broker:
     """A broker process. `run` returns its exit code."""
 
@@ -40,7 +45,9 @@ class Broker:
         self._loop = EpollLoop()
         self._incarnation = secrets.token_hex(_INCARNATION_BYTES)
         self._event_log: EventLog | None = None
+        self._serving = False
         self._stopping = False
+        self._halted = False
         self._clean = True
         self._exit_code = 0
         self._control: ControlPlane | None = None
@@ -50,7 +57,12 @@ class Broker:
         """Start, serve until told to stop, stop. Raises what makes a start impossible, with everything undone."""
         try:
             self._start()
-            self._loop.run()
+            self._serving = True
+            if not self._halted:
+                self._loop.run()
+        except _ToldToStop as told:
+            self._clean = False
+            _log.info("%s before the start was done: stopping", told)
         except BaseException:
             self._clean = False
             raise
@@ -135,6 +147,13 @@ class Broker:
             self._halt()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if not self._serving:
+            # The start may be waiting for ZooKeeper or another broker's session. A second signal ends the process.
+            signal.signal(number, signal.SIG_DFL)
+            if not self._stopping:
+                self._stopping = True
+                raise _ToldToStop(signal.Signals(number).name)
+            return
         self._loop.call_soon_threadsafe(lambda: self._on_stop(signal.Signals(number).name))
 
     # -- stop ------------------------------------------------------------------------------------------------------
@@ -150,6 +169,7 @@ class Broker:
         self._control.controlled_shutdown(self._loop.stop)
 
     def _halt(self) -> None:
+        self._halted = True
         self._clean = False
         self._exit_code = 1
         self._loop.stop()
@@ -160,7 +180,10 @@ class Broker:
         try:
             if data is not None:
                 epoch = -1 if control is None or not control.registered else control.registration.broker_epoch
-                data.close(self._clean, epoch)
+                if self._serving:
+                    data.close(self._clean, epoch)
+                else:
+                    data.close_unused()
         finally:
             try:
                 if control is not None:

@@ -191,10 +191,18 @@ class DataPlane:
 
     def close(self, clean: bool, broker_epoch: int) -> None:
         """Stop serving, then close the logs; clean: with the last checkpoints and the mark. Idempotent."""
+        self._stop_serving(clean)
+        self.store.close(clean, broker_epoch)
+
+    def close_unused(self) -> None:
+        """After a start that led to nothing. Idempotent."""
+        self._stop_serving(clean=False)
+        self.store.close_unused()
+
+    def _stop_serving(self, clean: bool) -> None:
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
         if self.manager is not None and not self.manager.stopped:
             self.manager.shutdown(clean)
         self._files.close()
-        self.store.close(clean, broker_epoch)

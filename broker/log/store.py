@@ -315,6 +315,15 @@ class DiskLogStore:
 
     # The end
 
+    def close_unused(self) -> None:
+        """After a start that led to nothing: the marks that it took away come back, for nothing was written."""
+        for log_dir in self._dirs:
+            epoch = self.clean_shutdown_epochs.get(log_dir.path)
+            opened = [report for report in self.reports if self._homes[report.topic_partition] is log_dir]
+            if epoch is not None and log_dir.failed is None and all(report.clean for report in opened):
+                self._guard(log_dir, lambda log_dir=log_dir, epoch=epoch: log_dir.leave_clean_mark(epoch))  # type: ignore[misc]
+        self.close(clean=False)
+
     def close(self, clean: bool, broker_epoch: int = -1) -> None:
         """clean: flush everything and leave the clean-shutdown mark. Idempotent.
 

@@ -651,3 +651,19 @@ def test_store_delete_of_a_log_that_is_not_there_does_nothing(path: str) -> None
     store = open_store(path, Clock())
     store.delete(TP)
     kill(store)
+
+
+def test_store_closed_unused_leaves_the_mark_as_it_found_it(path: str) -> None:
+    store = open_store(path, Clock())
+    _append(store, range(3))
+    store.close(clean=True, broker_epoch=91)
+    for _ in range(2):
+        store = open_store(path, Clock())
+        assert list(store.clean_shutdown_epochs.values()) == [91]
+        store.close_unused()
+    store = open_store(path, Clock())
+    kill(store)
+    open_store(path, Clock()).close_unused()
+    store = open_store(path, Clock())
+    assert list(store.clean_shutdown_epochs.values()) == [None]
+    kill(store)
