@@ -147,6 +147,12 @@ def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callabl
         # The frame's bytes are the connection's again after this turn.
         request.body = memoryview(bytearray(request.body))
         topics = {topic.topic_name: topic.topic_id for topic in body.topic_states}
-        cache.ensure(topics, lambda: handler(request))
+
+        def go_on() -> None:
+            # Who closed the connection has given this request up, sends it again, and may have said more since.
+            if request.open:
+                handler(request)
+
+        cache.ensure(topics, go_on)
 
     return handle

@@ -15,7 +15,9 @@ from broker.runtime.ports import Peer, TopicPartition
 from broker.runtime.producer_id_blocks import ProducerIdBlocks
 from broker.runtime.registration import BrokerRegistration, SessionChange
 from broker.runtime.replication_ports import AlterPartitionAnswer
-from broker.runtime.topic_config import TopicConfigCache
+from broker.runtime.request import Request
+from broker.runtime.topic_config import TopicConfigCache, gate
+from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -23,8 +25,9 @@ from broker.wire.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrTopicState
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from tests.support.memory_cluster import FakeLoop
+from tests.support.memory_cluster import FakeLoop, FakeSlot
 
 ID = "B" * 21 + "A"
 
@@ -269,6 +272,22 @@ def test_changed_settings_of_known_topics_are_told() -> None:
     cache.start()
     step(loop, worker)
     assert told == [("t", {"a": "1"})]
+
+
+def test_gate_forgets_a_request_whose_sender_has_given_it_up() -> None:
+    # What the controller said later, over a new connection, may have been carried out already.
+    loop, worker, store = FakeLoop(), StepWorker(), Configs()
+    cache = TopicConfigCache(store, worker, loop)
+    handled: list[int] = []
+    handler = gate(cache, lambda request: handled.append(request.correlation_id))
+    slots = [FakeSlot(), FakeSlot()]
+    topics = [LeaderAndIsrTopicState("t", ID, [])]
+    for number, slot in enumerate(slots):
+        body = memoryview(bytearray(LeaderAndIsrRequest(9, False, 1, 5, 0, topics, []).encode(6)))
+        handler(Request(ApiKey.LEADER_AND_ISR, 6, number, "controller", body, slot, True))
+    slots[0].open = False
+    step(loop, worker)
+    assert handled == [1]
 
 
 class Registrar:
