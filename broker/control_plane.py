@@ -159,7 +159,14 @@ class ControlPlane:
         self._configs = ConfigHandlers(settings, id_, self.cache, self.configs)
         self._controller_handlers = ControllerHandlers(self.controller)
         self._shutdown = ControlledShutdown(
-            settings, id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, attempt_ms
+            settings,
+            id_,
+            lambda: self.registration.broker_epoch,
+            self.cache,
+            loop,
+            connect_controller,
+            attempt_ms,
+            self.registration.suspect,
         )
         self.client.add_session_listener(self._on_session)
         self._built = True

@@ -3,8 +3,9 @@
 A controller that is not known, not there any more or not in charge has refused nothing: it is asked for again soon,
 and at once when this broker hears of another. What the controller could not move counts against
 `controlled.shutdown.max.retries`; every word of it meanwhile (an ISR that grew, say) is a reason to ask again before
-the pause is over. A broker that is alone has nobody to hand over to and does not wait. The whole is bounded by
-tries × pause. Loop thread. Source: KafkaServer.controlledShutdown; C5 of the design.
+the pause is over. A broker that is alone has nobody to hand over to, and one whose session may be over leads no more:
+neither waits. The whole is bounded by tries × pause.
+Loop thread. Source: KafkaServer.controlledShutdown; C5 of the design.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class ControlledShutdown:
         loop: Loop,
         connect: Callable[[Address], Peer],
         attempt_ms: float,
+        session_in_doubt: Callable[[], bool],
     ) -> None:
         """attempt_ms: after so long without an answer the controller is asked anew; asking twice is harmless."""
         self._settings = settings
@@ -49,6 +51,7 @@ class ControlledShutdown:
         self._loop = loop
         self._connect = connect
         self._attempt_ms = attempt_ms
+        self._session_in_doubt = session_in_doubt
         self._then: Callable[[], None] | None = None
         self._peer: Peer | None = None
         self._asking = 0
@@ -119,18 +122,21 @@ class ControlledShutdown:
 
     def _refused(self, reason: str) -> None:
         now = self._loop.now_ms()
-        if self._cache.brokers.keys() <= {self._broker_id}:
-            self._end(f"{reason}, and no other broker is alive")
-            return
         if now >= self._counts_from_ms:
             self._refusals_left -= 1
             self._counts_from_ms = now + self._settings.controlled_shutdown_retry_backoff_ms
         if self._refusals_left <= 0:
             self._end(reason)
-            return
-        self._again(reason, self._counts_from_ms - now)
+        else:
+            self._again(reason, self._counts_from_ms - now)
 
     def _again(self, reason: str, pause_ms: float) -> None:
+        if self._cache.brokers.keys() <= {self._broker_id}:
+            self._end(f"{reason}, and no other broker is alive")
+            return
+        if self._session_in_doubt():
+            self._end(f"{reason}, and the ZooKeeper session may be over")
+            return
         if reason != self._said:
             self._said = reason
             _log.info("controlled shutdown: %s; asking again", reason)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+import pytest
+
 from broker.config import Settings
 from broker.runtime.controlled_shutdown import ControlledShutdown
 from broker.runtime.metadata_cache import Address, MetadataCache
@@ -67,11 +69,12 @@ class Stopping:
         self.cache = MetadataCache("c", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
         self.peers: list[HeldPeer] = []
         self.ended = 0
+        self.session_in_doubt = False
         if told:
             self.tell(controller, alive)
         settings = Settings.parse({"broker.id": "1", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
         self.shutdown = ControlledShutdown(
-            settings, 1, lambda: EPOCH, self.cache, self.loop, self.connect, attempt_ms=2000
+            settings, 1, lambda: EPOCH, self.cache, self.loop, self.connect, 2000, lambda: self.session_in_doubt
         )
         self.shutdown.run(self.end)
 
@@ -181,6 +184,14 @@ def test_controlled_shutdown_of_the_last_broker_does_not_wait() -> None:
     stopping.peers[0].answer(remaining=4)
     assert stopping.ended == 1
     assert stopping.took_ms == 0
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_controlled_shutdown_gives_up_on_a_silent_controller_where_waiting_is_vain(alone: bool) -> None:
+    stopping = Stopping(controller=1, alive=(1,) if alone else (1, 2))
+    stopping.session_in_doubt = not alone
+    stopping.peers[0].fail("timeout: no answer")
+    assert stopping.ended == 1
 
 
 def test_controlled_shutdown_before_any_controllers_word_has_nothing_to_move() -> None:
