@@ -1,9 +1,10 @@
 """When which kind of fault comes, and at whom: a random mix, from the seed alone. Pure.
 
 Kinds and selectors are drawn from shuffled decks, so each comes up before any comes up again. The first deck begins
-with what a short run needs to prove something: a leader killed, a leader paused beyond its session, a follower cut off
-for longer than the lag time, a leader stopped, a skewed clock; these are drawn from the shorter half of the ranges, so
-that a slow machine gets through them in a minute. Nothing is active after `time_limit_s - recovery_s`.
+with what a short run needs to prove something: a leader killed, a leader that loses its session alive (paused, or cut
+from ZooKeeper), a follower cut off for longer than the lag time, a leader that goes another way (stopped, or heard by
+nobody), a skewed clock; these are drawn from the shorter half of the ranges, so that a slow machine gets through them
+in a minute. The other partitions come next. Nothing is active after `time_limit_s - recovery_s`.
 Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
 """
 
@@ -28,6 +29,7 @@ KINDS = (
 )
 CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
 CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way"})
+_SHAPES = CUTS | {"cut-zookeeper"}
 ROLES = frozenset({"leader", "follower", "controller"})
 ZOOKEEPER_TICK_S = 0.5
 
@@ -106,7 +108,8 @@ def needed_s(kind: str, timing: Timing) -> float:
     session = 0.0 if timing.session_s is None else timing.session_s + 2 * ZOOKEEPER_TICK_S + 1.0
     lag = 0.0 if timing.lag_s is None else 1.5 * timing.lag_s + 1.0
     if kind == "cut-zookeeper":
-        return session
+        # The broker itself must notice nothing, and the controller have time to elect.
+        return session + 1.0 if session else 0.0
     if kind == "pause" or kind in CUTS:
         return max(session, lag)
     return 0.0
@@ -151,6 +154,9 @@ def _kinds(mix: Mix, head: Sequence[Card], rng: Random) -> Iterator[Card]:
     yield from head
     rest = [kind for kind in mix.kinds if kind not in {kind for kind, _, _ in head}]
     rng.shuffle(rest)
+    if head:
+        # A short run has time for one more: rather a partition than what it has shown in another form.
+        rest.sort(key=lambda kind: kind not in _SHAPES)
     for kind in rest:
         yield kind, None, {}
     for kind in _cycle(list(mix.kinds), rng):
@@ -160,15 +166,17 @@ def _kinds(mix: Mix, head: Sequence[Card], rng: Random) -> Iterator[Card]:
 def _head(mix: Mix, rng: Random) -> list[Card]:
     if not ROLES & set(mix.targets):
         return []
-    clocks = [kind for kind in mix.kinds if kind in CLOCKS]
-    head: list[Card] = [
-        ("kill", "leader", {}),
-        ("pause", "leader", {}),
-        ("isolate", "follower", {"scope": isolation_scope(mix.timing)}),
-        ("stop", "leader", {}),
-        *([(rng.choice(clocks), None, {})] if clocks else []),
+    silent: list[Card] = [("pause", "leader", {}), ("cut-zookeeper", "leader", {})]
+    leaving: list[Card] = [("stop", "leader", {}), ("one-way", "leader", {"direction": "from"})]
+    turns: list[list[Card]] = [
+        [("kill", "leader", {})],
+        silent,
+        [("isolate", "follower", {"scope": isolation_scope(mix.timing)})],
+        leaving,
+        [(kind, None, {}) for kind in mix.kinds if kind in CLOCKS],
     ]
-    return [entry for entry in head if entry[0] in mix.kinds]
+    allowed = [[card for card in turn if card[0] in mix.kinds] for turn in turns]
+    return [rng.choice(turn) for turn in allowed if turn]
 
 
 def _cycle(cards: list[str], rng: Random) -> Iterator[str]:

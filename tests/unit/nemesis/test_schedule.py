@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from nemesis import schedule
 from nemesis.schedule import KINDS, Mix, Slot, Timing
 
-DEMO = Timing(session_s=6.0, lag_s=2.0)
+SLOW = Timing(session_s=6.0, lag_s=2.0)
+DEMO = Timing(session_s=2.5, lag_s=3.0)
 
 
 def mix(**changes: object) -> Mix:
@@ -18,7 +19,7 @@ def mix(**changes: object) -> Mix:
         "overlap": 1,
         "time_limit_s": 60.0,
         "recovery_s": 8.0,
-        "timing": DEMO,
+        "timing": SLOW,
     }
     return Mix(**{**fields, **changes})  # type: ignore[arg-type]
 
@@ -88,17 +89,33 @@ def first(count: int, seed: int, **changes: object) -> list[Slot]:
 def test_slots_first_deck_begins_with_what_a_short_run_needs_for_every_seed() -> None:
     for seed in range(50):
         drawn = first(5, seed)
-        assert [(slot.kind, slot.target) for slot in drawn[:4]] == [
-            ("kill", "leader"),
-            ("pause", "leader"),
-            ("isolate", "follower"),
-            ("stop", "leader"),
-        ]
-        assert drawn[1].duration_s > 6.0, "a pause must outlast the session"
+        assert [slot.target for slot in drawn[:4]] == ["leader", "leader", "follower", "leader"]
+        assert [slot.kind for slot in drawn[:4:2]] == ["kill", "isolate"]
+        assert drawn[1].kind in ("pause", "cut-zookeeper")
+        assert drawn[3].kind in ("stop", "one-way")
+        assert drawn[1].duration_s > 6.0, "what silences a leader must outlast its session"
         assert drawn[2].duration_s > 3.0, "an isolation must outlast the lag time and the check of it"
         assert drawn[2].wanted == {"scope": "all"}
         assert drawn[4].kind in schedule.CLOCKS
-        assert drawn[4].end_s < 45.0, "a machine that is slow to restart brokers must have time for them all"
+        as_in_demo = first(5, seed, timing=DEMO)
+        assert as_in_demo[4].end_s < 42.0, "a machine that is slow to restart brokers must have time for them all"
+
+
+def test_slots_twenty_short_runs_show_every_kind() -> None:
+    shown = {slot.kind for seed in range(20) for slot in schedule.slots(mix(timing=DEMO), seed)}
+    assert shown == set(KINDS)
+
+
+def test_slots_after_the_head_comes_a_partition() -> None:
+    for seed in range(50):
+        kinds = [slot.kind for slot in schedule.slots(mix(timing=DEMO), seed)]
+        assert kinds[5] in schedule.CUTS | {"cut-zookeeper"}
+
+
+def test_slots_head_leaves_out_what_the_mix_leaves_out() -> None:
+    drawn = first(3, 1, kinds=("kill", "stop", "clock-step"))
+    assert [(slot.kind, slot.target) for slot in drawn[:2]] == [("kill", "leader"), ("stop", "leader")]
+    assert drawn[2].kind == "clock-step"
 
 
 def test_slots_targets_without_roles_are_kept_to() -> None:
@@ -119,6 +136,7 @@ def test_timing_of_settings_left_to_defaults_is_unknown() -> None:
 
 
 def test_needed_s_kill_needs_nothing_and_pause_outlasts_session_and_lag() -> None:
-    assert schedule.needed_s("kill", DEMO) == 0
+    assert schedule.needed_s("kill", SLOW) == 0
     assert schedule.needed_s("pause", Timing(6.0, 30.0)) > 45
-    assert schedule.needed_s("cut-zookeeper", Timing(6.0, 30.0)) == 8.0
+    assert schedule.needed_s("cut-zookeeper", Timing(6.0, 30.0)) == 9.0
+    assert schedule.needed_s("cut-zookeeper", Timing(None, 30.0)) == 0
