@@ -37,6 +37,7 @@ from checkers.jobs import collect_families
 from checkers.load_history import History, HistoryHealth, load_history
 from checkers.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.session import open_session
+from checkers.tables import read_table
 from checkers.verdict import CheckResult, Row, Verdict, judge, worst
 from checkers.white_box.families import white_box
 from checkers.white_box.inputs import Evidence, build_evidence
@@ -104,7 +105,7 @@ def _judge(
     raw_events: DataFrame,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     parquet = run_dir / "parquet"
-    znodes = znode_tables(session.read.schema(schema.ZNODE).parquet((parquet / "znodes").as_uri()))
+    znodes = znode_tables(read_table(session, schema.ZNODE, parquet / "znodes"))
     events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
     evidence = build_evidence(
         info,
@@ -112,7 +113,7 @@ def _judge(
         events,
         znodes,
         batches_table(session, parquet, prepared),
-        session.read.schema(schema.CHECKPOINT).parquet((parquet / "checkpoints").as_uri()),
+        read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
     )
     facts = build_facts(history, leader_changes(history, evidence), retention=info.retention)
     marks = pool.submit(lambda: [row.asDict() for row in history.marks.where(F.col("kind") == "nemesis").collect()])

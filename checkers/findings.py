@@ -47,7 +47,9 @@ class Rule:
 def apply_rules(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Rows (with a column `p`) as schema.FINDING: one output row per rule that is true of a row, in one pass."""
     hits = F.array_compact(F.array(*[F.when(rule.when, _cell(rule)) for rule in rules]))
-    return rows.select(F.col("p").cast("string").alias("p"), F.explode(hits).alias("hit")).select(
+    # Findings are rare: nothing is built for rows that prove nothing.
+    proving = rows.where(reduce(Column.__or__, [F.coalesce(rule.when, F.lit(False)) for rule in rules]))
+    return proving.select(F.col("p").cast("string").alias("p"), F.explode(hits).alias("hit")).select(
         *[F.col("p") if name == "p" else F.col(f"hit.{name}").alias(name) for name in schema.FINDING.names]
     )
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers import schema
+from checkers.tables import read_table, write_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,11 @@ def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[Histor
             "marks": marks_table(raw.where(F.col(schema.CORRUPT).isNull())),
         }
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda item: _write(item[1], parquet / item[0]), frames.items()))
+            list(pool.map(lambda item: write_table(item[1], parquet / item[0]), frames.items()))
     finally:
         operations.unpersist()
         raw.unpersist()
-    tables = {
-        name: spark.read.schema(frame.schema).parquet((parquet / name).as_uri()) for name, frame in frames.items()
-    }
+    tables = {name: read_table(spark, frame.schema, parquet / name) for name, frame in frames.items()}
     return History(**tables), health
 
 
@@ -254,10 +253,6 @@ def marks_table(raw: DataFrame) -> DataFrame:
         "epoch",
         "isr",
     )
-
-
-def _write(frame: DataFrame, path: Path) -> None:
-    frame.write.mode("overwrite").parquet(path.as_uri())
 
 
 def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:

@@ -47,7 +47,7 @@ def open_session(
     java_options = [f"-Dlog4j2.configurationFile={log4j2.as_uri()}", f"-Dderby.system.home={scratch}"]
     if quick:
         java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms1g", "-Xmn600m", "-XX:-UsePerfData"]
-    partitions = shuffle_partitions or (2 if quick else 16)
+    partitions = shuffle_partitions or (1 if quick else 16)
     builder = (
         SparkSession.builder.appName("highwater-checkers")
         .master(master or "local[*]")

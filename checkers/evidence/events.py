@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from checkers import schema
 from checkers.findings import empty
 from checkers.run_info import RunInfo
+from checkers.tables import read_table, write_table
 
 
 def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: RunInfo, parquet: Path) -> DataFrame:
@@ -32,6 +33,5 @@ def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: Ru
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)
-    target = (parquet / "events").as_uri()
-    whole.write.mode("overwrite").parquet(target)
-    return spark.read.schema(schema.EVENTS).parquet(target)
+    write_table(whole, parquet / "events")
+    return read_table(spark, schema.EVENTS, parquet / "events")

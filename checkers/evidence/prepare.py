@@ -21,6 +21,7 @@ from checkers.evidence.checkpoints import read_checkpoints
 from checkers.evidence.segments import read_partition
 from checkers.evidence.zk_txnlog import Change, read_log_folder
 from checkers.run_info import RunInfo
+from checkers.tables import read_table, write_table
 
 DRIVER_BYTES = 64_000_000
 
@@ -134,14 +135,13 @@ def partition_folders(data: Path) -> list[Path]:
 
 def batches_table(spark: SparkSession, parquet: Path, prepared: Prepared) -> DataFrame:
     """schema.BATCH of all replicas, as Parquet."""
-    target = parquet / "batches"
     if prepared.folders:
         work = spark.createDataFrame(
             [(node, str(path)) for node, path in prepared.folders], "node string, path string"
         ).repartition(len(prepared.folders))
         decoded = work.mapInArrow(_decode_task, schema.BATCH)
-        decoded.write.mode("overwrite").parquet(target.as_uri())
-    return spark.read.schema(schema.BATCH).parquet(target.as_uri())
+        write_table(decoded, parquet / "batches")
+    return read_table(spark, schema.BATCH, parquet / "batches")
 
 
 def _decode_task(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

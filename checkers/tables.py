@@ -1,0 +1,27 @@
+"""Parquet tables of a run, written and read back: the one place that decides how many pieces they come in.
+
+A short job is all overhead: tasks, shuffles, plans. With one shuffle partition every table is read as one piece, which
+Spark then need not shuffle at all, and the cores are kept busy by running several queries at a time. Long jobs keep
+Spark's own splitting.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+
+def read_table(spark: SparkSession, kind: T.StructType, folder: Path) -> DataFrame:
+    frame = spark.read.schema(kind).parquet(folder.as_uri())
+    return frame.coalesce(1) if in_one_piece(spark) else frame
+
+
+def write_table(frame: DataFrame, folder: Path) -> None:
+    whole = frame.coalesce(1) if in_one_piece(frame.sparkSession) else frame
+    whole.write.mode("overwrite").parquet(folder.as_uri())
+
+
+def in_one_piece(spark: SparkSession) -> bool:
+    return spark.conf.get("spark.sql.shuffle.partitions") == "1"
