@@ -211,11 +211,12 @@ class Drain:
         try:
             while True:
                 try:
-                    batch = reader.poll(0.5)
+                    # librdkafka waits for all that it is asked for: no more than there is.
+                    batch = reader.poll(0.5, max(1, goal - position))
                 except ConfluentError as error:
                     # Its texts are many; the history's names are few.
                     self._history.complete(
-                        index, invocation, Completion("fail", time.monotonic_ns(), outcomes.MALFORMED)
+                        index, invocation, Completion("fail", time.monotonic_ns(), outcomes.CLIENT_ERROR)
                     )
                     raise _Incomplete(str(error)) from None
                 fields: dict[str, object] = {

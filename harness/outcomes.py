@@ -48,6 +48,8 @@ NOT_CONNECTED = "not-connected"
 RESET = "connection-reset"
 TIMEOUT = "timeout"
 MALFORMED = "malformed"
+CLIENT_ERROR = "client-error"
+"""What librdkafka reported, whatever it was: only the repeated drain has it."""
 
 NOTHING_SENT = frozenset({NO_LEADER, REFUSED, NOT_CONNECTED})
 """The request's first byte was never handed to the kernel."""

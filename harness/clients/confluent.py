@@ -61,12 +61,12 @@ class ConfluentReader:
         )
         self._consumer.assign([TopicPartition(topic, partition, position)])
 
-    def poll(self, wait_s: float) -> Batch:
-        """What came within wait_s; an empty batch is no error. Raises ConfluentError."""
+    def poll(self, wait_s: float, most: int = BATCH) -> Batch:
+        """What came within wait_s, or as soon as there are `most`; an empty batch is no error. Raises ConfluentError."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
-            messages = self._consumer.consume(BATCH, wait_s)
+            messages = self._consumer.consume(min(most, BATCH), wait_s)
             at_ns = time.monotonic_ns()
             records: list[tuple[int, int | None, int, bool]] = []
             for message in messages:

@@ -2,6 +2,7 @@
 
 Decides when the picture changed. Must not know workloads or faults. It asks one broker after the other, a new one
 each time; an answer with an older leader epoch than one already seen is from a broker that is behind, and is left out.
+So is another ISR in the same epoch, unless the leader itself says it: Metadata carries nothing that orders two ISRs.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Sampler:
         for partition, now in sorted(state.partitions.items()):
             before = self._seen.get(partition)
             if before is not None and now.epoch < before.epoch:
+                continue
+            if before is not None and now.epoch == before.epoch and broker_id != now.leader:
                 continue
             if before is not None and (now.leader, now.epoch, set(now.isr)) == (
                 before.leader,

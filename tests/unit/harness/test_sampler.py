@@ -21,8 +21,10 @@ def state(leader: int, epoch: int, *isr: int) -> ClusterState:
     return ClusterState((1, 2), 1, None, {0: PartitionState(leader, epoch, isr, (1, 2))})
 
 
-def sample(*answers: ClusterState | None) -> list[tuple[object, object, object]]:
-    """(leader, epoch, isr) of each line after these answers; None is a broker that does not answer."""
+def sample(*answers: ClusterState | None, brokers: tuple[int, ...] = (1,)) -> list[tuple[object, object, object]]:
+    """(leader, epoch, isr) of each line after these answers, given by the brokers in turn; None is one that does not
+    answer.
+    """
     left = list(answers)
 
     def ask(_broker: int) -> ClusterState:
@@ -32,7 +34,8 @@ def sample(*answers: ClusterState | None) -> list[tuple[object, object, object]]
         return answer
 
     recorder = Recorder()
-    cluster = Cluster("hw", {1: ("127.0.0.1", 1)}, CLUSTER.names)  # type: ignore[dict-item]
+    addresses = {broker: ("127.0.0.1", broker) for broker in brokers}
+    cluster = Cluster("hw", addresses, CLUSTER.names)  # type: ignore[arg-type]
     sampler = Sampler(cluster, recorder, ask=ask)
     for _ in answers:
         sampler.sample()
@@ -46,6 +49,12 @@ def test_sampler_records_changes_only() -> None:
 
 def test_sampler_leaves_out_what_a_broker_that_is_behind_says() -> None:
     assert sample(state(2, 6, 2), state(1, 5, 1, 2), state(2, 6, 2)) == [("n2", 6, [2])]
+
+
+def test_sampler_takes_the_isr_of_an_epoch_from_its_leader_alone() -> None:
+    behind = state(1, 5, 1, 2)
+    lines = sample(behind, behind, state(1, 5, 1), behind, state(1, 5, 1), brokers=(1, 2))
+    assert lines == [("n1", 5, [1, 2]), ("n1", 5, [1])]
 
 
 def test_sampler_no_leader_is_null() -> None:
