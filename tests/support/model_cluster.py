@@ -14,6 +14,10 @@ from typing import Any
 from tests.support.histories import Story
 
 
+DRAIN_RECORDS = 20
+"""Records per poll of the drain: few, so that one drain is several polls."""
+
+
 @dataclass
 class _Partition:
     number: int
@@ -53,6 +57,7 @@ class ModelCluster:
         self.next_rid = 1
         self.next_value = 1
         self.next_process = 0
+        self.processes: dict[int, int] = {}
         self.faults = 0
         self._znode("create", "/controller_epoch", 0, str(self.controller_epoch))
         self.partitions: list[_Partition] = []
@@ -275,7 +280,7 @@ class ModelCluster:
         p = self.partitions[number]
         values = list(range(self.next_value, self.next_value + records))
         self.next_value += records
-        who = self._process() if process is None else process
+        who = self._process(self.rng.randrange(3)) if process is None else process
         node = self.name(p.leader)
         op = self.story.invoke(
             "send",
@@ -288,6 +293,7 @@ class ModelCluster:
             **fields,
         )
         if not self.up(p):
+            self._retire(who)
             self.story.complete(op, "info", error="timeout")
             return
         if len(p.isr) < self.min_isr:
@@ -297,6 +303,7 @@ class ModelCluster:
         self.settle(p)
         last = base + records - 1
         if p.hw[p.leader] <= last or self.rng.random() < 0.05:
+            self._retire(who)
             self.story.complete(op, "info", error="timeout")
             return
         self._emit(
@@ -327,7 +334,7 @@ class ModelCluster:
             return
         op = self.story.invoke(
             "send",
-            process=self._process(),
+            process=self._process(None),
             partition=number,
             node=self.name(p.leader),
             values=[self.next_value],
@@ -338,9 +345,17 @@ class ModelCluster:
         self.next_value += 1
         self.story.complete(op, "info", error="timeout")
 
-    def _process(self) -> int:
-        self.next_process += 1
-        return self.next_process
+    def _process(self, thread: int | None) -> int:
+        """The process of a thread, which lives until its first info; None: one that is used once."""
+        if thread is None or thread not in self.processes:
+            self.next_process += 1
+            if thread is None:
+                return self.next_process
+            self.processes[thread] = self.next_process
+        return self.processes[thread]
+
+    def _retire(self, process: int) -> None:
+        self.processes = {thread: who for thread, who in self.processes.items() if who != process}
 
     def poll(self, position: int, number: int = 0, *, limit: int = 10, **fields: Any) -> int:
         """Read up to `limit` committed records; returns the next position."""
@@ -458,7 +473,7 @@ class ModelCluster:
     def _drain(self, p: _Partition, reader: str, broker: int, log: list[tuple[int, int]]) -> None:
         position = 0
         while position < len(log):
-            chunk = log[position : position + 500]
+            chunk = log[position : position + DRAIN_RECORDS]
             shown = [(position + nth, value) for nth, (_, value) in enumerate(chunk)]
             self.story.poll(
                 position,

@@ -1,0 +1,228 @@
+"""Slow, plain twins of the black-box checkers: loops over lists, quadratic where that is clearest. The oracle on
+small histories.
+
+Each takes one partition's operations and returns the set of what it finds; nothing here is shared with the checkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Op:
+    """An invocation with its completion. done: None when it never completed."""
+
+    index: int
+    f: str
+    process: int
+    invoked: int
+    asked: dict[str, Any]
+    outcome: str = "info"
+    done: int | None = None
+    answer: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def records(self) -> list[tuple[int, int | None, bool]]:
+        return [(r["offset"], r["value"], r["intact"]) for r in self.answer.get("records", [])]
+
+
+def operations(lines: Iterable[dict[str, Any]]) -> list[Op]:
+    ops: dict[int, Op] = {}
+    for line in lines:
+        if line["kind"] != "client":
+            continue
+        if line["type"] == "invoke":
+            ops[line["index"]] = Op(line["index"], line["f"], line["process"], line["time_ns"], line)
+        else:
+            op = ops[line["invoke"]]
+            op.outcome, op.done, op.answer = line["type"], line["time_ns"], line
+    return list(ops.values())
+
+
+def _sends(ops: list[Op]) -> list[tuple[Op, int, int | None]]:
+    """(operation, value, acknowledged offset)."""
+    out: list[tuple[Op, int, int | None]] = []
+    for op in ops:
+        if op.f == "send":
+            base = op.answer.get("base_offset") if op.outcome == "ok" else None
+            out += [(op, v, None if base is None else base + n) for n, v in enumerate(op.asked["values"])]
+    return out
+
+
+def _polls(ops: list[Op]) -> list[Op]:
+    return [op for op in ops if op.f == "poll" and op.outcome == "ok"]
+
+
+def _reads(ops: list[Op]) -> list[tuple[Op, int, int | None, bool]]:
+    return [(op, *record) for op in _polls(ops) for record in op.records]
+
+
+def phantom_read(ops: list[Op]) -> set[Any]:
+    sent = {value: op for op, value, _ in _sends(ops)}
+    return {
+        value
+        for op, _, value, intact in _reads(ops)
+        if value is None or not intact or value not in sent or (op.done or 0) < sent[value].invoked
+    }
+
+
+def aborted_read(ops: list[Op]) -> set[Any]:
+    failed = {value for op, value, _ in _sends(ops) if op.outcome == "fail"}
+    return {value for _, _, value, _ in _reads(ops) if value in failed}
+
+
+def _named(ops: list[Op]) -> list[tuple[int, int]]:
+    """(offset, value) of every acknowledgement and every read."""
+    acked = [(offset, value) for _, value, offset in _sends(ops) if offset is not None]
+    return acked + [(offset, value) for _, offset, value, _ in _reads(ops) if value is not None]
+
+
+def inconsistent_offset(ops: list[Op]) -> set[Any]:
+    named = _named(ops)
+    return {a for a, v in named for b, w in named if a == b and v != w}
+
+
+def duplicate(ops: list[Op]) -> set[Any]:
+    named = _named(ops)
+    return {v for a, v in named for b, w in named if v == w and a != b}
+
+
+def _unread(ops: list[Op]) -> list[tuple[int, int]]:
+    read = {value for _, _, value, _ in _reads(ops)}
+    return [(value, offset) for _, value, offset in _sends(ops) if offset is not None and value not in read]
+
+
+def _covered(ops: list[Op], offset: int) -> bool:
+    return any(op.asked["position"] <= offset < op.answer["next_position"] for op in _polls(ops))
+
+
+def lost_write(ops: list[Op]) -> set[Any]:
+    return {value for value, offset in _unread(ops) if _covered(ops, offset)}
+
+
+def lost_tail(ops: list[Op], drained: bool = True) -> set[Any]:
+    end = max((op.answer["next_position"] for op in _polls(ops)), default=0)
+    return {v for v, offset in _unread(ops) if drained and not _covered(ops, offset) and offset >= end}
+
+
+def _missing(ops: list[Op]) -> list[tuple[Op, int]]:
+    """(poll, offset): somebody read something there, and the poll passed over it."""
+    known = {offset for _, offset, _, _ in _reads(ops)}
+    return [
+        (op, offset)
+        for op in _polls(ops)
+        for offset in known
+        if op.asked["position"] <= offset < op.answer["next_position"] and offset not in {r[0] for r in op.records}
+    ]
+
+
+def _first_read(ops: list[Op], offset: int) -> int:
+    return min(op.done or 0 for op, at, _, _ in _reads(ops) if at == offset)
+
+
+def vanished_read(ops: list[Op]) -> set[Any]:
+    gone = {offset for op, offset in _missing(ops) if _first_read(ops, offset) < op.invoked}
+    reads = _reads(ops)
+    acks = [(op, offset, value) for op, value, offset in _sends(ops) if offset is not None]
+    for op, offset, value, _ in reads:
+        others = [(o, a, w) for o, a, w, _ in reads] + acks
+        for other, at, held in others:
+            if at == offset and held != value and None not in (held, value) and (op.done or 0) < other.invoked:
+                gone.add(offset)
+    return gone
+
+
+def int_poll_skip(ops: list[Op]) -> set[Any]:
+    return {offset for op, offset in _missing(ops) if _first_read(ops, offset) >= op.invoked}
+
+
+def int_nonmonotonic_poll(ops: list[Op]) -> set[Any]:
+    odd = set()
+    for op in _polls(ops):
+        offsets = [offset for offset, _, _ in op.records]
+        inside = all(op.asked["position"] <= o < op.answer["next_position"] for o in offsets)
+        if offsets != sorted(set(offsets)) or not inside:
+            odd.add(op.index)
+    return odd
+
+
+def _steps(ops: list[Op]) -> list[tuple[Op, Op]]:
+    """Consecutive polls of one consumer of the real client."""
+    steps: list[tuple[Op, Op]] = []
+    last: dict[str, Op] = {}
+    for op in sorted(_polls(ops), key=lambda op: op.index):
+        if op.asked["consumer"] in last and op.asked["reader"] == "confluent":
+            steps.append((last[op.asked["consumer"]], op))
+        last[op.asked["consumer"]] = op
+    return steps
+
+
+def poll_skip(ops: list[Op]) -> set[Any]:
+    known = {offset for _, offset, _, _ in _reads(ops)}
+    return {
+        b.index
+        for a, b in _steps(ops)
+        if any(a.answer["next_position"] <= offset < b.asked["position"] for offset in known)
+    }
+
+
+def nonmonotonic_poll(ops: list[Op]) -> set[Any]:
+    return {b.index for a, b in _steps(ops) if b.asked["position"] < a.answer["next_position"]}
+
+
+def read_above_hw(ops: list[Op]) -> set[Any]:
+    wire = [op for op in _polls(ops) if op.asked["reader"] == "wire" and op.asked["leader_epoch"] >= 0]
+    return {
+        a.index
+        for a in wire
+        for b in wire
+        if a.records
+        and a.asked["leader_epoch"] == b.asked["leader_epoch"]
+        and (a.done or 0) < b.invoked
+        and b.answer["hw"] <= max(r[0] for r in a.records)
+    }
+
+
+def nonmonotonic_send(ops: list[Op]) -> set[Any]:
+    found = set()
+    last: dict[int, int] = {}
+    for op, value, offset in sorted(_sends(ops), key=lambda send: (send[0].index, send[2] or 0)):
+        if offset is None:
+            continue
+        if op.process in last and last[op.process] >= offset:
+            found.add(value)
+        last[op.process] = offset
+    return found
+
+
+def real_time_order(ops: list[Op]) -> set[Any]:
+    placed: list[tuple[int, int, int, int]] = []
+    for op, value, offset in _sends(ops):
+        reads = [(at, o.done or 0) for o, at, v, _ in _reads(ops) if v == value]
+        at = offset if offset is not None else min((a for a, _ in reads), default=None)
+        if at is None:
+            continue
+        sure = [done for _, done in reads] + ([op.done or 0] if offset is not None else [])
+        placed.append((value, at, op.invoked, min(sure)))
+    return {v for v, at, invoked, _ in placed for _, other, _, sure in placed if other > at and sure < invoked}
+
+
+TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
+    "phantom-read": phantom_read,
+    "aborted-read": aborted_read,
+    "inconsistent-offset": inconsistent_offset,
+    "duplicate": duplicate,
+    "lost-write": lost_write,
+    "lost-tail": lost_tail,
+    "vanished-read": vanished_read,
+    "int-poll-skip": int_poll_skip,
+    "int-nonmonotonic-poll": int_nonmonotonic_poll,
+    "poll-skip": poll_skip,
+    "nonmonotonic-poll": nonmonotonic_poll,
+    "read-above-hw": read_above_hw,
+    "nonmonotonic-send": nonmonotonic_send,
+    "real-time-order": real_time_order,
+}
