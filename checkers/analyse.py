@@ -16,11 +16,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers import run_report, schema, series
+from checkers import incidents, run_report, schema, series
 from checkers.allowed import allow_unclean, reason_for
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
-from checkers.catalogue import ALL, Spec
+from checkers.catalogue import ALL
 from checkers.evidence.events import load_events
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.znodes import znode_tables
@@ -33,9 +33,11 @@ from checkers.floor_queries import (
     replicas_by_partition,
     unclean_partitions,
 )
+from checkers.holes import ORDERED, holes_of, not_applicable, run_reasons
 from checkers.jobs import collect_families
 from checkers.load_history import History, HistoryHealth, load_history
 from checkers.run_info import RunInfo, UnreadableRun, load_run_info
+from checkers.service import silenced
 from checkers.session import open_session
 from checkers.tables import read_table
 from checkers.verdict import CheckResult, Row, Verdict, judge, worst
@@ -116,7 +118,8 @@ def _judge(
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
     )
     facts = build_facts(history, leader_changes(history, evidence), retention=info.retention)
-    marks = pool.submit(lambda: [row.asDict() for row in history.marks.where(F.col("kind") == "nemesis").collect()])
+    told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD))
+    marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     found_elections = pool.submit(elections_of, evidence)
     around = pool.submit(around_faults, history)
     changes = pool.submit(isr_changes, evidence)
@@ -124,14 +127,15 @@ def _judge(
     unclean_seen = unclean_partitions(evidence.znodes.states) if info.unclean else set()
     rows = allow_unclean(collect_families({**black_box(facts), **white_box(evidence, raw_events)}), unclean_seen)
     faults = run_report.faults_of(marks.result())
-    holes = _holes(info, health, prepared, rows)
+    holes = holes_of(info, health, prepared, rows, marks.result())
     checks = [
         judge(
             spec,
             [row for row in rows if row.checker == spec.name],
             info.partitions,
             holes=[text for source in spec.sources for text in holes.get(source, ())],
-            not_applicable=_not_applicable(spec, info),
+            doubted=any(holes.get(source) for source in spec.sources if source in ORDERED),
+            not_applicable=not_applicable(spec, info),
             allowed=reason_for(spec.name, unclean_seen),
         )
         for spec in ALL
@@ -151,26 +155,30 @@ def _judge(
             faults=[fault.as_json() for fault in faults],
             around=around.result(),
             drain_gaps=drain_gaps(info, rows, replicas.result()),
+            silenced=silenced(info, faults),
+            unexplained=incidents.unexplained(marks.result()),
         ),
         scripted=info.scripted,
         checks=info.checks,
     )
     _join_witnesses(session, run_dir, checks, faults, evidence)
-    run_reasons = _run_reasons(info, health)
+    unavailable = incidents.unavailable(marks.result())
+    reasons = run_reasons(info, health)
     verdicts = [check.verdict for check in checks]
-    if run_reasons or not floor.met:
+    if reasons or not floor.met:
         verdicts.append("unknown")
     verdict = worst(verdicts)
     results: dict[str, Any] = {
         "schema": run_report.SCHEMA,
         "verdict": verdict,
-        "sentence": run_report.sentence(verdict, checks, durable, floor, run_reasons),
-        "reasons": run_reasons,
+        "sentence": run_report.sentence(verdict, checks, durable, floor, reasons, unavailable),
+        "reasons": reasons,
         "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},
         "durability": durable,
         "linearizability": run_report.linearizability(checks),
         "floor": floor.as_json(),
         "faults": [fault.as_json() for fault in faults],
+        "unavailable": unavailable,
         "history": {"lines": health.lines, "torn": health.torn},
     }
     drawn = _series(history, evidence, info, results["faults"])
@@ -191,37 +199,6 @@ def leader_changes(history: History, evidence: Evidence) -> DataFrame:
         .where("low < high")
         .select("p")
     )
-
-
-def _holes(info: RunInfo, health: HistoryHealth, prepared: Prepared, rows: Sequence[Row]) -> dict[str, list[str]]:
-    """What is missing per source. A doubtful event log is a hole for every rule that rests on event logs."""
-    holes = {source: list(texts) for source, texts in prepared.holes.items()}
-    holes.setdefault("history", []).extend(health.problems)
-    doubts = [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"]
-    if doubts:
-        more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
-        holes.setdefault("events", []).append(f"{doubts[0]}{more}")
-    if info.system_kind == "highwater" and not info.event_log:
-        holes.setdefault("events", []).append("the run had its event logs switched off")
-    return holes
-
-
-def _not_applicable(spec: Spec, info: RunInfo) -> str | None:
-    """Only where this type of system has no such evidence; a highwater run without it is unknown."""
-    if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
-        return f"{info.system_kind} keeps no event log"
-    if info.system_kind != "highwater" and spec.name == "event-log":
-        return f"{info.system_kind} keeps no event log"
-    return None
-
-
-def _run_reasons(info: RunInfo, health: HistoryHealth) -> list[str]:
-    reasons = list(health.problems)
-    if info.aborted is not None:
-        reasons.append(f"the run was aborted: {info.aborted}")
-    elif not info.finished:
-        reasons.append("the run did not finish")
-    return reasons
 
 
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:

@@ -1,16 +1,19 @@
 """The floor of a valid verdict: a run that proved little says so (requirement H8).
 
 Pure. Two kinds of floors. *Coverage and evidence*: every fault's effect observed and taken back, a drain from every
-replica as leader that covered every acknowledged record, the same records by the real client. Nothing lowers them.
+replica as leader that covered every acknowledged record, the same records by the real client, no process that ended by
+itself. Nothing lowers them.
 *Counts*: acknowledged records, kinds of faults that caused an election, ISR shrinks for lag, expansions, and
 acknowledged writes and polls before, during and after every fault. `checks` of the run file may set the first four; a
-scripted run, whose steps are the point, need not write during its faults. Whatever is lower than the defaults stands
-in the verdict sentence.
+scripted run, whose steps are the point, need not write during its faults; nor need anyone while a fault leaves too few
+brokers to acknowledge (checkers/service.py), if writes were tried. Whatever is lower than the defaults stands in the
+verdict sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +29,9 @@ _NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class AroundFault:
-    """Whether acknowledged sends (w) and answered polls (r) lie before, during and after one fault."""
+    """Whether acknowledged sends (w) and answered polls (r) lie before, during and after one fault; w_tried: any send
+    began during it.
+    """
 
     fault_id: int
     w_before: bool
@@ -35,6 +40,7 @@ class AroundFault:
     r_before: bool
     r_during: bool
     r_after: bool
+    w_tried: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,10 @@ class Seen:
     around: Sequence[AroundFault]
     drain_gaps: Sequence[str]
     """What the drain left open, in sentences."""
+    silenced: AbstractSet[int] = frozenset()
+    """Ids of the faults under which no write could be acknowledged."""
+    unexplained: Sequence[str] = ()
+    """What went wrong beside the faults, in sentences."""
 
 
 @dataclass(slots=True)
@@ -86,8 +96,11 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
     missing += _fault_gaps(seen.faults)
     missing += _around_gaps(seen, scripted)
     missing += seen.drain_gaps
+    missing += seen.unexplained
     if scripted and seen.faults:
         lowered["writes_during_faults"] = 0
+    elif without := sum(not around.w_during and around.fault_id in seen.silenced for around in seen.around):
+        lowered["writes_during_faults"] = len(seen.around) - without
     figures = {
         "acknowledged": seen.acknowledged,
         "elections": seen.elections,
@@ -130,9 +143,10 @@ def _around_gaps(seen: Seen, scripted: bool) -> list[str]:
         return [text for met, text in needs if not met]
     gaps: list[str] = []
     for around in seen.around:
+        silenced = around.fault_id in seen.silenced
         for what, met in (
             ("acknowledged write before", around.w_before),
-            ("acknowledged write during", around.w_during),
+            ("write tried during" if silenced else "acknowledged write during", _wrote(around, silenced)),
             ("acknowledged write after", around.w_after),
             ("answered poll before", around.r_before),
             ("answered poll during", around.r_during),
@@ -141,3 +155,7 @@ def _around_gaps(seen: Seen, scripted: bool) -> list[str]:
             if not met:
                 gaps.append(f"no {what} fault {around.fault_id}")
     return gaps
+
+
+def _wrote(around: AroundFault, silenced: bool) -> bool:
+    return around.w_during or (silenced and around.w_tried)

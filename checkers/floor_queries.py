@@ -35,7 +35,9 @@ class Election:
 
 
 def around_faults(history: History) -> list[AroundFault]:
-    """For each fault with a start line: acknowledged sends and answered polls before, during and after it."""
+    """For each fault with a start line: acknowledged sends and answered polls before, during and after it, and whether
+    a send was tried during it.
+    """
     nemesis = history.marks.where((F.col("kind") == "nemesis") & F.col("f").isin("start", "stop"))
     spans = (
         nemesis.groupBy("fault_id")
@@ -45,18 +47,18 @@ def around_faults(history: History) -> list[AroundFault]:
         )
         .where(F.col("start_ns").isNotNull())
     )
-    answered = history.ops.where((F.col("outcome") == "ok") & F.col("f").isin("send", "poll")).select(
-        "f", "invoke_ns", "complete_ns"
+    work = history.ops.where(F.col("f").isin("send", "poll")).select("f", "outcome", "invoke_ns", "complete_ns")
+    begun = (F.col("invoke_ns") >= F.col("start_ns")) & (
+        F.col("stop_ns").isNull() | (F.col("invoke_ns") <= F.col("stop_ns"))
     )
     before = F.col("complete_ns") < F.col("start_ns")
-    during = (F.col("invoke_ns") >= F.col("start_ns")) & (
-        F.col("stop_ns").isNull() | (F.col("complete_ns") <= F.col("stop_ns"))
-    )
+    during = begun & (F.col("stop_ns").isNull() | (F.col("complete_ns") <= F.col("stop_ns")))
     after = F.col("invoke_ns") > F.col("stop_ns")
-    sends, polls = F.col("f") == "send", F.col("f") == "poll"
+    sent, ok = F.col("f") == "send", F.col("outcome") == "ok"
+    sends, polls = sent & ok, (F.col("f") == "poll") & ok
 
     rows = (
-        answered.crossJoin(F.broadcast(spans))
+        work.crossJoin(F.broadcast(spans))
         .groupBy("fault_id", "start_ns")
         .agg(
             F.coalesce(F.bool_or(sends & before), F.lit(False)).alias("w_before"),
@@ -65,11 +67,15 @@ def around_faults(history: History) -> list[AroundFault]:
             F.coalesce(F.bool_or(polls & before), F.lit(False)).alias("r_before"),
             F.coalesce(F.bool_or(polls & during), F.lit(False)).alias("r_during"),
             F.coalesce(F.bool_or(polls & after), F.lit(False)).alias("r_after"),
+            F.coalesce(F.bool_or(sent & begun), F.lit(False)).alias("w_tried"),
         )
         .orderBy("start_ns")
         .collect()
     )
-    return [AroundFault(r.fault_id, r.w_before, r.w_during, r.w_after, r.r_before, r.r_during, r.r_after) for r in rows]
+    return [
+        AroundFault(r.fault_id, r.w_before, r.w_during, r.w_after, r.r_before, r.r_during, r.r_after, r.w_tried)
+        for r in rows
+    ]
 
 
 def elections_of(evidence: Evidence) -> list[Election]:

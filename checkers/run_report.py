@@ -43,6 +43,7 @@ class Fault:
     observation: str
     error: str | None = None
     stop_observed: bool = True
+    params_json: str | None = None
 
     def active(self, from_ns: int, to_ns: int) -> bool:
         return self.start_ns <= to_ns and (self.stop_ns is None or self.stop_ns >= from_ns)
@@ -83,6 +84,7 @@ def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
                 str(start["observation"] or ""),
                 None if start["error"] is None else str(start["error"]),
                 stop is None or bool(stop["observed"]),
+                start.get("params_json"),
             )
         )
     return faults
@@ -196,8 +198,9 @@ def sentence(
     durable: Sequence[Mapping[str, Any]],
     floor: FloorResult,
     run_reasons: Sequence[str],
+    unavailable: Iterable[str] = (),
 ) -> str:
-    """One sentence a reader can act on; lowered floors and allowed losses always stand in it."""
+    """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it."""
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
     faults = int(floor.figures.get("faults", 0))
@@ -224,6 +227,9 @@ def sentence(
         text += "; allowed: " + "; ".join(allowed)
     if floor.lowered:
         text += "; floor lowered: " + ", ".join(f"{name} {value}" for name, value in sorted(floor.lowered.items()))
+    missed = sorted(unavailable)
+    if missed:
+        text += f"; not available on these nodes: {', '.join(missed)}"
     return text + "."
 
 

@@ -2,7 +2,8 @@
 
 Pure: rows in, values out, no Spark, no files. invalid over unknown over valid; not applicable does not count. A
 checker is unknown when a partition lacks a figure that its catalogue entry needs, when the history or its evidence
-has a hole, or when it says so itself.
+has a hole, or when it says so itself. What a record with lines missing seems to prove may be the work of the hole: such
+findings are shown, and the verdict is unknown.
 """
 
 from __future__ import annotations
@@ -68,14 +69,15 @@ def judge(
     partitions: Sequence[str],
     *,
     holes: Sequence[str] = (),
+    doubted: bool = False,
     not_applicable: str | None = None,
     allowed: str | None = None,
 ) -> CheckResult:
     """One checker's verdict.
 
     rows: this checker's findings and figures. partitions: where it must have seen something. holes: what is missing
-    of the evidence it rests on. allowed: why findings of kind `allowed` are what the configuration and the faults
-    permit.
+    of the evidence it rests on; doubted: so that a finding may come of the hole. allowed: why findings of kind
+    `allowed` are what the configuration and the faults permit.
     """
     result = CheckResult(spec.name, spec.group, spec.title, "valid", linearizability=spec.linearizability)
     found = [row for row in rows if row.kind != "figure"]
@@ -91,7 +93,10 @@ def judge(
         return result
     missing = [*holes, *_needs(spec, figures, partitions)]
     shown = [row for row in found if row.kind == "invalid"] or [row for row in found if row.kind == "unknown"]
-    if totals["invalid"]:
+    if totals["invalid"] and doubted:
+        result.verdict = "unknown"
+        result.reasons = [*missing, f"{totals['invalid']} found in a record that is not whole: {shown[0].detail}"]
+    elif totals["invalid"]:
         result.verdict = "invalid"
         result.reasons = [f"{totals['invalid']} found: {shown[0].detail}", *missing]
     elif totals["unknown"] or missing:

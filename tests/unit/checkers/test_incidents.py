@@ -1,0 +1,115 @@
+"""Lines of the harness that no rule speaks of are reasons all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from checkers import incidents
+from checkers.catalogue import BY_NAME
+from checkers.evidence.prepare import Prepared
+from checkers.floor import AroundFault, Seen, judge_floor
+from checkers.holes import holes_of
+from checkers.load_history import HistoryHealth
+from checkers.run_info import NodeInfo, RunInfo
+from checkers.run_report import sentence
+from checkers.verdict import Row, judge
+
+INFO = RunInfo(
+    name="x",
+    topic="hw",
+    partitions=("hw-0",),
+    replication_factor=3,
+    min_insync_replicas=2,
+    unclean=False,
+    system_kind="highwater",
+    event_log=True,
+    retention=False,
+    session_timeout_ms=6000,
+    workload_acks="all",
+    nodes=(NodeInfo("n1", "broker", 1, 0), NodeInfo("zk1", "zookeeper", None, 0)),
+    origin_monotonic_ns=0,
+    origin_wall_ns=0,
+    scripted=False,
+    aborted=None,
+    finished=True,
+)
+SEEN = Seen(
+    acknowledged=6000,
+    elections=4,
+    elections_by_partition={"hw-0": 4},
+    election_faults=["isolate", "kill", "pause"],
+    lag_shrinks=2,
+    expansions=3,
+    faults=[],
+    around=[AroundFault(1, True, True, True, True, True, True), AroundFault(2, True, False, True, True, True, True)],
+    drain_gaps=[],
+)
+
+
+def mark(f: str, **fields: Any) -> dict[str, Any]:
+    empty = {"kind": "harness", "phase": "main", "node": None, "error": None, "fault": None, "observation": None}
+    return {**empty, "f": f, **fields}
+
+
+def test_unexplained_names_the_process_that_ended_by_itself() -> None:
+    said = incidents.unexplained([mark("crash", node="n2", error="ended though no fault was to end it")])
+    assert said == ["the process of n2 ended though no fault was to end it (phase main)"]
+
+
+def test_unexplained_tells_what_was_not_healed() -> None:
+    assert incidents.unexplained([mark("heal", error="n2 paused: no answer"), mark("heal")]) == [
+        "after the faults: n2 paused: no answer"
+    ]
+
+
+def test_floor_holds_what_is_unexplained() -> None:
+    seen = replace(SEEN, silenced=frozenset({2}), unexplained=["the process of n2 ended"])
+    assert judge_floor(seen, scripted=False, checks={"acknowledged": 1}).missing == ["the process of n2 ended"]
+
+
+def test_floor_asks_for_no_write_under_a_fault_that_silences_and_says_so() -> None:
+    result = judge_floor(replace(SEEN, silenced=frozenset({2})), scripted=False, checks={})
+    assert result.met
+    assert result.lowered == {"writes_during_faults": 1}
+
+
+def test_floor_asks_that_a_write_was_tried_under_a_fault_that_silences() -> None:
+    idle = replace(SEEN.around[1], w_tried=False)
+    seen = replace(SEEN, around=[SEEN.around[0], idle], silenced=frozenset({2}))
+    assert judge_floor(seen, scripted=False, checks={}).missing == ["no write tried during fault 2"]
+
+
+def test_floor_still_asks_for_writes_under_any_other_fault() -> None:
+    assert judge_floor(SEEN, scripted=False, checks={}).missing == ["no acknowledged write during fault 2"]
+
+
+@pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
+def test_evidence_that_was_not_copied_is_a_hole_of_its_sources(node: str, sources: set[str]) -> None:
+    marks = [mark("evidence", node=node, error="OSError: half of it"), mark("evidence", node="n1")]
+    assert set(incidents.evidence_holes(marks, INFO)) == sources
+    health = HistoryHealth(2, 1, 0, ())
+    holes = holes_of(INFO, health, Prepared(), [], marks)
+    assert {source for source, texts in holes.items() if texts} == sources
+
+
+def test_unavailable_faults_stand_in_the_sentence() -> None:
+    missing = incidents.unavailable([mark("unavailable", kind="nemesis", fault="clock-step", error="no libfaketime")])
+    assert missing == {"clock-step": "no libfaketime"}
+    floor = judge_floor(replace(SEEN, around=[]), scripted=False, checks={})
+    assert sentence("valid", [], [], floor, [], missing).endswith("; not available on these nodes: clock-step.")
+
+
+def test_judge_finding_in_a_record_with_a_hole_is_unknown_and_shown() -> None:
+    spec = BY_NAME["lost-write"]
+    rows = [
+        Row("lost-write", "figure", "hw-0", 1, detail="acknowledged", figure=5.0),
+        Row("lost-write", "figure", "hw-0", 1, detail="records_read", figure=9.0),
+        Row("lost-write", "invalid", "hw-0", 1, detail="value 17 is gone"),
+    ]
+    result = judge(spec, rows, ["hw-0"], holes=["a line is missing"], doubted=True)
+    assert result.verdict == "unknown"
+    assert result.reasons == ["a line is missing", "1 found in a record that is not whole: value 17 is gone"]
+    assert [row.detail for row in result.witnesses] == ["value 17 is gone"]
