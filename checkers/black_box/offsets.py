@@ -1,4 +1,4 @@
-"""Inconsistent offset, and vanished read where the offset was given to another value.
+"""Inconsistent offset, and vanished read where the offset was given to another value, or fell below the log's start.
 
 Input grain: Facts.by_offset, then only the offsets in conflict. A row of inconsistent offset proves two values at one
 offset; a row of vanished read proves that a value had been read there before the other one was seen there.
@@ -44,7 +44,7 @@ def offset_checks(facts: Facts) -> Family:
         F.count(F.lit(1)).alias("offsets_known"), F.count_if("is_read").alias("offsets_read")
     )
     return Family(
-        union([inconsistent, _replaced(facts, conflicts)]),
+        union([inconsistent, _replaced(facts, conflicts), *([] if facts.retention else [_below_start(facts)])]),
         figures(
             per_partition,
             {
@@ -106,6 +106,44 @@ def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
                 ops=[F.col("first.op"), F.col("successor.latest.op")],
                 from_ns=F.col("first.complete_ns"),
                 to_ns=F.col("successor.latest.invoke_ns"),
+            )
+        ],
+    )
+
+
+def _below_start(facts: Facts) -> DataFrame:
+    """One row per partition whose log was said to start above an offset that was read."""
+    told = (
+        facts.history.requests.where((F.col("outcome") == "ok") & (F.col("log_start") > 0))
+        .groupBy("p")
+        .agg(F.max(F.struct("log_start", "op", "complete_ns")).alias("start"))
+    )
+    polls = facts.history.polls.select("p", F.struct("offset", "value", "op", "complete_ns").alias("read"))
+    judged = (
+        polls.join(F.broadcast(told), on="p", how="inner")
+        .where(F.col("read.offset") < F.col("start.log_start"))
+        .groupBy("p", "start")
+        .agg(F.min("read").alias("read"))
+    )
+    return apply_rules(
+        judged,
+        [
+            Rule(
+                VANISHED,
+                F.lit(True),
+                text(
+                    "value {v} was read at {p} offset {o}; the log was said to start at {s}, and nothing was "
+                    "configured to delete it",
+                    v=F.col("read.value"),
+                    p=F.col("p"),
+                    o=F.col("read.offset"),
+                    s=F.col("start.log_start"),
+                ),
+                offset=F.col("read.offset"),
+                value=F.col("read.value"),
+                ops=[F.col("read.op"), F.col("start.op")],
+                from_ns=F.least("read.complete_ns", "start.complete_ns"),
+                to_ns=F.greatest("read.complete_ns", "start.complete_ns"),
             )
         ],
     )

@@ -1,17 +1,18 @@
 """Phantom read, aborted read, duplicate: what one value of one partition says by itself.
 
-Input grain: Facts.by_value. A row of phantom read proves that a poll returned something that nobody had sent to that
-partition by then, or that does not match its own hash; of aborted read, a send that certainly failed; of duplicate, one
-value at two offsets although it was sent once.
+Input grain: Facts.by_value, and operations whose answer came and could not be read. A row of phantom read proves that
+a broker returned something that nobody had sent to that partition by then, or that does not match its own hash, or that
+is no answer at all; of aborted read, a send that certainly failed; of duplicate, one value at two offsets although it
+was sent once.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.findings import Family, Rule, apply_rules, figures, text, union
 
 PHANTOM = "phantom-read"
 ABORTED = "aborted-read"
@@ -26,7 +27,7 @@ def value_checks(facts: Facts) -> Family:
         F.count_if(F.col("n_reads") > 0).alias("values_read"),
     )
     return Family(
-        apply_rules(rows, [_phantom(), _aborted(), _duplicate()]),
+        union([apply_rules(rows, [_phantom(), _aborted(), _duplicate()]), _unreadable(facts)]),
         figures(
             per_partition,
             {
@@ -60,6 +61,22 @@ def _phantom() -> Rule:
         ops=[F.col("first_read.read_op"), F.col("send.op")],
         from_ns=F.coalesce("send.invoke_ns", "first_read_ns"),
         to_ns=F.col("first_read_ns"),
+    )
+
+
+def _unreadable(facts: Facts) -> DataFrame:
+    return apply_rules(
+        facts.history.ops.where(F.col("error") == "malformed"),
+        [
+            Rule(
+                PHANTOM,
+                F.lit(True),
+                text("{n} answered a {f} of {p} with what cannot be read", n=F.col("node"), f=F.col("f"), p=F.col("p")),
+                ops=[F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            )
+        ],
     )
 
 

@@ -132,6 +132,10 @@ def _entries(path: Path) -> Iterator[bytes]:
                 return
             checksum, length = _ENTRY.unpack(head)
             if length == 0:
+                # Files are preallocated with zeros, and written to their end in order.
+                while piece := file.read(1 << 20):
+                    if piece.strip(b"\0"):
+                        raise ValueError(f"something is written after the end of the log, before {file.tell()}")
                 return
             if not 0 < length <= 64 << 20:
                 raise ValueError(f"entry of {length} bytes at {file.tell()}")

@@ -72,6 +72,7 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
         _torn(raw, incarnations),
         _unlogged_registrations(evidence, incarnations),
         _unlogged_acks(evidence),
+        _unlogged_fetches(evidence),
     ]
     per_partition = evidence.timeline.groupBy("p").agg(F.count(F.lit(1)).alias("lines"))
     return Family(union(found), figures(per_partition, {(EVENT_LOG, "lines"): F.col("lines")}))
@@ -139,12 +140,25 @@ def _unlogged_registrations(evidence: Evidence, incarnations: DataFrame) -> Data
     )
 
 
+def _copied(evidence: Evidence) -> DataFrame:
+    """(node, copied_ns): a send that was answered before then is older than the copy of that node's event log.
+
+    The harness writes its `evidence` lines once everything is copied, and no send is under way meanwhile. Where there
+    is none, the log's last line stands for it, and a log cut off at its end hides what was cut.
+    """
+    lines = evidence.events.groupBy("node").agg(F.max("t_ns").alias("last_ns"))
+    told = evidence.history.marks.where(F.col("f") == "evidence").groupBy("node").agg(F.min("time_ns").alias("told_ns"))
+    return lines.join(F.broadcast(told), on="node", how="left").select(
+        "node", F.coalesce("told_ns", "last_ns").alias("copied_ns")
+    )
+
+
 def _unlogged_acks(evidence: Evidence) -> DataFrame:
     """Acknowledged sends whose `ack` line is not there, though it is written before the answer leaves.
 
     Only sends answered before the asked node's log was copied.
     """
-    copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
+    copied = _copied(evidence)
     logged = evidence.timeline.where(F.col("e") == "ack").select("p", F.col("base").alias("base_offset")).distinct()
     acked = evidence.history.ops.where(
         (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
@@ -168,6 +182,46 @@ def _unlogged_acks(evidence: Evidence) -> DataFrame:
                 ops=[F.col("op")],
                 from_ns=F.col("invoke_ns"),
                 to_ns=F.col("complete_ns"),
+            )
+        ],
+    )
+
+
+def _unlogged_fetches(evidence: Evidence) -> DataFrame:
+    """Answers that a follower got although its leader's log has no such fetch: a leader logs it before it answers.
+
+    Logs are not copied at one instant: only what was answered before the drain, which comes before the copies.
+    """
+    drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
+    began = drains.agg(F.min("invoke_ns").alias("drain_ns"))
+    served = F.exists("parts", lambda part: F.get(part, F.lit(1)) == "0")
+    answered = (
+        evidence.events.where((F.col("e") == "fetch_answered") & served)
+        .crossJoin(F.broadcast(began))
+        .where(F.col("t_ns") < F.col("drain_ns"))
+        .select("rid", F.col("leader").alias("b"))
+        .distinct()
+    )
+    received = evidence.events.where(F.col("e") == "fetch_received").select("rid", "b").distinct()
+    odd = (
+        answered.join(received, on=["rid", "b"], how="left_anti")
+        .groupBy("b")
+        .agg(F.count(F.lit(1)).alias("fetches"), F.min("rid").alias("rid"))
+        .withColumn("p", F.lit(None).cast("string"))
+    )
+    return apply_rules(
+        odd,
+        [
+            Rule(
+                EVENT_LOG,
+                F.lit(True),
+                text(
+                    "broker {b} answered {c} fetches ({r} and others) that its event log does not have",
+                    b=F.col("b"),
+                    c=F.col("fetches"),
+                    r=F.col("rid"),
+                ),
+                kind="unknown",
             )
         ],
     )

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from checkers.findings import Family
 from checkers.jobs import Group
+from checkers.white_box.agreement_rules import agreement_rules
 from checkers.white_box.event_log_rules import event_log_rules
 from checkers.white_box.fetch_rules import fetch_rules
 from checkers.white_box.inputs import Evidence
@@ -25,6 +26,6 @@ def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, Group]:
         return [event_log_rules(evidence, raw_events), fetch_rules(evidence)]
 
     def files() -> list[Family]:
-        return [log_rules(evidence), znode_rules(evidence)]
+        return [log_rules(evidence), znode_rules(evidence), agreement_rules(evidence)]
 
     return {"timeline": timeline, "event logs": logs, "files": files}

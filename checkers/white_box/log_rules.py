@@ -1,4 +1,4 @@
-"""Rules 2 (log half), 7, 10 and 11: the replicas' own files, batch by batch.
+"""Rules 2 (log half), 7, 10 and 11: the replicas' own files, batch by batch; and what ISR members must hold.
 
 Input grain: one row per batch of one replica, and checkpoint lines. Uncompacted logs only. A torn tail, which
 recovery would cut, is counted and not judged; any other batch that cannot be read, or whose CRC does not match, is
@@ -10,7 +10,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers import schema
+from checkers.findings import Family, Rule, apply_rules, empty, figures, text, union
 from checkers.white_box.inputs import Evidence
 
 LOG_MATCHING = "log-matching"
@@ -34,7 +35,14 @@ def log_rules(evidence: Evidence) -> Family:
     epochs = checkpoints.where(mine & (F.col("kind") == "epoch"))
     entries = epochs.groupBy("p").agg(F.count(F.lit(1)).alias("entries"))
     return Family(
-        union([_along_a_log(batches), _across_replicas(batches, marks), *_epoch_files(checkpoints, batches)]),
+        union(
+            [
+                _along_a_log(batches),
+                _across_replicas(batches, marks),
+                _held_by_members(evidence, batches),
+                *_epoch_files(checkpoints, batches),
+            ]
+        ),
         union(
             [
                 figures(
@@ -163,6 +171,65 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
         offset=F.col("base"),
     )
     return apply_rules(places, [differs, lacking])
+
+
+def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:
+    """A member of the ISR holds every acks=all record that was acknowledged before its files were copied.
+
+    Members are those of the last state before the drain that the last state of all still has: whoever joined later may
+    have caught up after its copy. A replica without a single batch may be one whose files are not there.
+    """
+    names = {node.broker_id: node.name for node in evidence.info.brokers if node.broker_id is not None}
+    if not names:
+        return empty(batches.sparkSession, schema.FINDING)
+    drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
+    began = drains.groupBy("p").agg(F.min("invoke_ns").alias("drain_ns"))
+    acked = (
+        evidence.history.ops.where(
+            (F.col("f") == "send")
+            & (F.col("outcome") == "ok")
+            & (F.col("acks") == -1)
+            & F.col("base_offset").isNotNull()
+        )
+        .join(F.broadcast(began), on="p", how="inner")
+        .where(F.col("complete_ns") < F.col("drain_ns"))
+        .groupBy("p", "drain_ns")
+        .agg(F.max(F.struct((F.col("base_offset") + F.col("n_values")).alias("end"), "op")).alias("acked"))
+    )
+    run_ns = F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)
+    by_zxid = F.struct("zxid", "position")
+    members = (
+        evidence.znodes.states.join(F.broadcast(acked), on="p", how="inner")
+        .groupBy("p", "acked")
+        .agg(
+            F.array_intersect(
+                F.max_by(F.when(run_ns < F.col("drain_ns"), F.col("isr")), F.when(run_ns < F.col("drain_ns"), by_zxid)),
+                F.max_by("isr", by_zxid),
+            ).alias("members")
+        )
+        .select("p", "acked", F.explode("members").alias("b"))
+    )
+    whole = batches.where(F.col("problem").isNull()).groupBy("node", "p").agg((F.max("last") + 1).alias("leo"))
+    named = F.create_map(*[F.lit(part) for pair in names.items() for part in pair])
+    judged = members.withColumn("node", named[F.col("b")]).join(F.broadcast(whole), on=["node", "p"], how="inner")
+    return apply_rules(
+        judged,
+        [
+            Rule(
+                LOG_MATCHING,
+                F.col("leo") < F.col("acked.end"),
+                text(
+                    "{n}, in the ISR of {p}, holds a log that ends at {l}; acks=all was answered for all below {a}",
+                    n=F.col("node"),
+                    p=F.col("p"),
+                    l=F.col("leo"),
+                    a=F.col("acked.end"),
+                ),
+                offset=F.col("acked.end") - 1,
+                ops=[F.col("acked.op")],
+            )
+        ],
+    )
 
 
 def _epoch_files(checkpoints: DataFrame, batches: DataFrame) -> list[DataFrame]:

@@ -29,7 +29,9 @@ def watermark_rules(evidence: Evidence) -> Family:
         F.count_if((F.col("e") == "ack") & (F.col("acks") == -1)).alias("acks"),
         F.count_if(F.col("e") == "visible").alias("shown"),
     )
-    rules = [_offset_order(), _hw_within_isr(), _hw_monotone(), _ack(), _shown(), _stamped_epoch()]
+    info = evidence.info
+    least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
+    rules = [_offset_order(), _hw_within_isr(), _hw_monotone(), _ack(least), _shown(), _stamped_epoch()]
     return Family(
         union([apply_rules(timeline, rules), _shown_to_clients(evidence)]),
         figures(
@@ -110,12 +112,13 @@ def _hw_monotone() -> Rule:
     )
 
 
-def _ack() -> Rule:
+def _ack(least: int) -> Rule:
+    """least: the run's min ISR; what the broker takes it for (`min_isr`) may be more, never less."""
     problems = F.array_compact(
         F.array(
             F.when(F.col("hw") <= F.col("last"), F.lit("the high watermark had not passed it")),
             F.when(F.coalesce(_own_hw() < F.col("hw"), F.lit(True)), F.lit("its high watermark was never logged")),
-            F.when(F.size("isr") < F.col("min_isr"), F.lit("the ISR was below its minimum")),
+            F.when(F.size("isr") < F.greatest("min_isr", F.lit(least)), F.lit("the ISR was below its minimum")),
             F.when(_not_last_committed(), F.lit("its ISR is not the committed one")),
         )
     )
@@ -128,7 +131,7 @@ def _ack() -> Rule:
             z=F.col("last"),
             h=F.col("hw"),
             i=F.col("isr"),
-            m=F.col("min_isr"),
+            m=F.greatest("min_isr", F.lit(least)),
             x=F.array_join(problems, "; "),
         ),
         F.col("last"),

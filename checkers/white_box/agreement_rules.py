@@ -1,0 +1,61 @@
+"""Rule 1 between brokers and ZooKeeper: what a broker acted by is what ZooKeeper committed.
+
+Input grain: one row per role taken, or ISR taken for committed, in a broker's event log, matched by the state znode's
+version. A row of kind invalid proves that a broker acted by a state that never was.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import functions as F
+
+from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.white_box.inputs import Evidence
+from checkers.white_box.znode_rules import ISR_ZNODE
+
+
+def agreement_rules(evidence: Evidence) -> Family:
+    """Every version of a state that a broker took a role by, or thought committed, is in ZooKeeper, and says the same.
+
+    One that is not there is unknown: the transaction log may have been cut off at its end. Lines from after the drain
+    began may be younger than the copy of the transaction log.
+    """
+    drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
+    began = drains.agg(F.min("invoke_ns").alias("drain_ns"))
+    acted = (
+        evidence.timeline.where(F.col("e").isin("become_leader", "become_follower", "isr_commit"))
+        .where(F.col("p").isin(*evidence.info.partitions))
+        .crossJoin(F.broadcast(began))
+        .where(F.col("drain_ns").isNull() | (F.col("t_ns") < F.col("drain_ns")))
+        .select("b", "e", "p", "le", "pe", "isr", "t_ns")
+    )
+    # A topic made anew counts its versions from 0 again: any of its lives will do.
+    states = evidence.znodes.states.groupBy("p", F.col("version").alias("pe")).agg(
+        F.collect_set(F.struct(F.col("leader_epoch").alias("le"), F.array_sort("isr").alias("isr"))).alias("said")
+    )
+    judged = acted.join(F.broadcast(states), on=["p", "pe"], how="left")
+    agrees = F.array_contains("said", F.struct("le", F.array_sort("isr").alias("isr")))
+    found = apply_rules(
+        judged,
+        [
+            Rule(
+                ISR_ZNODE,
+                F.col("said").isNull() | ~agrees,
+                text(
+                    "broker {b} acted by version {v} of {p} ({e}) with leader epoch {le} and ISR {i}; "
+                    "ZooKeeper's log has {z}",
+                    b=F.col("b"),
+                    v=F.col("pe"),
+                    p=F.col("p"),
+                    e=F.col("e"),
+                    le=F.col("le"),
+                    i=F.col("isr"),
+                    z=F.coalesce(F.to_json("said"), F.lit("no such version")),
+                ),
+                kind=F.when(F.col("said").isNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
+                from_ns=F.col("t_ns"),
+                to_ns=F.col("t_ns"),
+            )
+        ],
+    )
+    per_partition = judged.groupBy("p").agg(F.count(F.lit(1)).alias("acted"))
+    return Family(found, figures(per_partition, {(ISR_ZNODE, "versions_acted_by"): F.col("acted")}))
