@@ -62,7 +62,7 @@ class ConfluentReader:
         self._consumer.assign([TopicPartition(topic, partition, position)])
 
     def poll(self, wait_s: float, most: int = BATCH) -> Batch:
-        """What came within wait_s, or as soon as there are `most`; an empty batch is no error. Raises ConfluentError."""
+        """What came within wait_s, or `most` of it; an empty batch is no error. Raises ConfluentError."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
