@@ -52,10 +52,12 @@ class Rotation:
         self._topic = topic
         self._limit_s = limit_s
         self._say = say
+        self._stopped: list[int] = []
 
-    def run(self) -> None:
-        """One round for every broker that holds a replica. What does not work out is recorded, and the next one
-        begins.
+    def run(self) -> int:
+        """One round for every broker that holds a replica; returns how many readings did not complete.
+
+        What does not work out is recorded, and the next one begins. The last round leaves the others stopped.
         """
         try:
             state = self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
@@ -63,38 +65,44 @@ class Rotation:
             self._history.harness("rotation", error=str(error))
             known = self._admin.state()
             if known is None:
-                return
+                return 1
             state = known
         held = {
             broker_id: [index for index, p in sorted(state.partitions.items()) if broker_id in p.replicas]
             for broker_id in sorted(self._admin.cluster.addresses)
         }
         holders = [broker_id for broker_id, mine in held.items() if mine]
-        for broker_id in holders:
-            self._round(broker_id, held[broker_id], last=broker_id == holders[-1])
+        return sum(self._round(broker_id, held[broker_id], last=broker_id == holders[-1]) for broker_id in holders)
 
-    def _round(self, broker_id: int, mine: list[int], *, last: bool) -> None:
-        node = self._admin.cluster.names[broker_id]
-        self._history.begin_phase(drain_phase(node))
-        self._say(f"drain with {node} as leader")
-        stopped: list[int] = []
-        try:
-            leads = self._stop_others(broker_id, mine, stopped)
-            # What it does not lead is drained as far as it does, and said to be incomplete.
-            self._drain.round(mine, self._led_by(broker_id), self._limit_s if leads else min(5.0, self._limit_s))
-        except Exception as error:
-            self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
-        finally:
-            # The run ends after the last round: nobody needs the others again.
-            if not last and stopped:
-                with ThreadPoolExecutor(max_workers=len(stopped)) as pool:
-                    list(pool.map(self._start, stopped))
-        if last:
-            return
+    def restore(self) -> None:
+        """Start what the rotation left stopped, and wait for full ISRs; what does not work out is recorded."""
+        if self._stopped:
+            with ThreadPoolExecutor(max_workers=len(self._stopped)) as pool:
+                list(pool.map(self._start, self._stopped))
+            self._stopped = []
         try:
             self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
         except AdminError as error:
-            self._history.harness("rotation", node=node, error=str(error))
+            self._history.harness("rotation", error=str(error))
+
+    def _round(self, broker_id: int, mine: list[int], *, last: bool) -> int:
+        """How many readings did not complete."""
+        node = self._admin.cluster.names[broker_id]
+        self._history.begin_phase(drain_phase(node))
+        self._say(f"drain with {node} as leader")
+        incomplete = 1
+        try:
+            leads = self._stop_others(broker_id, mine, self._stopped)
+            # What it does not lead is drained as far as it does, and said to be incomplete.
+            limit_s = self._limit_s if leads else min(5.0, self._limit_s)
+            incomplete = self._drain.round(mine, self._led_by(broker_id), limit_s)
+        except Exception as error:
+            self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
+        finally:
+            # Most runs end after the last round: nobody needs the others again.
+            if not last:
+                self.restore()
+        return incomplete
 
     def _stop_others(self, broker_id: int, mine: list[int], stopped: list[int]) -> bool:
         """Stop other brokers, those that lead first, until broker_id leads all of `mine`. True when it does."""

@@ -26,7 +26,7 @@ SETUP, MAIN, HEAL, FINAL = "setup", "main", "heal", "final"
 
 
 def drain_phase(round_name: str) -> str:
-    """Name of a drain round's phase; round_name is `current` or the node that leads."""
+    """Name of a drain round's phase; round_name is `current`, the node that leads, or `again`."""
     return f"drain-{round_name}"
 
 

@@ -27,8 +27,8 @@ from harness.clients.sampler import Sampler
 from harness.clients.script_sender import ScriptSender
 from harness.console import ANALYSIS, Console, Stats
 from harness.drain import Drain
-from harness.drain_rotation import Rotation, current_leaders
-from harness.history import FINAL, HEAL, MAIN, SETUP, History, drain_phase
+from harness.ending import Ending
+from harness.history import HEAL, MAIN, SETUP, History
 from harness.interpreter import Interpreter
 from harness.nodes.base import NodeSet
 from harness.nodes.factory import make_nodes
@@ -247,7 +247,11 @@ class _Run:
             else:
                 interpreter.run(make_workload(self._plan).main(), self._abort)
             self._heal(watching, healers)
-            self._finish(system, cluster, admin, interpreter)
+            sentinels = self._shared.sentinels
+            drain = Drain(cluster, self._history, self._take_drain_process, sentinels, sleep=self._abort.sleep)
+            Ending(
+                self._plan, self._history, self._abort, admin, interpreter, drain, self._begin, self._phase_shown
+            ).carry_out(system, lambda: self._collect(system))
         finally:
             for worker in self._background:
                 worker.end()
@@ -294,28 +298,6 @@ class _Run:
                 # Recorded by who tried. A broker that does not come back is for the verdict, not for the harness.
                 self._console.say(f"heal: {problem}")
         watching.healed = True
-
-    def _finish(self, system: HighwaterSystem, cluster: Cluster, admin: Admin, interpreter: Interpreter) -> None:
-        """Everything after the faults are gone. What does not come about in time is recorded: the checkers judge it."""
-        limit_s, topic = self._plan.limits.drain_s, self._plan.topic
-        try:
-            admin.wait("leaders and full ISRs after the heal", has_full_isrs(topic), limit_s)
-        except AdminError as error:
-            self._history.harness("heal", error=str(error))
-            self._console.say(str(error))
-        self._begin(FINAL, limit_s)
-        interpreter.run(make_workload(self._plan).final(), self._abort)
-        self._begin(drain_phase("current"), limit_s)
-        drain = Drain(cluster, self._history, self._take_drain_process, self._shared.sentinels, sleep=self._abort.sleep)
-        drain.round(list(range(topic.partitions)), current_leaders(admin), limit_s)
-        self._abort.check()
-        self._collect(system)
-        self._abort.check()
-        rotation = Rotation(
-            system, admin, drain, self._history, topic, limit_s, say=lambda text: self._phase_shown(text, limit_s)
-        )
-        rotation.run()
-        self._abort.check()
 
 
 class _Sender:

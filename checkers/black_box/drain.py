@@ -41,7 +41,8 @@ def drain_checks(facts: Facts) -> Family:
     acked = facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
     ends = acked.groupBy("p").agg(
         (F.max("ack_offset") + 1).alias("acked_end"),
-        F.max(F.when(F.col("send.sentinel"), F.col("ack_offset") + 1)).alias("sentinel_end"),
+        # The first: a run whose drain did not get to its end writes another one, and drains again.
+        F.min(F.when(F.col("send.sentinel"), F.col("ack_offset") + 1)).alias("sentinel_end"),
     )
     judged = drains.join(ends, on="p", how="left").withColumn(
         "good", F.col("believed") & F.coalesce(F.col("end") >= F.col("sentinel_end"), F.lit(False))

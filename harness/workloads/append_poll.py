@@ -35,7 +35,8 @@ class AppendPoll:
         paced = Stagger(rng.split(4), 1e9 / workload.rate, mixed)
         return TimeLimit(int(workload.time_limit_s * 1e9), paced)
 
-    def final(self) -> Generator:
+    def final(self, again: int = 0) -> Generator:
         senders = self._plan.workload.producers or self.threads
         limit_ns = int(self._plan.limits.drain_s * 1e9)
-        return TimeLimit(limit_ns, Sentinels(tuple(range(self._plan.topic.partitions)), SENTINELS, 0, senders))
+        partitions = tuple(range(self._plan.topic.partitions))
+        return TimeLimit(limit_ns, Sentinels(partitions, SENTINELS * (again + 1), 0, senders))

@@ -16,6 +16,9 @@ class Workload(Protocol):
         """The load of the main phase; ends with the time limit."""
         ...
 
-    def final(self) -> Generator:
-        """The acknowledged sentinels, one per partition; ends when each has come out ok."""
+    def final(self, again: int = 0) -> Generator:
+        """The acknowledged sentinels, one per partition; ends when each has come out ok.
+
+        again: how often that was done before in this run; the values are others each time.
+        """
         ...

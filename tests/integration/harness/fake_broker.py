@@ -170,6 +170,16 @@ class FakeBroker:
         partition.leo = base + read_header(writable).last_offset_delta + 1
         return base
 
+    def cut_last(self, index: int) -> None:
+        """Lose the last batch, as a replica that was truncated."""
+        partition = self.partitions[index]
+        view = memoryview(bytes(partition.log))
+        at = 0
+        while (size := read_header(view, at).size) + at < len(view):
+            at += size
+        partition.leo = read_header(view, at).base_offset
+        del partition.log[at:]
+
     def _fetch(self, version: int, request: fetch.FetchRequest) -> bytes:
         results = []
         for wanted in request.partitions:

@@ -139,6 +139,7 @@ def test_run_records_what_the_checkers_need(world: World, tmp_path: Path) -> Non
     evidence = [(line["node"], line.get("error")) for line in lines if line["f"] == "evidence"]
     assert evidence == [("n1", None), ("zk1", "no such folder")]
     assert any(line["f"] == "leadership" for line in lines)
+    assert not [line for line in lines if line["f"] == "heal"], "nodes without a firewall have no cut to take back"
 
 
 def test_run_every_record_that_was_acknowledged_is_in_every_drain(world: World, tmp_path: Path) -> None:
@@ -158,6 +159,31 @@ def test_run_every_record_that_was_acknowledged_is_in_every_drain(world: World, 
             for record in line["records"]  # type: ignore[attr-defined]
         }
         assert read == acknowledged
+
+
+def test_run_replica_that_lost_its_end_is_written_over_and_drained_again(world: World, tmp_path: Path) -> None:
+    def cut() -> None:
+        world.broker.cut_last(0)
+
+    world.on["collect"] = cut
+    store = carry_out(tmp_path, TEXT.replace("drain_s = 5", "drain_s = 2")).store
+    assert phases(store)[-4:] == ["drain-current", "drain-n1", "final", "drain-again"]
+    lines = list(read_lines(store.history))
+    asked = {line["index"]: line for line in lines if line["f"] == "send" and line["type"] == "invoke"}
+    sentinels = [
+        (line["base_offset"], asked[line["invoke"]]["values"])
+        for line in lines
+        if line["f"] == "send" and line["type"] == "ok" and line["partition"] == 0 and line["phase"] == "final"
+    ]
+    assert len(sentinels) == 2
+    assert sentinels[0][0] == sentinels[1][0], "the second one stands where the first was lost"
+    assert sentinels[0][1] != sentinels[1][1]
+    again = {
+        (line["partition"], line["reader"])
+        for line in lines
+        if line["f"] == "drain-complete" and line["phase"] == "drain-again"
+    }
+    assert again == {(0, "wire"), (0, "confluent"), (1, "wire"), (1, "confluent")}
 
 
 def test_run_without_a_seed_draws_and_keeps_one(world: World, tmp_path: Path) -> None:
