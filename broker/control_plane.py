@@ -217,7 +217,7 @@ class ControlPlane:
             self.controller.stop(_RESIGN_S)
         self.client.close()
         if self._built:
-            self.controller.join()
+            self.controller.join(_RESIGN_S)
             self.worker.stop()
 
     def _on_session(self, event: SessionEvent) -> None:

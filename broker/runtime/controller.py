@@ -109,9 +109,10 @@ class Controller(Reports):
         if self._thread.ident is not None:
             self._thread.join(wait_s)
 
-    def join(self) -> None:
+    def join(self, wait_s: float) -> None:
+        """Wait for the thread's end; one that hangs in a call that ZooKeeper does not answer is left behind."""
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(wait_s)
 
     def registered(self) -> None:
         """The broker is registered (anew): it may be elected."""

@@ -34,6 +34,7 @@ _TRIES = 12
 _BACKOFF_FIRST_S = 0.02
 _BACKOFF_MAX_S = 1.0
 _PIPELINE = 256
+_CLOSE_S = 3.0
 
 
 class SessionEvent(Enum):
@@ -117,17 +118,28 @@ class ZkClient:
                 maker.close()
 
     def close(self) -> None:
-        """End the session: its ephemeral znodes go at once. Calls in flight fail. Idempotent."""
+        """End the session: its ephemeral znodes go at once. Calls in flight fail. Idempotent.
+
+        A server that does not answer is not waited for beyond some seconds: the session is left to expire, and calls
+        in flight stay where they are.
+        """
         if self._closing.is_set():
             return
         self._closing.set()
+        ending = threading.Thread(target=self._end, name="zk-close", daemon=True)
+        ending.start()
+        ending.join(_CLOSE_S)
+        if ending.is_alive():
+            _log.warning("ZooKeeper does not answer: the session is left to expire")
+        if self._contact_thread.is_alive():
+            self._contact_thread.join()
+
+    def _end(self) -> None:
         try:
             self._client.stop()
             self._client.close()
         except Exception:
             _log.warning("closing the ZooKeeper session failed", exc_info=True)
-        if self._contact_thread.is_alive():
-            self._contact_thread.join()
 
     @property
     def session_id(self) -> int | None:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 _log = logging.getLogger("broker.zk")
 
+_END_S = 1.0
+
 
 class ZkWorker:
     """Satisfies `broker.runtime.registration.Worker`."""
@@ -29,10 +31,13 @@ class ZkWorker:
         self._tasks.put((name, task))
 
     def stop(self) -> None:
-        """End after the tasks that are queued. Close the ZooKeeper client first: blocked tasks then fail at once."""
+        """End after the tasks that are queued. Close the ZooKeeper client first: blocked tasks then fail at once.
+
+        Where ZooKeeper does not even answer that, a task that hangs is left behind.
+        """
         self._tasks.put(None)
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(_END_S)
 
     def _run(self) -> None:
         while (item := self._tasks.get()) is not None:

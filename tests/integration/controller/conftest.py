@@ -106,13 +106,13 @@ class Node:
     def stop(self) -> None:
         self.controller.stop(5.0)
         self.client.close()
-        self.controller.join()
+        self.controller.join(20)
 
     def kill(self) -> None:
         """End without resigning; the session's znodes go with it."""
         self.client.close()
         self.controller.stop(5.0)
-        self.controller.join()
+        self.controller.join(20)
 
 
 class Cluster:
