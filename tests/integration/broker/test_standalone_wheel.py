@@ -33,7 +33,7 @@ def test_broker_only_wheel_runs_against_an_external_zookeeper(tmp_path: Path) ->
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
         producer.produce("alone", b"hello", partition=0)
         assert producer.flush(30) == 0
-        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
+        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "enable.auto.commit": False})
         consumer.assign([TopicPartition("alone", 0, 0)])
         message = consumer.poll(20)
         consumer.close()

@@ -1,0 +1,137 @@
+"""Bytes that are no requests: the connection that sent them closes, and nobody else notices."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from broker.wire.api import ApiKey
+from broker.wire.headers import encode_request_header
+from broker.wire.messages.produce import ProducePartition, ProduceRequest, encode_request
+from tests.support.brokers import Cluster, running_cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster"), brokers=1) as running:
+        yield running
+
+
+def _header(key: int, version: int) -> bytes:
+    return encode_request_header(key, version, 1, "hostile")
+
+
+def _produce(records: bytes) -> bytes:
+    part = ProducePartition("hostile", 0, memoryview(bytearray(records)))
+    return _header(ApiKey.PRODUCE, 9) + encode_request(9, ProduceRequest(None, 1, 1000, [part]))
+
+
+FRAMES = {
+    "negative-size": struct.pack(">i", -1) + b"x" * 100,
+    "huge-size": struct.pack(">i", 0x7FFFFFFF) + b"x" * 100,
+    "above-socket-request-max": struct.pack(">i", 104857601) + b"x" * 100,
+    "http": b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+    "tls-hello": bytes.fromhex("16030100a5010000a10303") + b"\x5a" * 160,
+    "empty-frame": struct.pack(">i", 0),
+    "short-header": struct.pack(">i", 3) + b"\0\0\0",
+    "unknown-api": None,
+    "unknown-version": None,
+    "array-count-of-billions": None,
+    "truncated-body": None,
+}
+_BODIES = {
+    "unknown-api": _header(ApiKey.METADATA, 1)[:0] + struct.pack(">hhih", 999, 0, 1, -1),
+    "unknown-version": struct.pack(">hhih", ApiKey.FETCH, 99, 1, -1),
+    "array-count-of-billions": _header(ApiKey.METADATA, 1) + struct.pack(">i", 0x7FFFFFF0),
+    "truncated-body": _produce(b"x" * 100)[:-40],
+}
+
+
+def _frame(name: str) -> bytes:
+    whole = FRAMES[name]
+    if whole is None:
+        body = _BODIES[name]
+        whole = struct.pack(">i", len(body)) + body
+    return whole
+
+
+def _round_trip(cluster: Cluster, producer: Producer, value: bytes) -> None:
+    places: list[tuple[int, int]] = []
+
+    def delivered(error: object, message: object) -> None:
+        assert error is None
+        places.append((message.partition(), message.offset()))  # type: ignore[attr-defined]
+
+    producer.produce("good", value, partition=0, on_delivery=delivered)
+    assert producer.flush(20) == 0
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition("good", *places[0])])
+        message = consumer.poll(20)
+        assert message is not None
+        assert message.value() == value
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("name", list(FRAMES))
+def test_hostile_bytes_close_their_connection_and_disturb_no_other(cluster: Cluster, name: str) -> None:
+    broker = cluster.brokers[1]
+    disconnected: list[object] = []
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "acks": "all", "error_cb": disconnected.append, "linger.ms": 0}
+    )
+    _round_trip(cluster, producer, b"before")
+    with socket.create_connection(("127.0.0.1", broker.port), timeout=20) as hostile:
+        hostile.sendall(_frame(name))
+        try:
+            answer = hostile.recv(4096)
+        except ConnectionResetError:
+            answer = b""
+        assert answer == b"", "closed without a word"
+    _round_trip(cluster, producer, b"after")
+    assert not disconnected
+    assert broker.process is not None
+    assert broker.process.poll() is None
+
+
+def test_batch_that_is_none_is_refused_and_the_connection_stays(cluster: Cluster) -> None:
+    broker = cluster.brokers[1]
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    producer.produce("hostile", b"so that the topic is there", partition=0)
+    assert producer.flush(20) == 0
+    with socket.create_connection(("127.0.0.1", broker.port), timeout=20) as hostile:
+        for records in (b"\0" * 10, b"\xff" * 200, b"\0" * 200):
+            body = _produce(records)
+            hostile.sendall(struct.pack(">i", len(body)) + body)
+            (size,) = struct.unpack(">i", hostile.recv(4, socket.MSG_WAITALL))
+            assert hostile.recv(size, socket.MSG_WAITALL)
+    _round_trip(cluster, producer, b"good")
+
+
+def test_claimed_sizes_cost_no_memory(cluster: Cluster) -> None:
+    broker = cluster.brokers[1]
+    assert broker.process is not None
+    status = Path(f"/proc/{broker.process.pid}/status")
+
+    def resident_kib() -> int:
+        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmRSS:")]
+        return int(line.split()[1])
+
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    _round_trip(cluster, producer, b"before")
+    before = resident_kib()
+    half_sent = [socket.create_connection(("127.0.0.1", broker.port), timeout=20) for _ in range(100)]
+    try:
+        for hostile in half_sent:
+            hostile.sendall(struct.pack(">i", 100_000_000) + b"x" * 1000)
+        _round_trip(cluster, producer, b"after")
+        assert resident_kib() - before < 64 * 1024, "a hundred claims of 100 MB each"
+    finally:
+        for hostile in half_sent:
+            hostile.close()
