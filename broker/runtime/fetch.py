@@ -267,7 +267,17 @@ class FetchHandler:
             elif result.error or result.diverging_epoch >= 0:
                 urgent = True
             results.append((key, result))
+        if not urgent and 0 < total < wait.asked.min_bytes:
+            urgent = any(self._more_follows(wait.session, key, result) for key, result in results)
         return results, urgent or total >= wait.asked.min_bytes
+
+    def _more_follows(self, session: FetchSession, key: SessionKey, result: FetchPartitionResult) -> bool:
+        """Whether a read stopped (a segment's end, a size limit) short of what may be read: waiting adds nothing."""
+        replica = session.partitions[key].replica
+        if not result.records or replica is None:
+            return False
+        limit = replica.log.written_leo if session.follower_id >= 0 else result.high_watermark
+        return end_offset_of(result.records[0]) < limit
 
     # -- event log -------------------------------------------------------------------------------------------------
 

@@ -743,12 +743,20 @@ class MemoryCluster:
         return slot
 
     def fetch(
-        self, i: int, offset: int, *, epoch: int = -1, max_wait_ms: int = 0, max_bytes: int = 1 << 20
+        self,
+        i: int,
+        offset: int,
+        *,
+        epoch: int = -1,
+        max_wait_ms: int = 0,
+        max_bytes: int = 1 << 20,
+        min_bytes: int = 1,
     ) -> FakeSlot:
         body = fetch.encode_request(
             12,
             fetch.FetchRequest(
                 max_wait_ms=max_wait_ms,
+                min_bytes=min_bytes,
                 partitions=[fetch.FetchPartition(TOPIC, "", 0, epoch, offset, -1, -1, max_bytes)],
             ),
         )

@@ -98,6 +98,17 @@ def test_batches_over_many_segments_are_equal_on_all_brokers_and_readable(cluste
     assert read == values
 
 
+def test_fetch_that_ends_with_an_old_segment_does_not_wait_for_more_bytes(cluster: DiskCluster) -> None:
+    for n in range(60):
+        cluster.produce(1, f"value-{n}")
+    cluster.settle()
+    # A segment holds some 2,000 bytes: no single read gives a million.
+    result = fetched(cluster.fetch(1, 0, max_wait_ms=60_000, min_bytes=1_000_000))
+    assert values_of(result)[0] == "value-0"
+    at_the_end = cluster.fetch(1, 59, max_wait_ms=60_000, min_bytes=1_000_000)
+    assert fetched(at_the_end) is None
+
+
 def test_returning_leader_cuts_its_tail_across_segments(cluster: DiskCluster) -> None:
     for n in range(20):
         cluster.produce(1, f"kept-{n}")
