@@ -76,7 +76,7 @@ class ZkClient:
     def __init__(self, hosts: str, session_timeout_ms: int, connection_timeout_ms: int) -> None:
         self.hosts = hosts
         self._connection_timeout_ms = connection_timeout_ms
-        self._requested_timeout_ms = session_timeout_ms
+        self._session_timeout_ms = float(session_timeout_ms)
         self._client = KazooClient(
             hosts,
             timeout=session_timeout_ms / 1000,
@@ -88,8 +88,21 @@ class ZkClient:
         self._closing = threading.Event()
         self._contact_thread = threading.Thread(target=self._keep_contact, name="zk-contact", daemon=True)
         self._client.add_listener(self._on_state)
+        self._listen_to_negotiation()
 
     # Session
+
+    def _listen_to_negotiation(self) -> None:
+        """kazoo keeps to itself what session time-out the server granted; two thirds of it are its read time-out."""
+        connection = self._client._connection
+        connect = connection._connect
+
+        def connected(*where: Any) -> Any:
+            read_timeout_ms, connect_timeout_ms = connect(*where)
+            self._session_timeout_ms = read_timeout_ms * 3 / 2
+            return read_timeout_ms, connect_timeout_ms
+
+        connection._connect = connected
 
     def start(self) -> None:
         """Connect. Raises StoreUnavailable naming the hosts when no server answers in the connection time-out."""
@@ -109,7 +122,7 @@ class ZkClient:
         """Make the folder that `zookeeper.connect` ends with, as Kafka does."""
         servers, slash, chroot = self.hosts.partition("/")
         if slash and not self.exists("/"):
-            maker = KazooClient(servers, timeout=self._requested_timeout_ms / 1000)
+            maker = KazooClient(servers, timeout=self._session_timeout_ms / 1000)
             try:
                 maker.start(self._connection_timeout_ms / 1000)
                 maker.ensure_path("/" + chroot)
@@ -155,8 +168,8 @@ class ZkClient:
 
     @property
     def session_timeout_ms(self) -> float:
-        """As asked for; the server may clip it to its own bounds, which kazoo does not tell."""
-        return float(self._requested_timeout_ms)
+        """As the server granted it: what was asked for, clipped to the server's bounds. Before that, as asked for."""
+        return self._session_timeout_ms
 
     @property
     def last_contact_ms(self) -> float:

@@ -15,6 +15,7 @@ from broker.zk.operations import Check, Create, Delete, SetData
 from broker.zk.registration import end_session
 from broker.zk.session_file import RecordedSession
 from tests.support.proxy import Proxy
+from tests.support.wait import eventually
 from tests.support.zookeeper import ZooKeeperServer, free_port, start_zookeeper
 
 Connect = Callable[..., ZkClient]
@@ -172,3 +173,33 @@ def test_delete_recursive_removes_subtree(connect: Connect) -> None:
     client.ensure_path("/a/d")
     client.delete_recursive("/a")
     assert client.get("/a") is None
+
+
+@pytest.mark.parametrize(("asked_ms", "granted_ms"), [(60_000, 2_000), (100, 400), (1_000, 1_000)])
+def test_session_deadline_rests_on_what_the_server_granted(tmp_path: Path, asked_ms: int, granted_ms: int) -> None:
+    server = ZooKeeperServer(tmp_path / "zk", min_session_ms=400, max_session_ms=2_000)
+    server.start()
+    client = ZkClient(server.connect, asked_ms, 20_000)
+    try:
+        client.start()
+        eventually(lambda: client.session_timeout_ms == granted_ms, "the granted time-out")
+        # The loop's clock and this one are the same; contact lies in the past.
+        assert client.session_deadline_ms <= time.monotonic() * 1000 + granted_ms
+    finally:
+        client.close()
+        server.stop()
+
+
+def test_close_does_not_wait_for_a_server_that_is_silent(tmp_path: Path) -> None:
+    server = ZooKeeperServer(tmp_path / "zk")
+    server.start()
+    client = ZkClient(server.connect, 30_000, 20_000)
+    try:
+        client.start()
+        server.pause()
+        before = time.monotonic()
+        client.close()
+        assert time.monotonic() - before < 15, "half of the session's time-out"
+    finally:
+        server.resume()
+        server.stop()
