@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from tests.support.brokers import Cluster, running_cluster, wait_until
+from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 
 SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 TOPIC = "t"
@@ -201,3 +201,30 @@ def test_broker_killed_and_started_within_its_session_is_back_at_once_and_leads_
         first, second = lives.values()
         assert first
         assert all(epoch > max(first) for epoch in second)
+
+
+def test_leaders_stand_still_while_zookeeper_is_away_for_long_and_go_on_when_it_is_back(cluster: Cluster) -> None:
+    _create(cluster, 1)
+    writer = Writer(cluster)
+    try:
+        writer.wait_for_more(50)
+        cluster.zookeeper.kill()
+        leader = cluster.brokers[1]
+        wait_until(lambda: "session deadline passed: True" in leader.output, lambda: leader.output)
+        end = _end_offset(leader)
+        assert len(_read(cluster, end)) == end, "reads go on"
+        assert _end_offset(leader) == end, "nothing is committed"
+        cluster.zookeeper.start()
+        writer.wait_for_more(50)
+    finally:
+        writer.stop()
+    assert _read(cluster, writer.sent) == list(range(writer.sent))
+
+
+def _end_offset(broker: Broker) -> int:
+    """The watermark that the broker's clients see."""
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "unused", "enable.auto.commit": False})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)[1])
+    finally:
+        consumer.close()
