@@ -116,6 +116,7 @@ def _judge(
         znodes,
         batches_table(session, parquet, prepared),
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
+        prepared.segment_nodes,
     )
     facts = build_facts(history, leader_changes(history, evidence), retention=info.retention)
     told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD))

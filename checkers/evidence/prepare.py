@@ -80,6 +80,8 @@ class Prepared:
     event_files: list[tuple[str, Path]] = field(default_factory=list)
     holes: dict[str, list[str]] = field(default_factory=dict)
     evidence_nodes: list[str] = field(default_factory=list)
+    segment_nodes: list[str] = field(default_factory=list)
+    """Nodes whose log folders are there."""
 
     def hole(self, source: str, text: str) -> None:
         self.holes.setdefault(source, []).append(text)
@@ -108,6 +110,7 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
         if not data.is_dir():
             prepared.hole("segments", f"no log folders of {node.name}")
             continue
+        prepared.segment_nodes.append(node.name)
         for folder in data_folders(data):
             checkpoints += read_checkpoints(node.name, folder)
             prepared.folders += [(node.name, path) for path in partition_folders(folder)]

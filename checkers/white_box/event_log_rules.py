@@ -194,20 +194,19 @@ def _unlogged_fetches(evidence: Evidence) -> DataFrame:
     """
     drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
     began = drains.agg(F.min("invoke_ns").alias("drain_ns"))
-    served = F.exists("parts", lambda part: F.get(part, F.lit(1)) == "0")
     answered = (
-        evidence.events.where((F.col("e") == "fetch_answered") & served)
+        evidence.events.where(F.col("e") == "fetch_answered")
         .crossJoin(F.broadcast(began))
         .where(F.col("t_ns") < F.col("drain_ns"))
-        .select("rid", F.col("leader").alias("b"))
-        .distinct()
+        .select("rid", F.col("leader").alias("b"), F.explode("parts").alias("part"))
+        .where(F.get("part", F.lit(1)) == "0")
+        .select("rid", "b", F.get("part", F.lit(0)).alias("p"))
     )
     received = evidence.events.where(F.col("e") == "fetch_received").select("rid", "b").distinct()
     odd = (
         answered.join(received, on=["rid", "b"], how="left_anti")
-        .groupBy("b")
+        .groupBy("b", "p")
         .agg(F.count(F.lit(1)).alias("fetches"), F.min("rid").alias("rid"))
-        .withColumn("p", F.lit(None).cast("string"))
     )
     return apply_rules(
         odd,
@@ -216,9 +215,10 @@ def _unlogged_fetches(evidence: Evidence) -> DataFrame:
                 EVENT_LOG,
                 F.lit(True),
                 text(
-                    "broker {b} answered {c} fetches ({r} and others) that its event log does not have",
+                    "broker {b} answered {c} fetches of {p} ({r} and others) that its event log does not have",
                     b=F.col("b"),
                     c=F.col("fetches"),
+                    p=F.col("p"),
                     r=F.col("rid"),
                 ),
                 kind="unknown",

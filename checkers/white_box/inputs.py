@@ -7,6 +7,7 @@ sort serves six rules.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
@@ -33,7 +34,10 @@ _IN_TIMELINE = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`."""
+    """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`.
+
+    segment_nodes: nodes whose log folders were copied; what the others hold is not known.
+    """
 
     info: RunInfo
     history: History
@@ -44,10 +48,17 @@ class Evidence:
     znodes: Znodes
     batches: DataFrame
     checkpoints: DataFrame
+    segment_nodes: tuple[str, ...]
 
 
 def build_evidence(
-    info: RunInfo, history: History, events: DataFrame, znodes: Znodes, batches: DataFrame, checkpoints: DataFrame
+    info: RunInfo,
+    history: History,
+    events: DataFrame,
+    znodes: Znodes,
+    batches: DataFrame,
+    checkpoints: DataFrame,
+    segment_nodes: Sequence[str],
 ) -> Evidence:
     timeline = build_timeline(events).persist(StorageLevel.MEMORY_AND_DISK)
     return Evidence(
@@ -60,6 +71,7 @@ def build_evidence(
         znodes,
         batches,
         checkpoints,
+        tuple(segment_nodes),
     )
 
 

@@ -62,7 +62,7 @@ def log_rules(evidence: Evidence) -> Family:
 
 
 def _known_watermarks(evidence: Evidence, checkpoints: DataFrame) -> DataFrame:
-    """(p, min_hw, replicas): the lowest HW over the replicas whose HW is known, and how many those are.
+    """(p, min_hw, replicas): the lowest HW over the replicas whose HW and files are known, and how many those are.
 
     A broker's log says it better than its checkpoint, which lags and may not be there yet. Only lines from before the
     drain count: the files were copied after it began, so that they hold at least what those lines speak of.
@@ -79,6 +79,7 @@ def _known_watermarks(evidence: Evidence, checkpoints: DataFrame) -> DataFrame:
     kept = checkpoints.where(F.col("kind") == "high-watermark").groupBy("node", "p").agg(F.max("offset").alias("kept"))
     return (
         told.join(kept, on=["node", "p"], how="full")
+        .where(F.col("node").isin(*evidence.segment_nodes))
         .groupBy("p")
         .agg(F.min(F.coalesce("told", "kept")).alias("min_hw"), F.count(F.lit(1)).alias("replicas"))
     )

@@ -118,6 +118,7 @@ def _rows(spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, uncle
         znode_tables(tables["znodes"]),
         tables["batches"],
         tables["checkpoints"],
+        sorted({row["node"] for case in cases.values() for row in case.tables.get("batches", ())}),
     )
     facts = build_facts(history, leader_changes(history, evidence), retention=retention)
     return collect_families({**black_box(facts), **white_box(evidence, tables["events"])}, witnesses=1000)

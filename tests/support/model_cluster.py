@@ -13,7 +13,6 @@ from typing import Any
 
 from tests.support.histories import Story
 
-
 DRAIN_RECORDS = 20
 """Records per poll of the drain: few, so that one drain is several polls."""
 
@@ -507,6 +506,8 @@ def random_life(
     model = ModelCluster(rng, topic, partitions=partitions, first_broker=first_broker)
     positions = {(consumer, p.number): 0 for consumer in range(2) for p in model.partitions}
     down: tuple[str, int, int] | None = None
+    for p in model.partitions:
+        model.send(p.number)
     for _ in range(steps):
         number = rng.randrange(partitions)
         p = model.partitions[number]

@@ -1,0 +1,175 @@
+"""A run folder through the whole analysis: files in, results.json out, and what is missing makes it unknown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers.analyse import analyse
+from tests.support.evidence_files import write_run
+from tests.support.judging import pyspark_sockets
+from tests.support.model_cluster import random_life
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run") / "r", random_life(Random(3), "hw", steps=30, partitions=2))
+
+
+def _judge(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    with pyspark_sockets():
+        analysis = analyse(folder, spark=spark)
+    written = json.loads((folder / "results.json").read_text())
+    assert written["verdict"] == analysis.verdict
+    series = json.loads((folder / "series.json").read_text())
+    assert set(series) >= {"duration_ns", "rate", "latency", "latency_points", "partitions", "clock", "faults"}
+    return dict(written)
+
+
+def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, run_dir: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    with (folder / "history.jsonl").open("a") as file:
+        file.write('{"index": 99999, "type": "inv')
+    results = _judge(spark, folder)
+    assert results["verdict"] == "valid", results["sentence"]
+    assert results["sentence"].startswith("Valid: ")
+    assert "floor lowered" in results["sentence"]
+    assert results["history"]["torn"] == 1
+    assert {row["partition"] for row in results["durability"]} == {"hw-0", "hw-1"}
+    assert all(row["acknowledged"] == row["read"] > 0 for row in results["durability"])
+    assert results["linearizability"]["verdict"] == "valid"
+    assert results["floor"]["met"]
+
+
+def _no_event_log(folder: Path) -> None:
+    (folder / "evidence" / "n2" / "events.jsonl").unlink()
+
+
+def _lost_incarnation(folder: Path) -> None:
+    """All lines of one incarnation of one broker, as if its file had been replaced."""
+    for path in sorted(folder.glob("evidence/*/events.jsonl")):
+        lines = path.read_text().splitlines(keepends=True)
+        incarnations = list(dict.fromkeys(json.loads(line)["i"] for line in lines))
+        if len(incarnations) > 1:
+            path.write_text("".join(line for line in lines if json.loads(line)["i"] != incarnations[0]))
+            return
+    raise AssertionError("no broker was restarted in this life")
+
+
+def _no_drain_of_one_replica(folder: Path) -> None:
+    _drop(folder, lambda line: line["f"] == "drain-complete" and line["leader"] == "n3")
+
+
+def _no_confluent(folder: Path) -> None:
+    _drop(folder, lambda line: line["f"] == "drain-complete" and line["reader"] == "confluent")
+
+
+def _no_sentinel(folder: Path) -> None:
+    path = folder / "history.jsonl"
+    path.write_text(path.read_text().replace('"sentinel": true', '"sentinel": false'))
+
+
+def _no_zookeeper(folder: Path) -> None:
+    shutil.rmtree(folder / "evidence" / "zk1")
+
+
+def _no_segments(folder: Path) -> None:
+    shutil.rmtree(folder / "evidence" / "n1" / "data")
+
+
+def _line_cut_in_the_middle(folder: Path) -> None:
+    path = folder / "history.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    lines[5] = lines[5][:20] + "\n"
+    path.write_text("".join(lines))
+
+
+def _fault_never_seen(folder: Path) -> None:
+    path = folder / "history.jsonl"
+    path.write_text(path.read_text().replace('"observed": true', '"observed": false'))
+
+
+def _drop(folder: Path, unwanted: Callable[[dict[str, Any]], bool]) -> None:
+    """Remove lines and number the rest anew (only lines that nothing refers to)."""
+    path = folder / "history.jsonl"
+    kept = [line for line in map(json.loads, path.read_text().splitlines()) if not unwanted(line)]
+    new = {line["index"]: nth for nth, line in enumerate(kept)}
+    for line in kept:
+        line["index"] = new[line["index"]]
+        if "invoke" in line:
+            line["invoke"] = new[line["invoke"]]
+    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
+@pytest.mark.parametrize(
+    "damages",
+    [
+        # Each is enough alone; together they must still all be told.
+        {
+            _no_event_log: "no event log of n2",
+            _no_zookeeper: "no transaction log of zk1",
+            _no_segments: "no log folders of n1",
+            _fault_never_seen: "its effect was not observed",
+        },
+        {
+            _lost_incarnation: "no incarnation in its event log says so",
+            _no_drain_of_one_replica: "with n3 as leader",
+            _no_sentinel: "no acknowledged sentinel",
+        },
+        {
+            _no_confluent: "the real client finished no drain",
+            _line_cut_in_the_middle: "1 lines of the history cannot be read",
+        },
+        {_no_segments: "no log folders of n1"},
+    ],
+    ids=["nodes", "drain", "history", "segments"],
+)
+def test_whole_run_that_lacks_something_is_unknown_and_says_what(
+    spark: SparkSession, run_dir: Path, tmp_path: Path, damages: dict[Callable[[Path], None], str]
+) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    for damage in damages:
+        damage(folder)
+    results = _judge(spark, folder)
+    assert results["verdict"] == "unknown", results["sentence"]
+    texts = [*results["reasons"], *results["floor"]["missing"]]
+    texts += [text for check in results["checkers"].values() for text in check["reasons"]]
+    for reason in damages.values():
+        assert any(reason in text for text in texts), (reason, texts)
+
+
+def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(
+    spark: SparkSession, run_dir: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    path = folder / "history.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    sent = next(line for line in lines if line.get("f") == "send" and line["type"] == "ok")
+    (gone,) = lines[sent["invoke"]]["values"][:1]
+    for line in lines:
+        if "records" in line:
+            line["records"] = [record for record in line["records"] if record["value"] != gone]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    results = _judge(spark, folder)
+    assert results["verdict"] == "invalid"
+    assert results["sentence"].startswith("Invalid: 1 acknowledged record lost")
+    lost = results["checkers"]["lost-write"]
+    assert lost["counts"]["lost"] == 1
+    (witness,) = lost["witnesses"]
+    assert witness["value"] == gone
+    assert [line["type"] for line in witness["operations"]] == ["invoke", "ok"]
+    # What the replicas hold at that offset: the record itself, three times.
+    assert {entry["node"] for entry in witness["evidence"]} == {"n1", "n2", "n3"}
+    assert all(entry["value"] == gone for entry in witness["evidence"])

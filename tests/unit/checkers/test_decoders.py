@@ -1,0 +1,154 @@
+"""The evidence decoders against bytes that were written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checkers.evidence.checkpoints import read_checkpoints
+from checkers.evidence.segments import read_partition
+from checkers.evidence.zk_txnlog import gaps, read_log_folder
+from tests.support.evidence_files import (
+    batch,
+    create_body,
+    multi_body,
+    record_value,
+    set_body,
+    transaction,
+    txn_log,
+    write_checkpoint,
+)
+
+PARTITION = "hw-0"
+
+
+def _segment(tmp_path: Path, data: bytes, name: str = "00000000000000000000.log") -> Path:
+    folder = tmp_path / PARTITION
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(data)
+    return folder
+
+
+def test_segment_batches_have_offsets_epochs_and_values(tmp_path: Path) -> None:
+    first = batch(0, 0, [record_value(1, PARTITION), record_value(2, PARTITION)])
+    second = batch(2, 3, [record_value(3, PARTITION)], gzip=True)
+    rows = read_partition("n1", _segment(tmp_path, first + second))
+    assert [(r["base"], r["last"], r["epoch"], r["values"]) for r in rows] == [(0, 1, 0, [1, 2]), (2, 2, 3, [3])]
+    assert all(r["crc_ok"] and r["problem"] is None for r in rows)
+    assert rows[1]["file_position"] == len(first)
+
+
+def test_segment_with_a_flipped_bit_has_a_bad_crc(tmp_path: Path) -> None:
+    data = bytearray(batch(0, 0, [record_value(1, PARTITION)]))
+    data[-3] ^= 1
+    (row,) = read_partition("n1", _segment(tmp_path, bytes(data)))
+    assert row["crc_ok"] is False
+
+
+def test_segment_base_and_epoch_lie_outside_the_crc_but_inside_the_digest(tmp_path: Path) -> None:
+    data = batch(0, 0, [record_value(1, PARTITION)])
+    moved = data[:12] + (7).to_bytes(4, "big") + data[16:]
+    (a,) = read_partition("n1", _segment(tmp_path, data))
+    (b,) = read_partition("n1", _segment(tmp_path, moved))
+    assert b["crc_ok"]
+    assert a["digest"] != b["digest"]
+
+
+def test_segment_torn_at_the_end_is_told_apart_from_damage(tmp_path: Path) -> None:
+    data = batch(0, 0, [record_value(1, PARTITION)])
+    folder = _segment(tmp_path, data + data[:30])
+    assert [r["problem"] for r in read_partition("n1", folder)][1].startswith("torn tail: 30 bytes")
+    _segment(tmp_path, data, "00000000000000000001.log")
+    problems = [r["problem"] for r in read_partition("n1", folder) if r["problem"]]
+    assert problems == ["30 bytes at " + str(len(data)) + " are no batch"]
+
+
+def test_segment_of_another_magic_is_a_problem(tmp_path: Path) -> None:
+    data = bytearray(batch(0, 0, [record_value(1, PARTITION)]))
+    data[16] = 1
+    (row,) = read_partition("n1", _segment(tmp_path, bytes(data)))
+    assert row["problem"] == "magic 1, should be 2"
+
+
+def test_checkpoints_are_read_and_damage_is_named(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "replication-offset-checkpoint", {("my-topic", 2): 17})
+    folder = tmp_path / "my-topic-2"
+    folder.mkdir()
+    (folder / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n")
+    rows = read_checkpoints("n1", tmp_path)
+    assert {(r["kind"], r["p"], r["offset"]) for r in rows if r["problem"] is None} == {
+        ("high-watermark", "my-topic-2", 17)
+    }
+    (bad,) = [r for r in rows if r["problem"]]
+    assert bad["problem"] == "leader-epoch-checkpoint: 1 entries, its second line says 2"
+
+
+def _changes(tmp_path: Path, *transactions: bytes) -> list[tuple[object, ...]]:
+    (tmp_path / "log.1").write_bytes(txn_log(transactions))
+    log = read_log_folder(tmp_path)
+    assert not log.problems
+    return [(c.zxid, c.op, c.path, c.version, c.data) for c in log.changes]
+
+
+def test_txn_log_tells_creates_sets_deletes_and_multis(tmp_path: Path) -> None:
+    multi = multi_body(
+        [(1, create_body("/controller", "me", ephemeral=True)), (5, set_body("/controller_epoch", "2", 1))]
+    )
+    assert _changes(
+        tmp_path,
+        transaction(1, -10, b"\0\0\0\0"),
+        transaction(2, 1, create_body("/a", "x")),
+        transaction(3, 14, multi),
+        transaction(4, 2, b"\0\0\0\2/a"),
+    ) == [
+        (2, "create", "/a", 0, "x"),
+        (3, "create", "/controller", 0, "me"),
+        (3, "set", "/controller_epoch", 1, "2"),
+        (4, "delete", "/a", None, None),
+    ]
+
+
+def test_txn_log_deletes_ephemerals_with_their_session(tmp_path: Path) -> None:
+    changes = _changes(
+        tmp_path,
+        transaction(1, 1, create_body("/brokers/ids/1", "{}", ephemeral=True), session=9),
+        transaction(2, 1, create_body("/brokers/ids/2", "{}", ephemeral=True), session=8),
+        transaction(3, -11, b"", session=9),
+    )
+    assert changes[-1] == (3, "delete", "/brokers/ids/1", None, None)
+    assert len(changes) == 3
+
+
+def test_txn_log_with_a_missing_transaction_says_so(tmp_path: Path) -> None:
+    (tmp_path / "log.1").write_bytes(
+        txn_log([transaction(1, 1, create_body("/a", "")), transaction(3, 1, create_body("/b", ""))])
+    )
+    assert read_log_folder(tmp_path).problems == ["transactions are missing before zxid 0x3"]
+
+
+def test_txn_log_with_a_broken_entry_says_so(tmp_path: Path) -> None:
+    data = bytearray(txn_log([transaction(1, 1, create_body("/a", "x"))]))
+    data[40] ^= 1
+    (tmp_path / "log.1").write_bytes(bytes(data))
+    (problem,) = read_log_folder(tmp_path).problems
+    assert "checksum" in problem
+
+
+def test_txn_log_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+    assert read_log_folder(tmp_path).problems == [f"{tmp_path.name}: no transaction log"]
+
+
+@pytest.mark.parametrize(
+    ("zxids", "whole"),
+    [
+        ([1, 2, 3], True),
+        ([1, 2, (1 << 32) + 1, (1 << 32) + 2], True),
+        ([(1 << 32) + 0, (1 << 32) + 1], True),
+        ([2, 3], False),
+        ([1, 2, 4], False),
+        ([1, (1 << 32) + 2], False),
+    ],
+)
+def test_zxids_count_from_one_in_each_epoch(zxids: list[int], whole: bool) -> None:
+    assert (not gaps(zxids)) == whole
