@@ -1,0 +1,95 @@
+"""A log dir that fails under a leader: nothing that was acknowledged is lost, and nothing is acknowledged wrongly."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.integration.broker.writing import TOPIC, Writer, create, read
+from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
+
+SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
+FILLING = b"x" * 20_000
+
+
+@contextmanager
+def _cluster(folder: Path, overrides: Mapping[int, Mapping[str, str]] | None = None) -> Iterator[Cluster]:
+    with running_cluster(folder, settings=SETTINGS, overrides=overrides) as running:
+        wait_until(lambda: running.controller() is not None, "a controller")
+        yield running
+
+
+def _fill(cluster: Cluster) -> int:
+    """Make the segment by far the largest file of its broker; returns how many records that took."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    for _ in range(100):
+        producer.produce(TOPIC, FILLING, partition=0)
+    assert producer.flush(60) == 0
+    return 100
+
+
+def _segment(broker: Broker, data: str = "data") -> Path:
+    return broker.folder / data / f"{TOPIC}-0" / f"{0:020d}.log"
+
+
+def _forbid_growth(broker: Broker, file: Path) -> None:
+    """From now on every write behind this file's end fails (EFBIG), as one on a full or broken disk does."""
+    assert broker.process is not None
+    size = file.stat().st_size
+    resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_leader_whose_only_log_dir_fails_ends_and_another_leads(tmp_path: Path) -> None:
+    with _cluster(tmp_path) as cluster:
+        leader = next(i for i in cluster.brokers if i != cluster.controller())
+        create(cluster, leader)
+        filled = _fill(cluster)
+        broker = cluster.brokers[leader]
+        writer = Writer(cluster)
+        try:
+            writer.wait_for_more(20)
+            _forbid_growth(broker, _segment(broker))
+            assert broker.process is not None
+            assert broker.process.wait(30) == 1
+            broker.process = None
+            assert "stopping: every log dir is offline" in broker.output
+            writer.wait_for_more(50)
+        finally:
+            writer.stop()
+        assert read(cluster, filled, skip=FILLING) == list(range(writer.sent))
+
+
+def test_leader_with_another_sound_log_dir_acknowledges_nothing_from_the_failed_one(tmp_path: Path) -> None:
+    dirs = {i: {"log.dirs": f"{tmp_path}/broker-{i}/a,{tmp_path}/broker-{i}/b"} for i in (1, 2, 3)}
+    with _cluster(tmp_path, dirs) as cluster:
+        leader = next(i for i in cluster.brokers if i != cluster.controller())
+        create(cluster, leader)
+        filled = _fill(cluster)
+        broker = cluster.brokers[leader]
+        (segment,) = [path for name in "ab" if (path := _segment(broker, name)).exists()]
+        _forbid_growth(broker, segment)
+        errors: list[KafkaError | None] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            errors.append(error)
+
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "1", "message.timeout.ms": 2000})
+        producer.produce(TOPIC, b"0", partition=0, on_delivery=delivered)
+        producer.flush(30)
+        assert len(errors) == 1
+        assert errors[0] is not None, "acknowledged by a leader that could not write it"
+        assert broker.process is not None
+        assert broker.process.poll() is None, "the other dir is sound"
+        broker.kill()
+        writer = Writer(cluster)
+        try:
+            writer.wait_for_more(20)
+        finally:
+            writer.stop()
+        broker.start()
+        cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+        assert read(cluster, filled, skip=FILLING) == list(range(writer.sent))

@@ -1,0 +1,104 @@
+"""A retrying idempotent producer in the background, and a look at everything that a partition holds."""
+
+from __future__ import annotations
+
+import threading
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from tests.support.brokers import Broker, Cluster, wait_until
+
+TOPIC = "t"
+
+
+def create(cluster: Cluster, leader: int) -> None:
+    """The topic, with one partition on all brokers; returns when all are in sync."""
+    replicas = [leader, *(i for i in cluster.brokers if i != leader)]
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[replicas])])[TOPIC].result(20)
+    cluster.wait_state(TOPIC, 0, leader=leader, isr=set(cluster.brokers))
+
+
+class Writer:
+    """Sends numbered values, never more than a few ahead, until told to stop; an error fails the test."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.acknowledged: dict[int, int] = {}
+        """Offset by number."""
+        self.errors: list[KafkaError] = []
+        self.sent = 0
+        self._stop = threading.Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "batch.num.messages": 5,
+                "retry.backoff.ms": 20,
+                "retry.backoff.max.ms": 100,
+                "reconnect.backoff.max.ms": 200,
+                "socket.timeout.ms": 3000,
+                "message.timeout.ms": 60000,
+            }
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            if self.sent - len(self.acknowledged) < 50 and not self.errors:
+                self._producer.produce(TOPIC, b"%d" % self.sent, partition=0, on_delivery=self._on_delivery)
+                self.sent += 1
+            self._producer.poll(0.001)
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.errors.append(error)
+            return
+        value, offset = message.value(), message.offset()
+        assert value is not None
+        assert offset is not None
+        self.acknowledged[int(value)] = offset
+
+    def wait_for_more(self, count: int) -> None:
+        """Until so many more are acknowledged."""
+        goal = len(self.acknowledged) + count
+        wait_until(lambda: len(self.acknowledged) >= goal or bool(self.errors), "acknowledgements", 60)
+        assert not self.errors
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+        assert not self.errors
+
+
+def read(cluster: Cluster, count: int, skip: bytes | None = None) -> list[int]:
+    """All values of the partition from its start, but those equal to skip; it has at least `count`."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "enable.auto.commit": False})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)
+        assert end >= count
+        consumer.assign([TopicPartition(TOPIC, 0, 0)])
+        values: list[bytes] = []
+        while len(values) < end:
+            messages = consumer.consume(end - len(values), timeout=20)
+            assert messages, f"{len(values)} of {end} came"
+            for message in messages:
+                value = message.value()
+                assert message.error() is None
+                assert value is not None
+                values.append(value)
+        return [int(value) for value in values if value != skip]
+    finally:
+        consumer.close()
+
+
+def end_offset(broker: Broker) -> int:
+    """The watermark that the broker's clients see."""
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "unused", "enable.auto.commit": False})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)[1])
+    finally:
+        consumer.close()
