@@ -221,7 +221,9 @@ def sentence(
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         text = f"Unknown: {reasons[0] if reasons else 'nothing was checked'}{more}; {seen}, {around}"
     else:
-        text = f"Valid: {seen}, all read back from every replica, {around}"
+        missing = sum(int(row.get("allowed_lost", 0)) for row in durable)
+        which = f"all but {missing:,}" if missing else "all"
+        text = f"Valid: {seen}, {which} read back from every replica, {around}"
     allowed = [f"{check.name}: {check.allowed}" for check in checks if check.allowed]
     if allowed:
         text += "; allowed: " + "; ".join(allowed)

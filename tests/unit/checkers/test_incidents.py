@@ -102,6 +102,13 @@ def test_unavailable_faults_stand_in_the_sentence() -> None:
     assert sentence("valid", [], [], floor, [], missing).endswith("; not available on these nodes: clock-step.")
 
 
+def test_sentence_of_a_valid_run_claims_no_record_whose_loss_was_allowed() -> None:
+    floor = judge_floor(replace(SEEN, around=[]), scripted=False, checks={})
+    row = {"acknowledged": 9, "read": 7, "lost": 0}
+    assert "9 acknowledged records on 1 partition, all read back" in sentence("valid", [], [row], floor, [])
+    assert "all but 2 read back" in sentence("valid", [], [{**row, "allowed_lost": 2}], floor, [])
+
+
 def test_judge_finding_in_a_record_with_a_hole_is_unknown_and_shown() -> None:
     spec = BY_NAME["lost-write"]
     rows = [
