@@ -20,7 +20,7 @@ from typing import Any
 from tests.mutants.patches import ROOT, Mutant, apply
 
 AT_ONCE = 2
-LIMIT_S = 280.0
+LIMIT_S = 420.0
 
 
 @dataclass(frozen=True, slots=True)
