@@ -3,8 +3,9 @@
 Kinds and selectors are drawn from shuffled decks, so each comes up before any comes up again. The first deck begins
 with what a short run needs to prove something: a leader killed, a leader that loses its session alive (paused, or cut
 from ZooKeeper), a follower cut off for longer than the lag time, a leader that goes another way (stopped, or heard by
-nobody), a skewed clock; these are drawn from the shorter half of the ranges, so that a slow machine gets through them
-in a minute. The other partitions come next. Nothing is active after `time_limit_s - recovery_s`.
+nobody), a skewed clock. Where controllers are among the targets, the leader is the controller in half of those. These
+are drawn from the shorter half of the ranges, so that a slow machine gets through them in a minute. The other
+partitions come next. Nothing is active after `time_limit_s - recovery_s`.
 Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
 """
 
@@ -166,13 +167,16 @@ def _kinds(mix: Mix, head: Sequence[Card], rng: Random) -> Iterator[Card]:
 def _head(mix: Mix, rng: Random) -> list[Card]:
     if not ROLES & set(mix.targets):
         return []
-    silent: list[Card] = [("pause", "leader", {}), ("cut-zookeeper", "leader", {})]
-    leaving: list[Card] = [("stop", "leader", {}), ("one-way", "leader", {"direction": "from"})]
+    leaders = ["leader", *(["leading-controller"] if "controller" in mix.targets else [])]
+
+    def at_leaders(kind: str, wanted: Mapping[str, object]) -> list[Card]:
+        return [(kind, leader, wanted) for leader in leaders]
+
     turns: list[list[Card]] = [
-        [("kill", "leader", {})],
-        silent,
+        at_leaders("kill", {}),
+        [*at_leaders("pause", {}), *at_leaders("cut-zookeeper", {})],
         [("isolate", "follower", {"scope": isolation_scope(mix.timing)})],
-        leaving,
+        [*at_leaders("stop", {}), *at_leaders("one-way", {"direction": "from"})],
         [(kind, None, {}) for kind in mix.kinds if kind in CLOCKS],
     ]
     allowed = [[card for card in turn if card[0] in mix.kinds] for turn in turns]

@@ -18,6 +18,7 @@ def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
 
     leader, follower: of a partition drawn at random among those for which the view knows one; a follower is in the ISR,
     and not the controller where there is another. minority: fewer than half; majority: just more than half.
+    leading-controller (of the schedule's own): the controller where it leads a partition, else a leader.
     """
     brokers = [node.name for node in view.broker_nodes]
     count = len(brokers)
@@ -36,6 +37,8 @@ def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
             return (_follower(rng, view) or rng.choice(brokers),)
         case "controller":
             return (view.controller() or rng.choice(brokers),)
+        case "leading-controller":
+            return (_leading_controller(view) or _leader(rng, view) or rng.choice(brokers),)
         case _:
             known = [*brokers, *(node.name for node in view.zookeeper_nodes)]
             if selector not in known:
@@ -60,6 +63,12 @@ def _leader(rng: Random, view: ClusterView) -> str | None:
         if leader is not None:
             return leader
     return None
+
+
+def _leading_controller(view: ClusterView) -> str | None:
+    controller = view.controller()
+    leads = any(view.leader(partition) == controller for partition in range(view.partitions()))
+    return controller if leads else None
 
 
 def _follower(rng: Random, view: ClusterView) -> str | None:

@@ -52,10 +52,14 @@ def unclean_elections(states: DataFrame) -> DataFrame:
 
 
 def elections(states: DataFrame) -> DataFrame:
-    """States, but the first of each partition, in which a broker was made leader in a new epoch."""
+    """States, but the first of each partition, in which another broker than before, or one where none did, leads.
+
+    A new epoch alone is none: the controller gives one also when a dead follower leaves the ISR.
+    """
     return states.where(
         F.col("previous").isNotNull()
         & (F.col("leader") >= 0)
+        & (F.col("leader") != F.col("previous.leader"))
         & (F.col("leader_epoch") > F.col("previous.leader_epoch"))
     )
 

@@ -89,7 +89,12 @@ def first(count: int, seed: int, **changes: object) -> list[Slot]:
 def test_slots_first_deck_begins_with_what_a_short_run_needs_for_every_seed() -> None:
     for seed in range(50):
         drawn = first(5, seed)
-        assert [slot.target for slot in drawn[:4]] == ["leader", "leader", "follower", "leader"]
+        assert [slot.target.replace("leading-controller", "leader") for slot in drawn[:4]] == [
+            "leader",
+            "leader",
+            "follower",
+            "leader",
+        ]
         assert [slot.kind for slot in drawn[:4:2]] == ["kill", "isolate"]
         assert drawn[1].kind in ("pause", "cut-zookeeper")
         assert drawn[3].kind in ("stop", "one-way")
@@ -102,8 +107,14 @@ def test_slots_first_deck_begins_with_what_a_short_run_needs_for_every_seed() ->
 
 
 def test_slots_twenty_short_runs_show_every_kind() -> None:
-    shown = {slot.kind for seed in range(20) for slot in schedule.slots(mix(timing=DEMO), seed)}
-    assert shown == set(KINDS)
+    drawn = [slot for seed in range(20) for slot in schedule.slots(mix(timing=DEMO), seed)]
+    assert {slot.kind for slot in drawn} == set(KINDS)
+    assert {slot.kind for slot in drawn if slot.target == "leading-controller"} >= {"kill", "pause", "stop", "one-way"}
+
+
+def test_slots_controllers_are_hit_only_where_they_are_asked_for() -> None:
+    drawn = [slot for seed in range(20) for slot in schedule.slots(mix(targets=("leader",)), seed)]
+    assert {slot.target for slot in drawn} == {"leader", "follower"}
 
 
 def test_slots_after_the_head_comes_a_partition() -> None:
@@ -114,7 +125,7 @@ def test_slots_after_the_head_comes_a_partition() -> None:
 
 def test_slots_head_leaves_out_what_the_mix_leaves_out() -> None:
     drawn = first(3, 1, kinds=("kill", "stop", "clock-step"))
-    assert [(slot.kind, slot.target) for slot in drawn[:2]] == [("kill", "leader"), ("stop", "leader")]
+    assert [slot.kind for slot in drawn[:2]] == ["kill", "stop"]
     assert drawn[2].kind == "clock-step"
 
 

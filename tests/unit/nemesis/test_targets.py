@@ -39,6 +39,15 @@ def test_choose_controller_unknown_takes_any_broker() -> None:
     assert len(chosen("controller", view)) == 3
 
 
+def test_choose_leading_controller_takes_a_leader_where_the_controller_leads_nothing() -> None:
+    view = FakeView()
+    assert chosen("leading-controller", view) == {("n2",)}
+    view.leaders[0] = "n1"
+    assert chosen("leading-controller", view) == {("n1",)}
+    view.controller_name = None
+    assert chosen("leading-controller", view) == {("n1",)}
+
+
 @pytest.mark.parametrize(("brokers", "minority", "majority"), [(1, 1, 1), (2, 1, 2), (3, 1, 2), (4, 1, 3), (5, 2, 3)])
 def test_choose_minority_and_majority_by_cluster_size(brokers: int, minority: int, majority: int) -> None:
     view = FakeView()
