@@ -110,7 +110,8 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
         "expansions": seen.expansions,
         "faults": len(seen.faults),
     }
-    figures = {name: 0 if value is None else value for name, value in figures.items()}
+    # What there was no evidence to count is no figure: a 0 would be a statement.
+    figures = {name: value for name, value in figures.items() if value is not None}
     return FloorResult(not missing, missing, lowered, figures)
 
 

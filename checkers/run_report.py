@@ -204,9 +204,10 @@ def sentence(
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
     faults = int(floor.figures.get("faults", 0))
-    elections = int(floor.figures.get("elections", 0))
     seen = f"{acked:,} acknowledged records on {_many(len(durable), 'partition')}"
-    around = f"through {_many(faults, 'fault')} and {_many(elections, 'election')}"
+    around = f"through {_many(faults, 'fault')}"
+    if "elections" in floor.figures:
+        around += f" and {_many(int(floor.figures['elections']), 'election')}"
     if verdict == "invalid":
         # A loss first: it is what the others lead to.
         broken = sorted((c for c in checks if c.verdict == "invalid"), key=lambda c: c.name not in _COUNTS)

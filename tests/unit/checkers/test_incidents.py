@@ -109,6 +109,12 @@ def test_sentence_of_a_valid_run_claims_no_record_whose_loss_was_allowed() -> No
     assert "all but 2 read back" in sentence("valid", [], [{**row, "allowed_lost": 2}], floor, [])
 
 
+def test_sentence_counts_no_elections_where_nothing_tells_of_them() -> None:
+    blind = judge_floor(replace(SEEN, elections=None), scripted=False, checks={})
+    assert "elections" not in blind.figures
+    assert sentence("unknown", [], [], blind, ["no log"]).endswith("through 0 faults.")
+
+
 def test_judge_finding_in_a_record_with_a_hole_is_unknown_and_shown() -> None:
     spec = BY_NAME["lost-write"]
     rows = [
