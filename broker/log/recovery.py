@@ -1,9 +1,9 @@
 """Opening a log that is on disk, after a clean stop or a crash.
 
-Clean: nothing is scanned; the active segment is read from its last index entry on. Unclean: from the segment of the
-recovery point on every batch is checked (header, CRC32C, offsets without a hole) and the log is cut at the first that
-fails; older segments must meet end to base. Whatever is kept forms one gapless run of valid batches. Indexes and
-leader epochs of the scanned part come from the batches, not from their files.
+Clean: nothing is scanned; the active segment is read, and checked, from its last index entry on. Unclean: from the
+segment of the recovery point on every batch is checked (header, CRC32C, offsets without a hole) and the log is cut at
+the first that fails; older segments must meet end to base. Whatever is kept forms one gapless run of valid batches.
+Indexes and leader epochs of the scanned part come from the batches, not from their files.
 A log that says clean and is found damaged is recovered as an unclean one. Source: kafka LogLoader, LogSegment.recover.
 """
 
@@ -103,7 +103,8 @@ def load(
     reason = ""
     if clean and (entries is not None or new):
         try:
-            state = _Scan(segments, segments[-1].next_offset(), EpochCache(entries or ()))
+            # Appends go on from here: the few batches that say where are checked.
+            state = _Scan(segments, segments[-1].next_offset(verify_crc=True), EpochCache(entries or ()))
         except CorruptLog as error:
             reason = str(error)
             recovery_point = min(recovery_point, segments[-1].base_offset)

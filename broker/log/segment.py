@@ -163,6 +163,9 @@ class Segment:
         first = self.find(offset)
         if first is None:
             return None
+        if first.last_offset >= end_offset:
+            # Else it would look like a batch that may not be shown yet, for ever.
+            raise self._corrupt(BadBatch(first.position, f"last offset {first.last_offset}, {end_offset} comes next"))
         end = first.end
         if first.last_offset >= limit_offset or (first.size > max_bytes and not min_one_batch):
             end = first.position
@@ -182,11 +185,12 @@ class Segment:
                 return batch
         return None
 
-    def next_offset(self) -> Offset:
+    def next_offset(self, verify_crc: bool = False) -> Offset:
         """Offset after the last batch; base_offset when empty. Reads on from the last index entry only."""
         self.open()
         next_offset = self.base_offset
-        for batch in self._walk(self._trusted(self._indexed_position(self._size))):
+        start = self._trusted(self._indexed_position(self._size))
+        for batch in self._walk(start, verify_crc=verify_crc):
             next_offset = batch.last_offset + 1
         return next_offset
 

@@ -667,3 +667,42 @@ def test_store_closed_unused_leaves_the_mark_as_it_found_it(path: str) -> None:
     store = open_store(path, Clock())
     assert list(store.clean_shutdown_epochs.values()) == [None]
     kill(store)
+
+
+def _flip(path: Path, position: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        byte = file.read(1)[0]
+        file.seek(position)
+        file.write(bytes([byte ^ 1]))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_batch_that_claims_offsets_of_the_next_segment_is_damage_not_the_end(path: str, clean: bool) -> None:
+    store = open_store(path, Clock())
+    _append(store, range(40))
+    base = open_log(store).segment_base_offsets[2]
+    open_log(store).flush()
+    store.checkpoint_recovery_points()
+    if clean:
+        store.close(clean=True)
+    else:
+        kill(store)
+    # A high byte of the batch's last offset delta.
+    _flip(Path(path, "t-0", f"{base:020d}.log"), 24)
+    store = open_store(path, Clock())
+    with pytest.raises(CorruptLog, match="comes next"):
+        fetch(open_log(store), base)
+    kill(store)
+
+
+def test_clean_start_believes_no_damaged_last_batch(path: str) -> None:
+    store = open_store(path, Clock(), {})
+    _append(store, range(10))
+    store.close(clean=True)
+    name = Path(path, "t-0", f"{0:020d}.log")
+    _flip(name, name.stat().st_size * 9 // 10 + 24)
+    store = open_store(path, Clock(), {})
+    (report,) = store.reports
+    assert (report.leo, report.clean) == (9, False)
+    kill(store)

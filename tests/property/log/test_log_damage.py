@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.runtime.ports import CorruptLog
@@ -38,6 +38,7 @@ def _is_epoch_byte(name: str, content: bytes, position: int) -> bool:
     )
 
 
+@example(clean=False, flushed=True, file_at=0.4375, byte_at=0.046875, bit=0, cut=False)
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(
     clean=st.booleans(),
