@@ -8,6 +8,8 @@ JAVA_HOME is the environment's business.
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -42,6 +44,8 @@ def open_session(
     """
     quick = history_bytes < QUICK_BYTES
     scratch = Path(tempfile.mkdtemp(prefix="highwater-spark-"))
+    # Spark removes what it made in there, not the folder itself.
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     log4j2 = scratch / "log4j2.properties"
     log4j2.write_text(_LOG4J2, encoding="ascii")
     java_options = [f"-Dlog4j2.configurationFile={log4j2.as_uri()}", f"-Dderby.system.home={scratch}"]
