@@ -453,12 +453,12 @@ class DirectSender:
             if node.incarnation == life and node.manager is not None:
                 node.inbox.append(lambda: on_answer(answer))
 
-        def arrive() -> None:
-            answer = cluster.alter(node.broker_id, proposal)
-            cluster.links.append(Held(0, node.broker_id, "altered", lambda: reply(answer), lambda: None))
-
         def lost() -> None:
             reply(AlterPartitionAnswer(ErrorCode.REQUEST_TIMED_OUT))
+
+        def arrive() -> None:
+            answer = cluster.alter(node.broker_id, proposal)
+            cluster.links.append(Held(0, node.broker_id, "altered", lambda: reply(answer), lost))
 
         cluster.links.append(Held(node.broker_id, 0, "alter", arrive, lost))
 
