@@ -275,6 +275,23 @@ def test_failover_itself_takes_no_time() -> None:
     assert result.error == 0
 
 
+def test_fetch_that_waits_for_a_paused_leader_does_not_delay_following_the_next() -> None:
+    cluster = settled(min_isr=2)
+    cluster.produce(1, "a")
+    cluster.settle()
+    cluster.nodes[1].paused = True
+    # The followers' polls are answered by nobody any more.
+    cluster.settle()
+    cluster.expire(1)
+    cluster.settle()
+    slot = cluster.produce(2, "b")
+    cluster.settle()
+    result = produced(slot)
+    assert result is not None
+    assert result.error == 0
+    assert cluster.nodes[3].log.values() == ["a", "b"]
+
+
 def test_new_epoch_interrupts_the_long_poll() -> None:
     cluster = settled(settings={"replica.fetch.wait.max.ms": "60000"})
     cluster.produce(1, "a")
