@@ -140,6 +140,8 @@ class Broker:
         data = self._data
         if data is None:
             return
+        if self._control is not None:
+            self._control.tell_log_failure()
         try:
             data.store.check_any_dir()
         except LogDirFailed as all_failed:

@@ -22,6 +22,7 @@ from broker.runtime.controlled_shutdown import ControlledShutdown
 from broker.runtime.controller import Controller, ControllerSettings
 from broker.runtime.controller_handlers import ControllerHandlers
 from broker.runtime.controller_outbox import Emit
+from broker.runtime.log_failure import LogFailureNotice
 from broker.runtime.metadata_cache import Address, MetadataCache
 from broker.runtime.metadata_handlers import MetadataHandlers
 from broker.runtime.ports import BrokerId, Loop, Peer
@@ -153,6 +154,7 @@ class ControlPlane:
             id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, attempt_ms
         )
         self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
+        self._log_failure = LogFailureNotice(store, self.worker, loop)
         self._metadata = MetadataHandlers(
             self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None, loop
         )
@@ -201,6 +203,11 @@ class ControlPlane:
         self.configs.start()
         self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)
         return epoch
+
+    def tell_log_failure(self) -> None:
+        """Files of ours failed: the controller is to ask which replicas these are."""
+        if self._built and not self._closed:
+            self._log_failure.tell()
 
     def controlled_shutdown(self, then: Callable[[], None]) -> None:
         """Ask the controller to move our leaderships away, as often as the settings say; then call `then`."""

@@ -83,6 +83,8 @@ class ClusterState:
     topics: dict[str, Topic] = field(default_factory=dict)
     states: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     deleting: set[str] = field(default_factory=set)
+    offline: set[tuple[TopicPartition, BrokerId]] = field(default_factory=set)
+    """Replicas of live brokers whose files failed, as these brokers said."""
     unclean: dict[str, bool] = field(default_factory=dict)
     """Topics whose `unclean.leader.election.enable` differs from the broker's default."""
     unclean_default: bool = False
@@ -90,6 +92,13 @@ class ClusterState:
     def live(self) -> frozenset[BrokerId]:
         """Brokers that may lead or join an ISR: registered, and not shutting down."""
         return frozenset(self.brokers) - self.shutting_down
+
+    def live_for(self, topic_partition: TopicPartition) -> frozenset[BrokerId]:
+        """Of these, those whose replica of this partition is not offline."""
+        live = self.live()
+        if not self.offline:
+            return live
+        return frozenset(broker for broker in live if (topic_partition, broker) not in self.offline)
 
     def replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
         """Assigned replicas in order; empty when the partition is not assigned."""
@@ -118,5 +127,6 @@ class ClusterState:
         self.topics.pop(topic, None)
         self.unclean.pop(topic, None)
         self.deleting.discard(topic)
+        self.offline = {(tp, broker) for tp, broker in self.offline if tp.topic != topic}
         for topic_partition in [tp for tp in self.states if tp.topic == topic]:
             del self.states[topic_partition]

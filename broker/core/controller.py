@@ -66,7 +66,26 @@ def brokers_failed(state: ClusterState, failed: AbstractSet[BrokerId], controlle
             continue
         unclean = state.unclean_allowed(topic_partition.topic)
         replicas = state.replicas(topic_partition)
-        after = election.after_failure(current, replicas, state.live(), gone, unclean)
+        after = election.after_failure(current, replicas, state.live_for(topic_partition), gone, unclean)
+        if after is not None:
+            changes.append(_change(topic_partition, current, after, controller_epoch))
+    return changes
+
+
+def replicas_failed(
+    state: ClusterState, failed: Iterable[TopicPartition], broker: BrokerId, controller_epoch: Epoch
+) -> list[Change]:
+    """A live broker cannot use its files of these partitions; `state.offline` has them already."""
+    gone = frozenset((broker,))
+    changes = []
+    for topic_partition in failed:
+        assert (topic_partition, broker) in state.offline
+        current = state.states.get(topic_partition)
+        if current is None or topic_partition.topic in state.deleting:
+            continue
+        unclean = state.unclean_allowed(topic_partition.topic)
+        replicas = state.replicas(topic_partition)
+        after = election.after_failure(current, replicas, state.live_for(topic_partition), gone, unclean)
         if after is not None:
             changes.append(_change(topic_partition, current, after, controller_epoch))
     return changes
@@ -74,11 +93,11 @@ def brokers_failed(state: ClusterState, failed: AbstractSet[BrokerId], controlle
 
 def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
     """Leaders for all partitions that have none, and first states for new ones, as far as live replicas allow."""
-    live = state.live()
     changes = []
     for topic_partition, replicas in state.partitions():
         if topic_partition.topic in state.deleting:
             continue
+        live = state.live_for(topic_partition)
         current = state.states.get(topic_partition)
         if current is None:
             first = election.initial(replicas, live, controller_epoch)
@@ -122,9 +141,9 @@ def failover(
 def broker_shutdown(state: ClusterState, leaving: BrokerId, controller_epoch: Epoch) -> list[Change]:
     """Moves every leadership and ISR place of a broker that asked to stop; `state.shutting_down` has it already."""
     assert leaving in state.shutting_down
-    live = state.live()
     changes = []
     for topic_partition in state.partitions_of((leaving,)):
+        live = state.live_for(topic_partition)
         current = state.states.get(topic_partition)
         replicas = state.replicas(topic_partition)
         if current is None or len(replicas) < 2 or topic_partition.topic in state.deleting:
@@ -145,9 +164,13 @@ def remaining_leaderships(state: ClusterState, broker: BrokerId) -> list[TopicPa
     ]
 
 
-def offline_replicas(state: ClusterState, replicas: Iterable[BrokerId]) -> list[BrokerId]:
-    """Assigned replicas whose broker is not registered, as UpdateMetadata tells."""
-    return [broker for broker in replicas if broker not in state.brokers]
+def offline_replicas(state: ClusterState, topic_partition: TopicPartition) -> list[BrokerId]:
+    """Assigned replicas whose broker is not registered, or whose files failed, as UpdateMetadata tells."""
+    return [
+        broker
+        for broker in state.replicas(topic_partition)
+        if broker not in state.brokers or (topic_partition, broker) in state.offline
+    ]
 
 
 def _change(topic_partition: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr, epoch: Epoch) -> Change:

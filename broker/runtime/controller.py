@@ -51,6 +51,7 @@ class _Watches:
     brokers: Watch
     topics: Watch
     deletions: Watch
+    log_dirs: Watch
 
 
 class Controller(Reports):
@@ -88,6 +89,7 @@ class Controller(Reports):
             brokers=lambda: self._put_once("brokers", self._brokers_changed),
             topics=lambda: self._put_once("topics", self._topics_changed),
             deletions=lambda: self._put_once("deletions", self._deletions_changed),
+            log_dirs=lambda: self._put_once("log-dirs", self._log_dirs_changed),
         )
 
     # Any thread
@@ -156,6 +158,9 @@ class Controller(Reports):
 
     def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         self._put("deleted", lambda: self._in_term(lambda term: self._on_replicas_deleted(term, broker, deleted)))
+
+    def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
+        self._put("failed", lambda: self._in_term(lambda term: term.replicas_failed(broker, broker_epoch, failed)))
 
     def needs_everything(self, broker: BrokerId) -> None:
         self._put_once(f"everything-{broker}", lambda: self._in_term(lambda term: term.send_everything(broker)))
@@ -242,6 +247,9 @@ class Controller(Reports):
         self._in_term(lambda term: term.deletions_changed())
         self._in_term(self._finish_deletions)
 
+    def _log_dirs_changed(self) -> None:
+        self._in_term(lambda term: term.log_dirs_changed())
+
     def _on_replicas_deleted(self, term: ControllerTerm, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         term.replicas_deleted(broker, deleted)
         self._finish_deletions(term)
@@ -263,6 +271,7 @@ class Controller(Reports):
         self._brokers_changed()
         self._topics_changed()
         self._deletions_changed()
+        self._log_dirs_changed()
 
     def _reload(self) -> None:
         self._controller_changed()

@@ -42,6 +42,10 @@ class Reports:
         """A broker removed these replicas."""
         raise NotImplementedError
 
+    def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
+        """A broker cannot use its files of these partitions, (topic id, index)."""
+        raise NotImplementedError
+
     def needs_everything(self, broker: BrokerId) -> None:
         """A broker's queue was given up."""
         raise NotImplementedError
@@ -169,16 +173,17 @@ class _Channel:
         if request.api_key == ApiKey.LEADER_AND_ISR:
             answer = LeaderAndIsrResponse.decode(request.api_version, view)
             refused = [(t.topic_id, p) for t in answer.topics for p in t.partition_errors if p.error_code != 0]
+            failed = [(id_, p.partition_index) for id_, p in refused if p.error_code == ErrorCode.KAFKA_STORAGE_ERROR]
+            if failed:
+                self._reports.replicas_failed(self.broker.id, self.broker.epoch, failed)
             for topic_id, partition in refused:
                 name = error_name(partition.error_code)
                 _log.info("broker %d on %s-%d: %s", self.broker.id, topic_id, partition.partition_index, name)
             return answer.error_code
         stopped = StopReplicaResponse.decode(request.api_version, view)
-        failed = {
-            TopicPartition(e.topic_name, e.partition_index) for e in stopped.partition_errors if e.error_code != 0
-        }
+        kept = {TopicPartition(e.topic_name, e.partition_index) for e in stopped.partition_errors if e.error_code != 0}
         if stopped.error_code == ErrorCode.NONE and request.deletes:
-            deleted = [topic_partition for topic_partition in request.deletes if topic_partition not in failed]
+            deleted = [topic_partition for topic_partition in request.deletes if topic_partition not in kept]
             self._reports.replicas_deleted(self.broker.id, deleted)
         return stopped.error_code
 

@@ -86,6 +86,10 @@ class ControllerStore(Protocol):
         """The states as written, with their partition epoch; None where `before` does not stand any more."""
         ...
 
+    def take_log_dir_events(self, term: Term, watch: Watch | None) -> AbstractSet[BrokerId]:
+        """Brokers that have said since that files of theirs failed; the events are gone afterwards."""
+        ...
+
     def deletions(self, watch: Watch | None) -> AbstractSet[str]:
         """Topics that someone asked to delete."""
         ...

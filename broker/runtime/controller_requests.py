@@ -190,7 +190,7 @@ def _metadata_state(
         isr=list(current.isr),
         zk_version=current.partition_epoch,
         replicas=list(replicas),
-        offline_replicas=offline_replicas(state, replicas),
+        offline_replicas=offline_replicas(state, topic_partition),
     )
 
 

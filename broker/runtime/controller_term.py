@@ -53,6 +53,9 @@ class Watches(Protocol):
     @property
     def deletions(self) -> Watch: ...
 
+    @property
+    def log_dirs(self) -> Watch: ...
+
 
 class ControllerTerm:
     """See the module. `state` is what ZooKeeper holds, as far as this term knows."""
@@ -92,6 +95,8 @@ class ControllerTerm:
         state.brokers = dict(self._store.brokers(self._watches.brokers))
         names = self._store.topic_names(self._watches.topics)
         deletions = self._store.deletions(self._watches.deletions)
+        # Every broker is told everything below, and answers what it cannot use.
+        self._store.take_log_dir_events(self.term, self._watches.log_dirs)
         self.state = state
         self._topic_ids.clear()
         self._malformed = False
@@ -229,6 +234,7 @@ class ControllerTerm:
             for broker in difference.failed:
                 del state.brokers[broker]
                 state.shutting_down.discard(broker)
+            state.offline = {(tp, broker) for tp, broker in state.offline if broker not in difference.failed}
             self._outbox.set_brokers(list(state.brokers.values()))
             batch = self._batch()
             failed = difference.failed
@@ -282,6 +288,29 @@ class ControllerTerm:
         for topic in finished:
             self._forget_topic(topic)
         return finished
+
+    def log_dirs_changed(self) -> None:
+        """Ask the brokers that have failed files which replicas these are: they answer LeaderAndIsr by partition."""
+        for broker in self._store.take_log_dir_events(self.term, self._watches.log_dirs):
+            if broker in self.state.brokers:
+                self.send_everything(broker)
+
+    def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: Iterable[tuple[str, int]]) -> None:
+        """Take leadership and ISR places from replicas that their live broker cannot use."""
+        state = self.state
+        known = state.brokers.get(broker)
+        if known is None or known.epoch != broker_epoch:
+            return
+        partitions = [TopicPartition(self._topic_ids[id_], index) for id_, index in failed if id_ in self._topic_ids]
+        news = [topic_partition for topic_partition in partitions if (topic_partition, broker) not in state.offline]
+        if not news:
+            return
+        _log.warning("broker %d cannot use its replicas of %s", broker, ", ".join(map(str, news)))
+        state.offline.update((topic_partition, broker) for topic_partition in news)
+        batch = self._batch()
+        self._settle(lambda: rules.replicas_failed(state, news, broker, self.term.epoch), batch)
+        batch.metadata(state.brokers, news)
+        self._outbox.send(batch.encode(state))
 
     def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Allowing unclean election elects at once where nobody leads."""
@@ -343,6 +372,8 @@ class ControllerTerm:
             else:
                 self.state.states[topic_partition] = now
                 decisions[topic_partition] = alter.Unchanged(now)
+                # Who is in sync has files again.
+                self.state.offline.difference_update((topic_partition, member) for member in now.isr)
                 self._dirty.add(topic_partition)
 
     def controlled_shutdown(self, broker: BrokerId, broker_epoch: int) -> ControlledShutdownResponse:

@@ -155,6 +155,20 @@ def decode_config_change(data: bytes) -> str | None:
     return None
 
 
+_LOG_DIR_FAILURE = 1
+
+
+def encode_log_dir_event(broker: BrokerId) -> bytes:
+    """`/log_dir_event_notification/log_dir_event_<seq>`: a broker has replicas whose files failed."""
+    return encode_json({"version": 1, "broker": broker, "event": _LOG_DIR_FAILURE})
+
+
+def decode_log_dir_event(data: bytes) -> BrokerId | None:
+    """The broker, None when it names none."""
+    broker = decode_json(data, "/log_dir_event_notification").get("broker")
+    return broker if isinstance(broker, int) else None
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerIdBlock:
     """Producer ids [first, last], last included, handed to one broker."""

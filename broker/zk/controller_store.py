@@ -210,6 +210,25 @@ class ZkControllerStore:
     def drop_deletion(self, term: Term, topic: str) -> None:
         self._write(term, [Delete(paths.delete_topic(topic))])
 
+    # Failed files
+
+    def take_log_dir_events(self, term: Term, watch: Watch | None) -> AbstractSet[BrokerId]:
+        names = self._client.children(paths.LOG_DIR_EVENTS, watch) or []
+        nodes = self._client.get_many([f"{paths.LOG_DIR_EVENTS}/{name}" for name in names])
+        brokers = set()
+        for path, node in nodes.items():
+            if node is None:
+                continue
+            try:
+                broker = codecs.decode_log_dir_event(node.data)
+            except codecs.MalformedZnode as error:
+                _log.error("a log dir event is ignored: %s", error)
+                broker = None
+            if broker is not None:
+                brokers.add(broker)
+            self._write(term, [Delete(path)])
+        return brokers
+
     def _write(self, term: Term, operations: Sequence[Operation]) -> None:
         try:
             self._client.multi([_check(term), *operations])

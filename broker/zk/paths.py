@@ -15,6 +15,8 @@ CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = "/config/changes/config_change_"
 DELETE_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 
 PERSISTENT = (
     "/consumers",
@@ -25,7 +27,7 @@ PERSISTENT = (
     BROKER_SEQUENCE,
     "/isr_change_notification",
     PRODUCER_ID_BLOCK,
-    "/log_dir_event_notification",
+    LOG_DIR_EVENTS,
     CONFIG_TOPICS,
     "/config/clients",
     "/config/users",

@@ -92,6 +92,10 @@ class ZkTopicStore:
                     found[name] = None
         return found
 
+    def tell_log_failure(self) -> None:
+        """Let the controller ask this broker which of its replicas are offline."""
+        self._client.create_sequence(paths.LOG_DIR_EVENT_PREFIX, codecs.encode_log_dir_event(self._broker_id))
+
     def claim_producer_ids(self) -> tuple[int, int]:
         """A block of ids that no other broker gets: [first, last], last included."""
         for _ in range(_TRIES):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Producer
 
 from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
@@ -63,7 +63,7 @@ def test_leader_whose_only_log_dir_fails_ends_and_another_leads(tmp_path: Path) 
         assert read(cluster, filled, skip=FILLING) == list(range(writer.sent))
 
 
-def test_leader_with_another_sound_log_dir_acknowledges_nothing_from_the_failed_one(tmp_path: Path) -> None:
+def test_leader_with_another_sound_log_dir_hands_over_what_the_failed_one_held(tmp_path: Path) -> None:
     dirs = {i: {"log.dirs": f"{tmp_path}/broker-{i}/a,{tmp_path}/broker-{i}/b"} for i in (1, 2, 3)}
     with _cluster(tmp_path, dirs) as cluster:
         leader = next(i for i in cluster.brokers if i != cluster.controller())
@@ -71,25 +71,51 @@ def test_leader_with_another_sound_log_dir_acknowledges_nothing_from_the_failed_
         filled = _fill(cluster)
         broker = cluster.brokers[leader]
         (segment,) = [path for name in "ab" if (path := _segment(broker, name)).exists()]
-        _forbid_growth(broker, segment)
-        errors: list[KafkaError | None] = []
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            errors.append(error)
-
-        producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "1", "message.timeout.ms": 2000})
-        producer.produce(TOPIC, b"0", partition=0, on_delivery=delivered)
-        producer.flush(30)
-        assert len(errors) == 1
-        assert errors[0] is not None, "acknowledged by a leader that could not write it"
-        assert broker.process is not None
-        assert broker.process.poll() is None, "the other dir is sound"
-        broker.kill()
         writer = Writer(cluster)
         try:
             writer.wait_for_more(20)
+            _forbid_growth(broker, segment)
+            cluster.wait_state(TOPIC, 0, isr={1, 2, 3} - {leader})
+            writer.wait_for_more(50)
+            assert broker.process is not None
+            assert broker.process.poll() is None, "the other dir is sound"
+            assert leader in cluster.live()
         finally:
             writer.stop()
+        # With a sound disk it comes back, and its unwritten tail with nothing in it that others lack.
+        broker.kill()
         broker.start()
         cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
         assert read(cluster, filled, skip=FILLING) == list(range(writer.sent))
+
+
+def test_leader_whose_old_segment_is_damaged_hands_over_and_is_restored(tmp_path: Path) -> None:
+    settings = {i: {"log.segment.bytes": "100000", "controlled.shutdown.retry.backoff.ms": "500"} for i in (1, 2, 3)}
+    with _cluster(tmp_path, settings) as cluster:
+        create(cluster, 1)
+        filled = _fill(cluster)
+        first = cluster.brokers[1]
+        assert first.stop() == 0
+        with _segment(first).open("r+b") as file:
+            file.seek(5000)
+            file.write(b"y")
+        first.start()
+        cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+        # Whoever leads hands over to the first in the assignment, which has the damage and does not know it.
+        second = cluster.brokers[_leader(cluster)]
+        assert second.stop() == 0
+        cluster.wait_state(TOPIC, 0, leader=1)
+        second.start()
+        cluster.wait_state(TOPIC, 0, leader=1, isr={1, 2, 3})
+        assert read(cluster, filled, skip=FILLING) == []
+        assert "replica goes offline" in first.output
+        assert _leader(cluster) != 1
+        cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+        assert _segment(first).read_bytes() == _segment(second).read_bytes()
+
+
+def _leader(cluster: Cluster) -> int:
+    state = cluster.state(TOPIC, 0)
+    assert state is not None
+    assert isinstance(state["leader"], int)
+    return state["leader"]

@@ -199,7 +199,8 @@ def test_isr_proposal_reaches_controller_and_its_word_comes_back(brokers: list[P
     )
     eventually(lambda: answers)
     assert answers == [AlterPartitionAnswer(0, (3, 1), 1, 0)]
-    eventually(lambda: brokers[1].plane.cache.topics["t"].partitions[0].isr == [3, 1])
+    other = brokers[1].plane.cache
+    eventually(lambda: "t" in other.topics and other.topics["t"].partitions[0].isr == [3, 1])
 
 
 def test_controlled_shutdown_moves_leaderships_first(brokers: list[PlaneBroker], admin: Admin) -> None:

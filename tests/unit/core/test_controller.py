@@ -39,6 +39,34 @@ def test_failed_brokers_of_one_read_are_one_batch() -> None:
     assert change.reason == "offline"
 
 
+def test_replica_whose_files_failed_loses_leadership_and_isr_place() -> None:
+    state = cluster((1, 2, 3), LeaderAndIsr(1, 4, (1, 2, 3), 1, 0))
+    state.offline.add((T0, 1))
+    (change,) = controller.replicas_failed(state, [T0], 1, 7)
+    assert (change.after.leader, change.after.isr, change.after.leader_epoch) == (2, (2, 3), 5)
+    assert controller.offline_replicas(state, T0) == [1]
+
+
+def test_replica_whose_files_failed_is_elected_by_nobody() -> None:
+    state = cluster((1, 2), LeaderAndIsr(2, 4, (1, 2), 1, 0))
+    state.offline.add((T0, 1))
+    del state.brokers[2]
+    (change,) = controller.brokers_failed(state, {2}, 7)
+    assert (change.after.leader, change.after.isr) == (NO_LEADER, (1, 2))
+    state.states[T0] = change.after
+    assert controller.elect_offline(state, 7) == []
+    state.offline.clear()
+    (change,) = controller.elect_offline(state, 7)
+    assert change.after.leader == 1
+
+
+def test_last_isr_member_whose_files_failed_keeps_its_place_without_leading() -> None:
+    state = cluster((1, 2, 3), LeaderAndIsr(1, 4, (1,), 1, 0))
+    state.offline.add((T0, 1))
+    (change,) = controller.replicas_failed(state, [T0], 1, 7)
+    assert (change.after.leader, change.after.isr) == (NO_LEADER, (1,))
+
+
 def test_start_elects_only_offline_and_new_partitions() -> None:
     state = cluster((1, 2), LeaderAndIsr(NO_LEADER, 4, (2,), 1, 0))
     state.topics["n"] = Topic("n", "id2", {0: (2, 1)})

@@ -10,6 +10,7 @@ from broker.core.cluster_state import StoreUnavailable
 from broker.core.isr import Proposal
 from broker.runtime.admin_waits import Waits
 from broker.runtime.alter_partition import VERSION, ControllerAlterPartition
+from broker.runtime.log_failure import LogFailureNotice
 from broker.runtime.metadata_cache import Address, MetadataCache
 from broker.runtime.ports import Peer, TopicPartition
 from broker.runtime.producer_id_blocks import ProducerIdBlocks
@@ -272,6 +273,45 @@ def test_changed_settings_of_known_topics_are_told() -> None:
     cache.start()
     step(loop, worker)
     assert told == [("t", {"a": "1"})]
+
+
+class FailureStore:
+    def __init__(self) -> None:
+        self.told = 0
+        self.down = False
+
+    def tell_log_failure(self) -> None:
+        if self.down:
+            raise StoreUnavailable("away")
+        self.told += 1
+
+
+def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
+    notice = LogFailureNotice(store, worker, loop)
+    for _ in range(100):
+        notice.tell()
+    loop.run_soon()
+    # Something fails while the first notice is being written: the controller may have asked already.
+    notice.tell()
+    for _ in range(3):
+        step(loop, worker)
+        loop.run_due(loop.now)
+    assert store.told == 2
+
+
+def test_log_failure_is_told_once_zookeeper_is_back() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
+    store.down = True
+    LogFailureNotice(store, worker, loop).tell()
+    for _ in range(3):
+        step(loop, worker)
+        loop.run_due(loop.now + 1000)
+    store.down = False
+    step(loop, worker)
+    loop.run_due(loop.now + 1000)
+    step(loop, worker)
+    assert store.told == 1
 
 
 def test_gate_forgets_a_request_whose_sender_has_given_it_up() -> None:

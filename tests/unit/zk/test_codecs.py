@@ -106,3 +106,9 @@ def test_producer_id_block_round_trip_has_text_bounds() -> None:
 def test_paths_are_kafkas() -> None:
     assert paths.partition_state(T0) == "/brokers/topics/t/partitions/0/state"
     assert paths.parents("/a/b/c") == ["/a", "/a/b"]
+
+
+def test_log_dir_event_is_kafkas() -> None:
+    assert json.loads(codecs.encode_log_dir_event(7)) == {"version": 1, "broker": 7, "event": 1}
+    assert codecs.decode_log_dir_event(b'{"version":1,"broker":7,"event":1}') == 7
+    assert codecs.decode_log_dir_event(b'{"version":1}') is None
