@@ -528,9 +528,7 @@ class MemoryCluster:
         assert node.manager is None
         node.incarnation += 1
         node.inbox.clear()
-        node.broker_epoch = self._next_epoch
-        self._next_epoch += 1
-        self.registered[i] = node.broker_epoch
+        self.register(i)
         node.events.append(RecordingEventLog(i, f"{i:02x}{node.incarnation:02x}"))
         settings = Settings.parse(
             {
@@ -557,6 +555,11 @@ class MemoryCluster:
         if tell:
             self.elect_if_leaderless()
             self.tell(i)
+
+    def register(self, i: int) -> None:
+        """A new registration of broker i, with an epoch of its own."""
+        self.nodes[i].broker_epoch = self.registered[i] = self._next_epoch
+        self._next_epoch += 1
 
     def kill(self, i: int) -> None:
         """kill -9: nothing of the process is left but what it wrote."""
