@@ -39,7 +39,7 @@ class Leader:
         "leader_epoch",
         "leo",
         "min_insync_replicas",
-        "refused_until_ms",
+        "refused",
         "replicas",
     )
 
@@ -67,7 +67,8 @@ class Leader:
         self.min_insync_replicas = min_insync_replicas
         self.lag_time_max_ms = lag_time_max_ms
         self.alive: Collection[int] | None = None
-        self.refused_until_ms: dict[int, float] = {}
+        self.refused: dict[int, tuple[int, float]] = {}
+        """Joiners that the controller refused: broker → (broker epoch, ms before which it is not asked again)."""
         self.followers = {
             broker: FollowerProgress(broker, broker in self.isr.committed, now_ms)
             for broker in self.replicas
@@ -170,6 +171,18 @@ class Leader:
             return None
         return self._propose("expand", self.isr.committed | {follower_id}, "caught-up")
 
+    def propose_next(self, now_ms: float, fetched_since_ms: float) -> Proposal | None:
+        """After a proposal is settled: an expansion by one whose fetch met it; None when there is none that may join.
+
+        fetched_since_ms: an older fetch proves what a follower has, but not that it is still there.
+        """
+        for broker, progress in self.followers.items():
+            if progress.fetch_ms >= fetched_since_ms:
+                proposal = self.propose_expand(broker, now_ms)
+                if proposal is not None:
+                    return proposal
+        return None
+
     def handle_alter_answer(
         self, proposal: Proposal, error: int, isr: Collection[int], partition_epoch: int, leader_epoch: int
     ) -> AnswerEffect:
@@ -181,10 +194,10 @@ class Leader:
         return effect
 
     def defer_join(self, proposal: Proposal, until_ms: float) -> None:
-        """After a refusal: don't ask for the same joiners again before until_ms."""
+        """After a refusal: don't ask for the same joiners again before until_ms. Their next incarnations are others."""
         for broker in proposal.isr:
             if broker not in self.isr.committed:
-                self.refused_until_ms[broker] = until_ms
+                self.refused[broker] = (proposal.broker_epochs.get(broker, NO_EPOCH), until_ms)
 
     def learn_state(self, replicas: Sequence[int], isr: Collection[int], partition_epoch: int, now_ms: float) -> None:
         """LeaderAndIsr in the same leader epoch with a larger partition epoch."""
@@ -206,10 +219,11 @@ class Leader:
                 progress.leave_isr()
 
     def _may_join(self, progress: FollowerProgress, now_ms: float) -> bool:
+        refused_epoch, until_ms = self.refused.get(progress.broker_id, (NO_EPOCH, now_ms))
         return (
             progress.broker_epoch != NO_EPOCH
             and (self.alive is None or progress.broker_id in self.alive)
-            and self.refused_until_ms.get(progress.broker_id, now_ms) <= now_ms
+            and (refused_epoch != progress.broker_epoch or until_ms <= now_ms)
         )
 
     def _propose(self, kind: str, isr: Collection[int], reason: str) -> Proposal:

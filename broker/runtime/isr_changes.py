@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 RETRY_MS = 200.0
 OUT_OF_DATE_RETRY_MS = 2000.0
 REFUSED_JOIN_PAUSE_MS = 500.0
+FRESH_FETCH_MS = 1000.0
 # The check comes every 0.5 lag times; one that comes this late was held up by this process or machine.
 _OWN_STOP_LAG_FRACTION = 0.75
 
@@ -67,17 +68,19 @@ class IsrChanges:
                 reason=proposal.reason,
                 bes={str(broker): epoch for broker, epoch in proposal.broker_epochs.items()},
             )
-        self._send(replica, role, proposal)
+        self._send(replica, role, proposal, self._manager.loop.now_ms())
 
-    def _send(self, replica: Replica, role: Leader, proposal: Proposal) -> None:
+    def _send(self, replica: Replica, role: Leader, proposal: Proposal, submitted_ms: float) -> None:
         self._sender.send(
             replica.topic_partition,
             replica.topic_id,
             proposal,
-            lambda answer: self._on_answer(replica, role, proposal, answer),
+            lambda answer: self._on_answer(replica, role, proposal, submitted_ms, answer),
         )
 
-    def _on_answer(self, replica: Replica, role: Leader, proposal: Proposal, answer: AlterPartitionAnswer) -> None:
+    def _on_answer(
+        self, replica: Replica, role: Leader, proposal: Proposal, submitted_ms: float, answer: AlterPartitionAnswer
+    ) -> None:
         if replica.partition.role is not role:
             return
         manager = self._manager
@@ -93,24 +96,33 @@ class IsrChanges:
                 manager.log_isr_commit(replica, role)
                 manager.maybe_advance(replica, role)
                 manager.settle_later(replica)
+                self._next(replica, role, submitted_ms)
             case AnswerEffect.REVERTED:
                 self._log_reject(replica, proposal, answer.error)
                 role.defer_join(proposal, manager.loop.now_ms() + REFUSED_JOIN_PAUSE_MS)
                 manager.maybe_advance(replica, role)
+                self._next(replica, role, submitted_ms)
             case AnswerEffect.RETRY:
                 if answer.error != ErrorCode.REQUEST_TIMED_OUT:
                     self._log_reject(replica, proposal, answer.error)
-                self._again(replica, role, proposal, RETRY_MS)
+                self._again(replica, role, proposal, submitted_ms, RETRY_MS)
             case AnswerEffect.AWAIT:
                 self._log_reject(replica, proposal, answer.error)
-                self._again(replica, role, proposal, OUT_OF_DATE_RETRY_MS)
+                self._again(replica, role, proposal, submitted_ms, OUT_OF_DATE_RETRY_MS)
             case AnswerEffect.IGNORE:
                 pass
 
-    def _again(self, replica: Replica, role: Leader, proposal: Proposal, delay_ms: float) -> None:
+    def _next(self, replica: Replica, role: Leader, submitted_ms: float) -> None:
+        """Whose fetch came while the proposal was out does not wait for its next one, which may be a long poll away."""
+        now = self._manager.loop.now_ms()
+        proposal = role.propose_next(now, max(submitted_ms, now - FRESH_FETCH_MS))
+        if proposal is not None:
+            self.submit(replica, role, proposal)
+
+    def _again(self, replica: Replica, role: Leader, proposal: Proposal, submitted_ms: float, delay_ms: float) -> None:
         def resend() -> None:
             if replica.partition.role is role and role.isr.pending is proposal and not self._manager.stopped:
-                self._send(replica, role, proposal)
+                self._send(replica, role, proposal, submitted_ms)
 
         self._manager.loop.call_later(delay_ms, resend)
 

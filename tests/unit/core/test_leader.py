@@ -152,6 +152,34 @@ def test_refused_joiner_is_not_proposed_again_at_once() -> None:
     assert role.propose_expand(3, 500.0) is not None
 
 
+def test_refused_joiners_next_incarnation_is_another_joiner() -> None:
+    role = leader(isr=(1, 2))
+    fetch(role, 3, 10, broker_epoch=50)
+    proposal = role.propose_expand(3, 0.0)
+    assert proposal is not None
+    role.handle_alter_answer(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
+    role.defer_join(proposal, 500.0)
+    fetch(role, 3, 10, broker_epoch=51)
+    again = role.propose_expand(3, 1.0)
+    assert again is not None
+    assert again.broker_epochs[3] == 51
+
+
+def test_follower_whose_fetch_met_a_proposal_joins_next_and_a_silent_one_does_not() -> None:
+    role = Leader(1, (1, 2, 3, 4), (1,), 7, 4, 10, 5, 1, LAG_MS, 0.0)
+    fetch(role, 4, 10, now=0.0)
+    fetch(role, 2, 10, now=100.0)
+    proposal = role.propose_expand(2, 100.0)
+    assert proposal is not None
+    fetch(role, 3, 10, now=101.0)
+    assert role.handle_alter_answer(proposal, 0, (1, 2), 5, role.leader_epoch) is AnswerEffect.COMMITTED
+    following = role.propose_next(102.0, fetched_since_ms=100.0)
+    assert following is not None
+    assert following.isr == (1, 2, 3)
+    role.handle_alter_answer(following, 0, (1, 2, 3), 6, role.leader_epoch)
+    assert role.propose_next(102.0, fetched_since_ms=100.0) is None
+
+
 def test_fetch_of_an_unassigned_replica_is_refused() -> None:
     assert leader().check_fetch(9, 50) is ErrorCode.UNKNOWN_LEADER_EPOCH
 

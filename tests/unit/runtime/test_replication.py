@@ -166,6 +166,20 @@ def test_paused_follower_that_resumes_rejoins_the_isr() -> None:
     assert expand["bes"]["3"] == cluster.nodes[3].broker_epoch
 
 
+def test_brokers_that_return_together_join_without_waiting_for_a_poll() -> None:
+    cluster = settled()
+    cluster.produce(1, "a")
+    cluster.settle()
+    for i in (2, 3):
+        cluster.kill(i)
+        cluster.expire(i)
+    cluster.settle()
+    for i in (2, 3):
+        cluster.start(i)
+    cluster.settle()
+    assert set(cluster.state.isr) == {1, 2, 3}
+
+
 def test_idle_partition_keeps_its_isr() -> None:
     cluster = settled()
     cluster.produce(1, "a")
