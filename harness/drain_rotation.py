@@ -7,6 +7,7 @@ the logs.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
@@ -42,15 +43,22 @@ class Rotation:
         topic: TopicPlan,
         limit_s: float,
         *,
+        settle_s: float = 0.0,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        """limit_s: for each wait and each round."""
+        """limit_s: for each wait and each round.
+
+        settle_s: pause before each stop, as long as a follower's fetch may wait. A follower learns its leader's
+        watermark with its next answer; one that is left alone before that stands below min ISR with a watermark that
+        it may not raise, and shows its last records to nobody. Nothing outside a broker shows what it has learned.
+        """
         self._control = control
         self._admin = admin
         self._drain = drain
         self._history = history
         self._topic = topic
         self._limit_s = limit_s
+        self._settle_s = settle_s
         self._say = say
         self._stopped: list[int] = []
 
@@ -114,6 +122,7 @@ class Rotation:
             if not running:
                 return self._wait(broker_id, lambda now: all(leader == broker_id for leader in now), mine)
             other = max(running, key=lambda b: (leaders.count(b), -b))
+            time.sleep(self._settle_s)
             # Noted first: a stop that fails half-way is reverted too.
             stopped.append(other)
             self._control.stop_broker(self._admin.cluster.names[other])

@@ -6,7 +6,7 @@ evidence is copied. Evidence comes before the rotation, which changes the logs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,10 @@ from harness.interpreter import Interpreter
 from harness.plan import Plan
 from harness.run_control import Abort
 from harness.workloads import make_workload
+
+_FETCH_WAIT_MS = 500  # Kafka's default of replica.fetch.wait.max.ms
+_SETTLE_MS_MAX = 1000.0
+_SETTLE_MARGIN_S = 0.2
 
 
 class Begin(Protocol):
@@ -52,7 +56,14 @@ class Ending:
         collect()
         self.abort.check()
         rotation = Rotation(
-            control, self.admin, self.drain, self.history, topic, limit_s, say=lambda text: self.show(text, limit_s)
+            control,
+            self.admin,
+            self.drain,
+            self.history,
+            topic,
+            limit_s,
+            settle_s=_settle_s(self.plan.system.settings),
+            say=lambda text: self.show(text, limit_s),
         )
         incomplete = rotation.run()
         self.abort.check()
@@ -70,3 +81,9 @@ class Ending:
         self.interpreter.run(make_workload(self.plan).final(again), self.abort)
         self.begin(drain_phase(name), limit_s)
         self.drain.round(list(range(self.plan.topic.partitions)), current_leaders(self.admin), limit_s)
+
+
+def _settle_s(settings: Mapping[str, str]) -> float:
+    """How long followers may take to learn the watermark: one fetch wait and a little; long waits are not sat out."""
+    wait_ms = float(settings.get("replica.fetch.wait.max.ms", _FETCH_WAIT_MS))
+    return min(wait_ms, _SETTLE_MS_MAX) / 1000 + _SETTLE_MARGIN_S
