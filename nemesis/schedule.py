@@ -15,19 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-KINDS = (
-    "kill",
-    "stop",
-    "pause",
-    "isolate",
-    "halves",
-    "majority-ring",
-    "one-way",
-    "cut-zookeeper",
-    "clock-step",
-    "clock-drift",
-    "clock-strobe",
-)
+from harness.plan import FAULT_KINDS
+
+KINDS = FAULT_KINDS
 CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
 CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way"})
 _SHAPES = CUTS | {"cut-zookeeper"}
