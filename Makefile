@@ -47,7 +47,9 @@ unit: $(VENV)/.dev ## The tests that do no I/O
 
 nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, and the long tests; resumable
 	@$(BIN)/python -m harness.tools.install --for test
-	$(BIN)/highwater nightly examples/runs --seeds $(SEEDS) --resume $(ARGS)
+	@$(BIN)/highwater nightly examples/runs --seeds $(SEEDS) --resume $(ARGS); runs=$$?; \
+		echo "the long tests:"; $(BIN)/python -m pytest -m nightly -q; tests=$$?; \
+		if [ $$runs -ne 0 ]; then exit $$runs; fi; exit $$tests
 
 wheel: $(VENV)/.dev ## dist/highwater-*.whl; installed without extras it is the broker alone
 	$(BIN)/python -m build --wheel --outdir dist .

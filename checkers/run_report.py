@@ -91,9 +91,12 @@ def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
 
 
 def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str, Any]]:
-    """Acknowledged, read, lost and unseen per partition."""
+    """Acknowledged, read, lost, gone and unseen per partition. Gone: read once, not returned by a later drain."""
     figures = {
-        (row.p, row.detail): int(row.figure) for row in rows if row.kind == "figure" and row.checker == "lost-write"
+        (row.p, row.detail): int(row.figure)
+        for row in rows
+        if row.kind == "figure"
+        and (row.checker == "lost-write" or (row.checker, row.detail) == ("final-drain", "gone"))
     }
     found: dict[tuple[str | None, str], int] = {}
     for key, count in {(r.p, r.checker, r.kind): r.count for r in rows if r.kind != "figure"}.items():
@@ -108,6 +111,7 @@ def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str,
             "acknowledged": figures.get((p, "acknowledged"), 0),
             "read": figures.get((p, "read"), 0),
             "lost": found.get((p, "lost"), 0),
+            "gone": figures.get((p, "gone"), 0),
             "unseen": found.get((p, "unseen"), 0),
             "unknown_sends": figures.get((p, "unknown_sends"), 0),
             "recovered_unknown": figures.get((p, "recovered_unknown"), 0),
@@ -203,6 +207,7 @@ def sentence(
     """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it."""
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
+    gone = sum(int(row.get("gone", 0)) for row in durable)
     faults = int(floor.figures.get("faults", 0))
     seen = f"{acked:,} acknowledged records on {_many(len(durable), 'partition')}"
     around = f"through {_many(faults, 'fault')}"
@@ -212,6 +217,7 @@ def sentence(
         # A loss first: it is what the others lead to.
         broken = sorted((c for c in checks if c.verdict == "invalid"), key=lambda c: c.name not in _COUNTS)
         what = f"{_many(lost, 'acknowledged record')} lost; " if lost else ""
+        what += f"{_many(gone, 'acknowledged record')} read and gone at the drain; " if gone else ""
         names = ", ".join(check.name for check in broken)
         text = f"Invalid: {what}{names}, in {seen}, {around}; first: {broken[0].reasons[0]}"
     elif verdict == "unknown":

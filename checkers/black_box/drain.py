@@ -82,12 +82,29 @@ def drain_checks(facts: Facts) -> Family:
             F.lit(1.0).alias("value"),
         )
     )
+    gone = figures(_gone(facts), {(DRAIN, "gone"): F.col("gone")})
     sentinels = figures(ends, {(DRAIN, "sentinels"): F.when(F.col("sentinel_end").isNotNull(), F.lit(1))})
     repeat = _repeat(facts)
     return Family(
         union([doubted, *([] if repeat.findings is None else [repeat.findings])]),
-        union([per_reader, sentinels, repeat.figures]),
+        union([per_reader, sentinels, gone, repeat.figures]),
     )
+
+
+def _gone(facts: Facts) -> DataFrame:
+    """(p, gone): acknowledged records that were read once, and that some later finished drain did not return.
+
+    A count for the durability table, not a proof of its own: what passes over such a record is a vanished read, and a
+    drain that ends below it is doubted.
+    """
+    told = facts.history.marks.where(F.col("f") == "drain-complete").select("p", "leader", "reader", "phase", "time_ns")
+    acked = facts.by_value.where(F.col("acked") & ~F.col("forgiven") & (F.col("n_reads") > 0))
+    expected = acked.join(F.broadcast(told), on="p").where(F.col("send.complete_ns") < F.col("time_ns"))
+    returned = facts.history.polls.where(F.col("phase").startswith("drain")).select(
+        "p", "value", F.col("node").alias("leader"), "reader", "phase"
+    )
+    missing = expected.join(returned, on=["p", "value", "leader", "reader", "phase"], how="left_anti")
+    return missing.groupBy("p").agg(F.countDistinct("value").alias("gone"))
 
 
 def _repeat(facts: Facts) -> Family:

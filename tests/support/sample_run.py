@@ -74,6 +74,7 @@ RESULTS: dict[str, Any] = {
             "acknowledged": 1234,
             "read": 1233,
             "lost": 1,
+            "gone": 0,
             "unseen": 0,
             "unknown_sends": 2,
             "recovered_unknown": 1,

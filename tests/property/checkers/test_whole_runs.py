@@ -47,6 +47,7 @@ def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, run
     assert results["history"]["torn"] == 1
     assert {row["partition"] for row in results["durability"]} == {"hw-0", "hw-1"}
     assert all(row["acknowledged"] == row["read"] > 0 for row in results["durability"])
+    assert {row["gone"] for row in results["durability"]} == {0}
     assert results["linearizability"]["verdict"] == "valid"
     assert results["floor"]["met"]
 
@@ -173,3 +174,27 @@ def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(
     # What the replicas hold at that offset: the record itself, three times.
     assert {entry["node"] for entry in witness["evidence"]} == {"n1", "n2", "n3"}
     assert all(entry["value"] == gone for entry in witness["evidence"])
+
+
+def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(
+    spark: SparkSession, run_dir: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    path = folder / "history.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    invokes = {line["index"]: line for line in lines if line["type"] == "invoke"}
+    drained = [
+        line
+        for line in lines
+        if line.get("records") and line["phase"].startswith("drain") and invokes[line["invoke"]]["reader"] == "wire"
+    ]
+    (missed,) = drained[-1]["records"][:1]
+    drained[-1]["records"] = drained[-1]["records"][1:]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    results = _judge(spark, folder)
+    assert results["verdict"] == "invalid"
+    p = "-".join(str(invokes[drained[-1]["invoke"]][name]) for name in ("topic", "partition"))
+    assert {row["partition"]: row["gone"] for row in results["durability"] if row["gone"]} == {p: 1}, missed
+    assert "1 acknowledged record read and gone at the drain" in results["sentence"]
+    assert results["checkers"]["vanished-read"]["verdict"] == "invalid"
