@@ -87,7 +87,8 @@ class LogConfig:
             segment_bytes=number("segment.bytes", 14),
             segment_ms=number("segment.ms", 1),
             index_interval_bytes=interval_bytes,
-            retention_bytes=number("retention.bytes", -1),
+            # Kafka takes any negative number for no limit here, but not as retention.ms.
+            retention_bytes=number("retention.bytes", -LONG_MAX - 1),
             retention_ms=number("retention.ms", -1),
             max_message_bytes=number("max.message.bytes", 0),
             flush_messages=number("flush.messages", 1),

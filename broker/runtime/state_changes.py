@@ -128,6 +128,13 @@ class StateChanges:
             if found is not None and isinstance(failure, LogDirFailed | CorruptLog):
                 manager.take_offline(found, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
+        except Exception:
+            # The controller repeats a request until it is answered, and all that it says later waits behind it.
+            logger.exception("%s: leader epoch %d cannot be taken up", topic_partition, wire.leader_epoch)
+            found = manager.replicas.get(topic_partition)
+            if found is not None:
+                self.drop_role(found, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
 
     def _replica_for(self, topic_partition: TopicPartition, topic_id: str, wire: LeaderAndIsrPartitionState) -> Replica:
         """The replica, with a log made for it if there is none. A log of a deleted topic of that name goes first."""
