@@ -6,12 +6,15 @@ read is kept in `unknown` and reported once at the start, as Kafka does, never s
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from broker.settings_table import BY_NAME, TOPIC_SETTINGS, Setting
+
+_log = logging.getLogger("broker.config")
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
 _LONG_MAX = 2**63 - 1
@@ -127,6 +130,23 @@ def validate_topic_config(name: str, value: str) -> None:
     if setting is None:
         raise ConfigError(f"Unknown topic config name: {name}")
     _convert(name, setting, value)
+
+
+def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """A stored topic's overrides without those whose value cannot work; the broker's default holds in their place.
+
+    Whatever wrote them, one topic's settings must not keep a broker from its other topics.
+    """
+    usable = {}
+    for name, value in overrides.items():
+        try:
+            if name in TOPIC_SETTINGS:
+                validate_topic_config(name, value)
+        except ConfigError as error:
+            _log.error("topic %s: a setting is ignored, the broker's default holds: %s", topic, error)
+        else:
+            usable[name] = value
+    return usable
 
 
 def topic_int(overrides: Mapping[str, str], settings: Settings, name: str) -> int:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.config import Settings
+from broker.config import Settings, usable_overrides
 from broker.core.cluster_state import NO_BROKER_EPOCH, Broker, BrokerEndpoint
 from broker.runtime.admin_configs import ConfigHandlers
 from broker.runtime.admin_topics import TopicHandlers
@@ -85,7 +85,8 @@ class ControlPlane:
     def all_topic_configs(self) -> dict[str, dict[str, str]]:
         """Every topic's overrides as they are now, for opening the logs. Blocks; after `prepare`."""
         store = ZkTopicStore(self.client, self.broker_id)
-        return store.topic_configs(sorted(store.topic_names()))
+        configs = store.topic_configs(sorted(store.topic_names()))
+        return {topic: usable_overrides(topic, overrides) for topic, overrides in configs.items()}
 
     @property
     def registered(self) -> bool:

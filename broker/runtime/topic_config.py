@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from broker.config import usable_overrides
 from broker.core.cluster_state import StoreUnavailable
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
@@ -102,11 +103,11 @@ class TopicConfigCache:
     ) -> None:
         for topic, topic_id in topics.items():
             before = self._known.get(topic)
-            now = dict(found.get(topic, {}))
+            now = usable_overrides(topic, found.get(topic, {}))
             self._known[topic] = (topic_id, now)
             if before is not None and before[1] != now:
                 for listener in self._listeners:
-                    listener(topic, now)
+                    _tell(listener, topic, now)
         then()
 
     def _read_changes(self) -> None:
@@ -133,6 +134,14 @@ class TopicConfigCache:
         topics = {name: self._known[name][0] for name in names if name in self._known}
         if topics:
             self.load(topics, lambda: None)
+
+
+def _tell(listener: OnChange, topic: str, overrides: Mapping[str, str]) -> None:
+    """A listener that fails must not keep the others, or LeaderAndIsr, from going on."""
+    try:
+        listener(topic, overrides)
+    except Exception:
+        _log.exception("settings of topic %s could not be taken up", topic)
 
 
 def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callable[[Request], None]:
