@@ -5,7 +5,7 @@ callback, never from inside `send` and never in the send phase. Answers are matc
 answer; one out of order closes the connection. A request times out when its connection stays silent for its whole
 time: as long as bytes come, its answer or one before it is under way, and giving up would only ask for the same bytes
 again over a slow link. A time-out closes the connection, because the answers behind it would come no sooner; what else
-was in flight fails as `closed`.
+was in flight fails as `closed`. A closed connection delivers nothing more: what it had not delivered is lost with it.
 What waits for a connection is bounded: above QUEUED_MAX requests `send` fails the new one.
 Source: Kafka's NetworkClient, NetworkClientUtils; reconnect.backoff.ms.
 """
@@ -38,6 +38,7 @@ RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
 QUEUED_MAX: Final = 10_000
 _CORRELATION_ID_MAX: Final = 0x7FFFFFFF
 _LENGTH = struct.Struct(">i")
+_NO_LINGERING: Final = struct.pack("ii", 1, 0)
 
 
 class _Request:
@@ -293,6 +294,9 @@ class BrokerPeer:
             self._connect_timer = None
         if self._socket is not None:
             self._loop.unregister(self._socket.fileno())
+            # What the other end has not taken must not reach it later, behind what a newer connection brings: the
+            # kernel would go on sending it for minutes. With no time to linger it forgets it, and resets.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
             self._socket.close()
             self._socket = None
         self._connected = False

@@ -341,3 +341,24 @@ def test_peer_callback_that_raises_does_not_hurt_the_next(
     until(lambda: len(outcomes) == 1)
     assert outcomes.answers == {"b": b"B"}
     assert "bad callback" in caplog.text
+
+
+def test_peer_that_gives_a_connection_up_takes_back_what_was_not_delivered(loop: EpollLoop, until: Until) -> None:
+    # A receiver that is behind: its buffers are full, so the rest of the request is still with the sender.
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        peer = BrokerPeer(loop, "127.0.0.1", server.getsockname()[1], "me", backoff=Backoff(5, 20, seed=1))
+        outcomes = Outcomes()
+        outcomes.send(peer, "x" * 50_000_000, timeout_ms=200)
+        until(lambda: len(outcomes) == 1)
+        peer.close()
+        accepted, _ = server.accept()
+        with accepted:
+            accepted.settimeout(5)
+            got = 0
+            with pytest.raises(ConnectionResetError):
+                while data := accepted.recv(1 << 20):
+                    got += len(data)
+    assert got < 50_000_000
