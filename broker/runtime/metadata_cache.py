@@ -2,7 +2,8 @@
 
 Filled by UpdateMetadata only, in the order in which the controller sends it; a controller of an older epoch is refused.
 The first word of a new controller, or to a new registration of this broker, is everything: it replaces what was known,
-so that a topic deleted meanwhile does not stay. Source: kafka.server.metadata.ZkMetadataCache.
+so that a topic deleted meanwhile does not stay. What is older than what is known, by partition, is passed over: a
+connection that was given up can deliver late. Source: kafka.server.metadata.ZkMetadataCache.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class MetadataCache:
         self.generation = 0
         """Counts updates: whatever was computed from an older one is out of date."""
         self._told_epoch = -1
+        self._gone: set[str] = set()
+        """Ids of topics that this controller deleted, or replaced: they never come back, but late words on them may."""
         self._broker_epoch = broker_epoch
         self._overrides = overrides
         self._forget_overrides = forget_overrides
@@ -81,6 +84,8 @@ class MetadataCache:
         if error is not ErrorCode.NONE:
             return error
         first_word = request.controller_epoch != self.controller_epoch or request.broker_epoch != self._told_epoch
+        if first_word:
+            self._gone.clear()
         if first_word and request.topic_states:
             self.topics.clear()
         self.controller_id = request.controller_id
@@ -103,15 +108,22 @@ class MetadataCache:
             listener()
 
     def _update_topic(self, name: str, topic_id: str, states: list[UpdateMetadataPartitionState]) -> None:
+        if topic_id in self._gone:
+            return
         topic = self.topics.get(name)
         if topic is None or topic.topic_id != topic_id:
+            if topic is not None and topic.topic_id:
+                self._gone.add(topic.topic_id)
             topic = self.topics[name] = KnownTopic(name, topic_id)
         for state in states:
+            known = topic.partitions.get(state.partition_index)
             if state.leader == _LEADER_DURING_DELETE:
                 topic.partitions.pop(state.partition_index, None)
-            else:
+            elif known is None or _version(state) >= _version(known):
                 topic.partitions[state.partition_index] = state
         if not topic.partitions:
+            if topic_id:
+                self._gone.add(topic_id)
             del self.topics[name]
             self._forget_overrides(name)
 
@@ -158,3 +170,7 @@ class MetadataCache:
 
     def live_brokers(self) -> Collection[BrokerId] | None:
         return self.brokers.keys() if self.controller_epoch >= 0 else None
+
+
+def _version(state: UpdateMetadataPartitionState) -> tuple[int, int]:
+    return state.leader_epoch, state.zk_version

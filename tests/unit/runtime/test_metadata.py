@@ -119,6 +119,28 @@ def test_topic_made_again_under_new_id_loses_old_partitions(cache: MetadataCache
     assert list(cache.topics["t"].partitions) == [5]
 
 
+def test_older_state_that_comes_late_changes_nothing(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(2, [2], epoch=4)]}))
+    cache.update(update({"t": [partition(1, [1, 2], epoch=3)]}))
+    assert cache.leader_of("t", 0) == (2, 4)
+
+
+def test_late_word_on_a_deleted_topic_hurts_no_topic_of_its_name(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    cache.update(update({"t": [partition(1, [1, 2])]}))
+    assert "t" not in cache.topics
+    cache.update(update({"t": [partition(1, [1], epoch=0)]}, topic_id="B" * 22))
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    cache.update(update({"t": [partition(2, [2], epoch=9)]}))
+    assert cache.leader_of("t", 0) == (1, 0)
+
+
+def test_new_controllers_word_counts_on_a_topic_that_the_one_before_began_to_delete(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=2))
+    assert cache.leader_of("t", 0) == (1, 3)
+
+
 def test_listeners_hear_every_update(cache: MetadataCache) -> None:
     heard: list[int] = []
     cache.add_listener(lambda: heard.append(cache.generation))
