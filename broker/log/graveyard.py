@@ -23,6 +23,10 @@ class Graveyard:
     def take(self, segment: Segment, delay_ms: float) -> None:
         """Hide the files now, remove them after the delay. Raises OSError."""
         segment.rename(DELETED_SUFFIX)
+        self.bury(segment, delay_ms)
+
+    def bury(self, segment: Segment, delay_ms: float) -> None:
+        """The same for one whose files are hidden already."""
         self._segments.append(segment)
         self._environment.schedule(delay_ms, lambda: self._remove(segment))
 

@@ -16,6 +16,11 @@ _ENTRY = struct.Struct(">ii")
 ENTRY_BYTES = _ENTRY.size
 
 
+def pack_entry(relative_offset: int, position: int) -> bytes:
+    """An entry as it lies in the file, for whoever writes an index at once."""
+    return _ENTRY.pack(relative_offset, position)
+
+
 class OffsetPosition(NamedTuple):
     """An offset at or after the batch that starts at this position; batches before it end below the offset."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from broker.log.segment import Segment
 from broker.runtime.ports import Offset
@@ -64,6 +64,15 @@ class Segments:
         del self._list[:count]
         del self._bases[:count]
         return gone
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put `new` where these neighbours are; it begins where the first of them does. Not for the active one."""
+        place = self.floor(old[0].base_offset)
+        assert self._list[place : place + len(old)] == list(old)
+        assert new.base_offset == self._bases[place]
+        assert place + len(old) < len(self._list)
+        self._list[place : place + len(old)] = [new]
+        self._bases[place : place + len(old)] = [new.base_offset]
 
     def replace_all(self, segment: Segment) -> None:
         self._list = [segment]

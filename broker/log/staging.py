@@ -134,7 +134,7 @@ class StagedRun:
 class Staging:
     """Runs in write order, and the segment as it will be once they are written."""
 
-    __slots__ = ("_base", "_created_ms", "_first_timestamp", "_size", "runs")
+    __slots__ = ("_base", "_created_ms", "_first_timestamp", "_jitter_ms", "_size", "runs")
 
     def __init__(self) -> None:
         self.runs: list[StagedRun] = []
@@ -147,6 +147,7 @@ class Staging:
         self._size = size
         self._first_timestamp = first_timestamp
         self._created_ms = created_ms
+        self._jitter_ms = 0
 
     def must_roll(
         self, size: int, timestamp: int, last: Offset, config: LogConfig, now_ms: float, indexed: Sized
@@ -174,17 +175,19 @@ class Staging:
         run = self.runs[-1]
         return len(run.batches) + (len(indexed) if run.roll_at is None else 0)
 
-    def begin_segment(self, base_offset: Offset, snapshot: bytes | None, now_ms: float) -> None:
+    def begin_segment(self, base_offset: Offset, snapshot: bytes | None, now_ms: float, jitter_ms: int = 0) -> None:
+        """jitter_ms: so much before segment.ms is over it is rolled, lest many logs roll at once."""
         self.runs.append(StagedRun(base_offset, snapshot))
         self._base = base_offset
         self._size = 0
-        self._created_ms = now_ms
+        self._created_ms = now_ms - jitter_ms
+        self._jitter_ms = jitter_ms
 
     def add(self, view: memoryview, batches: list[StagedBatch], size: int) -> None:
         if not self.runs:
             self.runs.append(StagedRun(None))
         if self._size == 0:
-            self._first_timestamp = batches[0][2]
+            self._first_timestamp = batches[0][2] - self._jitter_ms
         run = self.runs[-1]
         run.views.append(view)
         run.batches += batches

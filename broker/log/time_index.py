@@ -18,6 +18,11 @@ ENTRY_BYTES = _ENTRY.size
 NO_TIMESTAMP = -1
 
 
+def pack_entry(timestamp: int, relative_offset: int) -> bytes:
+    """An entry as it lies in the file, for whoever writes an index at once."""
+    return _ENTRY.pack(timestamp, relative_offset)
+
+
 class TimestampOffset(NamedTuple):
     """No record before the batch that ends at `offset` has a timestamp above `timestamp`."""
 

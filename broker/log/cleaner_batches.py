@@ -1,0 +1,129 @@
+"""One batch through compaction: which of its records stay, and the batch that holds only them.
+
+What stays keeps its bytes: records are copied, not decoded into values, and a batch that loses nothing is written as
+it was. Base offset, last offset, producer id, epoch and base sequence of a rewritten batch are the original's; so a
+producer's last sequence and a follower's next offset can still be told. Knows no files and no rule of what stays.
+Source: MemoryRecords.filterTo, DefaultRecordBatch; KIP-98, KIP-534 (delete horizon).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import crc32c
+
+from broker.wire.compression import Compression, CompressionError, compress
+from broker.wire.raw_records import RawRecord, payload_of, raw_records, read_varint
+from broker.wire.record_batch import (
+    COMPRESSION_MASK,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX_SIZE,
+    BatchHeader,
+    CorruptBatch,
+)
+
+DELETE_HORIZON_BIT = 0x40
+_NO_TIMESTAMP = -1
+
+Keeps = Callable[[RawRecord], bool]
+
+
+class Filtered(NamedTuple):
+    """data: what is written in the batch's place, None for nothing. records: how many are in it."""
+
+    data: bytes | memoryview | None
+    records: int
+    max_timestamp: int
+
+
+def delete_horizon_ms(header: BatchHeader) -> int | None:
+    """When tombstones of this batch may go; None when no cleaning has seen them yet."""
+    return header.base_timestamp if header.attributes & DELETE_HORIZON_BIT else None
+
+
+def filter_batch(
+    header: BatchHeader, batch: memoryview, keeps: Keeps, keep_empty: bool, new_horizon_ms: int
+) -> Filtered:
+    """The batch without the records that `keeps` refuses.
+
+    keep_empty: a header without records stays where no record does. new_horizon_ms: set where tombstones stay that
+    have no horizon yet. The batch's CRC is the caller's to check. Raises CorruptBatch.
+    """
+    payload = payload_of(header, batch)
+    count = 0
+    kept: list[RawRecord] = []
+    tombstones = False
+    for record in raw_records(header, payload):
+        count += 1
+        if keeps(record):
+            kept.append(record)
+            tombstones = tombstones or not record.has_value
+    if not kept:
+        return Filtered(_empty(header) if keep_empty else None, 0, header.max_timestamp)
+    old_horizon = delete_horizon_ms(header)
+    sets_horizon = tombstones and old_horizon is None
+    if len(kept) == count and not sets_horizon:
+        return Filtered(batch, count, header.max_timestamp)
+    base_timestamp = new_horizon_ms if sets_horizon else header.base_timestamp
+    # The horizon stands where the base timestamp stood: what was relative to that is now relative to the horizon.
+    shift = header.base_timestamp - base_timestamp
+    body = bytearray()
+    for record in kept:
+        if shift:
+            _rewrite(body, payload, record, record.timestamp_delta + shift)
+        else:
+            body += payload[record.start : record.end]
+    newest = header.max_timestamp
+    if not header.is_log_append_time:
+        newest = header.base_timestamp + max(record.timestamp_delta for record in kept)
+    attributes = header.attributes | (DELETE_HORIZON_BIT if sets_horizon else 0)
+    return Filtered(_build(header, attributes, base_timestamp, newest, len(kept), body), len(kept), newest)
+
+
+def _empty(header: BatchHeader) -> bytes:
+    attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_BIT)
+    return _build(header, attributes, _NO_TIMESTAMP, header.max_timestamp, 0, bytearray())
+
+
+def _build(
+    header: BatchHeader, attributes: int, base_timestamp: int, max_timestamp: int, count: int, body: bytearray
+) -> bytes:
+    codec = attributes & COMPRESSION_MASK
+    try:
+        payload = compress(Compression(codec), body) if codec else bytes(body)
+    except CompressionError as error:
+        raise CorruptBatch(0, str(error)) from error
+    changed = header._replace(
+        batch_length=HEADER_SIZE - LENGTH_PREFIX_SIZE + len(payload),
+        crc=0,
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        record_count=count,
+    )
+    batch = bytearray(HEADER_SIZE)
+    HEADER.pack_into(batch, 0, *changed)
+    batch += payload
+    HEADER.pack_into(batch, 0, *changed._replace(crc=crc32c.crc32c(memoryview(batch)[CRC_START:])))
+    return bytes(batch)
+
+
+def _rewrite(out: bytearray, payload: bytes | memoryview, record: RawRecord, timestamp_delta: int) -> None:
+    """Append the record with another timestamp delta."""
+    _, attributes_at = read_varint(payload, record.start)
+    body = bytearray(payload[attributes_at : attributes_at + 1])
+    _put_varint(body, timestamp_delta)
+    body += payload[record.rest : record.end]
+    _put_varint(out, len(body))
+    out += body
+
+
+def _put_varint(out: bytearray, number: int) -> None:
+    value = ((number << 1) ^ (number >> 63)) & 0xFFFFFFFFFFFFFFFF
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
