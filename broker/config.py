@@ -154,6 +154,11 @@ def topic_int(overrides: Mapping[str, str], settings: Settings, name: str) -> in
     return int(overrides.get(name, settings.topic_defaults[name]))
 
 
+def topic_text(overrides: Mapping[str, str], settings: Settings, name: str) -> str:
+    """A topic's setting as text, resolved like `topic_int`."""
+    return overrides.get(name, settings.topic_defaults[name]).strip()
+
+
 def topic_bool(overrides: Mapping[str, str], settings: Settings, name: str) -> bool:
     """A topic's boolean setting, resolved like `topic_int`."""
     return overrides.get(name, settings.topic_defaults[name]).strip().lower() == "true"

@@ -28,6 +28,17 @@ from broker.runtime.replica_requests import ReplicaRequests
 from broker.wire.api import ApiKey
 
 _FLUSH_CHECK_MS = 1000.0
+_FLUSH_THREADS_PER_DIR = 8
+
+
+def run_job(loop: EpollLoop, job: Job, done: Done) -> None:
+    """On a worker's thread; `done` comes back on the loop."""
+    try:
+        job()
+    except OSError as error:
+        loop.call_soon_threadsafe(partial(done, error))
+    else:
+        loop.call_soon_threadsafe(partial(done, None))
 
 
 class FileWorker:
@@ -38,19 +49,30 @@ class FileWorker:
         self._pool = ThreadPoolExecutor(1, "log-files")
 
     def run(self, job: Job, done: Done) -> None:
-        self._pool.submit(self._run, job, done)
-
-    def _run(self, job: Job, done: Done) -> None:
-        try:
-            job()
-        except OSError as error:
-            self._loop.call_soon_threadsafe(partial(done, error))
-        else:
-            self._loop.call_soon_threadsafe(partial(done, None))
+        self._pool.submit(run_job, self._loop, job, done)
 
     def close(self) -> None:
         """Wait for what was asked."""
         self._pool.shutdown()
+
+
+class FlushWorkers:
+    """Flushes of group commit: some threads per log dir, for an fsync of one file does not hold up another's."""
+
+    def __init__(self, loop: EpollLoop) -> None:
+        self._loop = loop
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+
+    def run(self, directory: str, job: Job, done: Done) -> None:
+        pool = self._pools.get(directory)
+        if pool is None:
+            pool = self._pools[directory] = ThreadPoolExecutor(_FLUSH_THREADS_PER_DIR, "log-flush")
+        pool.submit(run_job, self._loop, job, done)
+
+    def close(self) -> None:
+        """Wait for what was asked."""
+        for pool in self._pools.values():
+            pool.shutdown()
 
 
 class FetchPeers:
@@ -92,9 +114,10 @@ class DataPlane:
         self._loop = loop
         self._on_log_failure = on_log_failure
         self._files = FileWorker(loop)
+        self._flushes = FlushWorkers(loop)
         self.store = DiskLogStore(
             settings.log_dirs,
-            Environment(loop.now_ms, loop.call_later, self._files.run),
+            Environment(loop.now_ms, loop.call_later, self._files.run, self._flushes.run),
             defaults=settings.topic_defaults,
             topic_configs=topic_configs,
             on_dir_failed=self._on_dir_failed,
@@ -206,3 +229,4 @@ class DataPlane:
         if self.manager is not None and not self.manager.stopped:
             self.manager.shutdown(clean)
         self._files.close()
+        self._flushes.close()

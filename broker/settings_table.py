@@ -1,7 +1,7 @@
 """Every broker setting that highwater reads: Kafka's name, type, default and range, in one table.
 
 Source: kafka.server.KafkaConfig and org.apache.kafka.storage.internals.log.LogConfig (3.9). Settings that start with
-`lab.` and `replica.truncation` are highwater's own.
+`lab.`, `replica.truncation` and `flush.policy` are highwater's own.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log.index.size.max.bytes", "int", 10485760, 4, topic_name="segment.index.bytes"),
     Setting("log.flush.interval.messages", "int", _LONG_MAX, 1, topic_name="flush.messages"),
     Setting("log.flush.interval.ms", "int", None, 0),
+    Setting("flush.policy", "str", "interval", choices=("interval", "group-commit"), topic_name="flush.policy"),
     Setting("log.flush.offset.checkpoint.interval.ms", "int", 60000, 0),
     Setting("log.flush.start.offset.checkpoint.interval.ms", "int", 60000, 0),
     Setting("log.segment.delete.delay.ms", "int", 60000, 0, topic_name="file.delete.delay.ms"),

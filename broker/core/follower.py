@@ -50,7 +50,7 @@ class FollowerProgress:
 
     def is_caught_up(self, leader_leo: int, now_ms: float, lag_time_max_ms: float) -> bool:
         """Has all, or had all within the lag time."""
-        return self.leo == leader_leo or now_ms - self.caught_up_ms <= lag_time_max_ms
+        return self.leo >= leader_leo or now_ms - self.caught_up_ms <= lag_time_max_ms
 
     def leave_isr(self) -> None:
         """It must be seen to catch up again before the watermark waits for it."""

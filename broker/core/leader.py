@@ -55,14 +55,18 @@ class Leader:
         min_insync_replicas: int,
         lag_time_max_ms: float,
         now_ms: float,
+        written_leo: int | None = None,
     ) -> None:
-        assert high_watermark <= leo
+        """leo: as the attribute says. written_leo: where this epoch's batches begin; leo unless group commit."""
+        epoch_start = leo if written_leo is None else written_leo
+        assert high_watermark <= epoch_start
+        assert leo <= epoch_start
         self.broker_id = broker_id
         self.replicas = tuple(replicas)
         self.leader_epoch = leader_epoch
         self.isr = IsrState(frozenset(isr), partition_epoch)
         self.leo = leo
-        self.epoch_start_offset = leo
+        self.epoch_start_offset = epoch_start
         self.high_watermark = high_watermark
         self.min_insync_replicas = min_insync_replicas
         self.lag_time_max_ms = lag_time_max_ms

@@ -92,8 +92,13 @@ class Partition:
         min_insync_replicas: int,
         lag_time_max_ms: float,
         now_ms: float,
+        counted_leo: int | None = None,
     ) -> tuple[Change, ErrorCode]:
-        """Take a controller's state if it is news. leo: written end of the log, where a new leader's epoch starts."""
+        """Take a controller's state if it is news.
+
+        leo: written end of the log, where a new leader's epoch starts. counted_leo: what of it counts for the
+        watermark, where that is less (group commit).
+        """
         error = check_state_change(
             state.leader_epoch, state.partition_epoch, self.leader_epoch, self.current_partition_epoch
         )
@@ -125,11 +130,12 @@ class Partition:
                 state.isr,
                 state.leader_epoch,
                 state.partition_epoch,
-                leo,
+                leo if counted_leo is None else counted_leo,
                 high_watermark,
                 min_insync_replicas,
                 lag_time_max_ms,
                 now_ms,
+                leo,
             )
             return Change.BECAME_LEADER, ErrorCode.NONE
         self._high_watermark = high_watermark

@@ -24,6 +24,7 @@ _DEFAULTS: Mapping[str, str] = {
     "max.message.bytes": str(1024 * 1024 + 12),
     "flush.messages": str(LONG_MAX),
     "flush.ms": str(LONG_MAX),
+    "flush.policy": "interval",
     "message.timestamp.type": "CreateTime",
     "file.delete.delay.ms": "60000",
     "cleanup.policy": "delete",
@@ -42,6 +43,7 @@ class LogConfig:
     max_message_bytes: int
     flush_messages: int
     flush_ms: int
+    group_commit: bool
     log_append_time: bool
     file_delete_delay_ms: int
     deletes: bool
@@ -77,6 +79,9 @@ class LogConfig:
         timestamp_type = text("message.timestamp.type")
         if timestamp_type not in ("CreateTime", "LogAppendTime"):
             raise ValueError(f"message.timestamp.type={timestamp_type!r}: must be CreateTime or LogAppendTime")
+        policy = text("flush.policy")
+        if policy not in ("interval", "group-commit"):
+            raise ValueError(f"flush.policy={policy!r}: must be interval or group-commit")
         policies = {policy.strip() for policy in text("cleanup.policy").split(",") if policy.strip()}
         if not policies or policies - {"delete", "compact"}:
             raise ValueError(f"cleanup.policy={text('cleanup.policy')!r}: must be delete, compact or both")
@@ -93,6 +98,7 @@ class LogConfig:
             max_message_bytes=number("max.message.bytes", 0),
             flush_messages=number("flush.messages", 1),
             flush_ms=number("flush.ms", 0),
+            group_commit=policy == "group-commit",
             log_append_time=timestamp_type == "LogAppendTime",
             file_delete_delay_ms=number("file.delete.delay.ms", 0),
             deletes="delete" in policies,

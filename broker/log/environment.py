@@ -19,13 +19,20 @@ def run_inline(job: Job, done: Done) -> None:
         done(None)
 
 
+def flush_inline(directory: str, job: Job, done: Done) -> None:
+    """As run_inline, whatever the dir."""
+    run_inline(job, done)
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """now_ms: monotonic. schedule(delay_ms, call): on the loop's thread, later.
 
     background(job, done): job on any thread, then done(its OSError or None) on the loop's thread.
+    flush(dir, job, done): the same on threads of that log dir alone, several jobs at once.
     """
 
     now_ms: Callable[[], float]
     schedule: Callable[[float, Callable[[], None]], object]
     background: Callable[[Job, Done], None] = run_inline
+    flush: Callable[[str, Job, Done], None] = flush_inline

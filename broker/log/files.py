@@ -49,6 +49,13 @@ def is_deleted_dir(name: str) -> bool:
     return _DELETED_DIR.fullmatch(name) is not None
 
 
+def parse_deleted_dir(name: str) -> TopicPartition | None:
+    """The partition whose folder was renamed for deletion; None where its name had to be cut, and for others."""
+    if not is_deleted_dir(name) or len(name) >= _NAME_MAX:
+        return None
+    return parse_partition_dir(name.rpartition(".")[0])
+
+
 def deleted_dir_name(topic_partition: TopicPartition) -> str:
     """A fresh `<topic>-<partition>.<32 hex>-delete`; the topic is cut where the name would pass 255 bytes."""
     ending = f"-{topic_partition.partition}.{uuid.uuid4().hex}{DELETE_DIR_SUFFIX}"

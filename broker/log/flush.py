@@ -7,11 +7,24 @@ Data first, then what describes it; the recovery point moves only after all of i
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.log.checkpoints import OrderedFile, fsync_dir
 from broker.runtime.ports import Offset
+
+
+@dataclass(slots=True)
+class FlushGate:
+    """One flush of a log at a time.
+
+    failed: what the first failing one met; every later one fails the same way. discarded: the log is deleted.
+    """
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failed: OSError | None = None
+    discarded: bool = False
 
 
 @dataclass(slots=True)
@@ -21,6 +34,7 @@ class FlushJob:
     names_version, epochs_version: of what this job makes durable besides the data.
     """
 
+    gate: FlushGate
     target: Offset
     generation: int
     names_version: int
@@ -34,19 +48,34 @@ class FlushJob:
 
     def __call__(self) -> None:
         """Raises OSError; the descriptors are closed in any case."""
+        gate = self.gate
         try:
-            for fd in self.fds:
-                os.fdatasync(fd)
-            for path in self.files:
-                fd = os.open(path, os.O_RDONLY)
+            with gate.lock:
+                if gate.failed is not None:
+                    raise gate.failed
                 try:
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
-            if self.epochs_text is not None:
-                self.epochs_file.write(self.epochs_ticket, self.epochs_text)
-            for directory in self.directories:
-                fsync_dir(directory)
+                    self._sync()
+                except FileNotFoundError as error:
+                    if not gate.discarded:
+                        gate.failed = error
+                        raise
+                except OSError as error:
+                    gate.failed = error
+                    raise
         finally:
             for fd in self.fds:
                 os.close(fd)
+
+    def _sync(self) -> None:
+        for fd in self.fds:
+            os.fdatasync(fd)
+        for path in self.files:
+            fd = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        if self.epochs_text is not None:
+            self.epochs_file.write(self.epochs_ticket, self.epochs_text)
+        for directory in self.directories:
+            fsync_dir(directory)

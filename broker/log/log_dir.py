@@ -44,6 +44,10 @@ class LogDir:
         self.path = os.path.abspath(path)
         self.failed: LogDirFailed | None = None
         self.logs: dict[TopicPartition, _Offsets] = {}
+        self.offline: set[TopicPartition] = set()
+        """Logs here that could not be opened: what the checkpoints say of them stays as it is."""
+        self.being_deleted: set[TopicPartition] = set()
+        """Whose folders a start found renamed, on their way out."""
         self.checkpointed_recovery_points: dict[TopicPartition, Offset] = {}
         self.checkpointed_log_starts: dict[TopicPartition, Offset] = {}
         self.checkpointed_high_watermarks: dict[TopicPartition, Offset] = {}
@@ -138,7 +142,7 @@ class LogDir:
         """A call, good on any thread, that makes the recovery points of now durable."""
         return self._job(
             self.recovery_point_file,
-            {tp: log.recovery_point for tp, log in self.logs.items()},
+            self._recovery_points(),
             self.checkpointed_recovery_points,
         )
 
@@ -146,44 +150,59 @@ class LogDir:
         """The same for the log start offsets."""
         return self._job(
             self.log_start_file,
-            {tp: log.log_start_offset for tp, log in self.logs.items()},
+            self._log_starts(),
             self.checkpointed_log_starts,
         )
 
     def high_watermarks_job(self, values: Mapping[TopicPartition, Offset]) -> Callable[[], None]:
-        """The same for high watermarks of logs in this dir."""
-        ours = {tp: values[tp] for tp in self.logs if tp in values}
+        """The same for high watermarks of logs in this dir; where values has none, the one checkpointed last stays."""
+        known = self.checkpointed_high_watermarks
+        ours = {tp: known[tp] for tp in (*self.logs, *self.offline) if tp in known}
+        ours |= {tp: values[tp] for tp in self.logs if tp in values}
         self.checkpointed_high_watermarks.update(ours)
         return self._job(self.high_watermark_file, ours, {})
 
     def lower_high_watermark(self, topic_partition: TopicPartition, offset: Offset) -> None:
         """No checkpoint claims more of this partition once this returns. Raises LogDirFailed."""
         self.checkpointed_high_watermarks[topic_partition] = offset
-        known = {tp: value for tp, value in self.checkpointed_high_watermarks.items() if tp in self.logs}
+        known = {tp: value for tp, value in self.checkpointed_high_watermarks.items() if self._holds(tp)}
         self.run(self._job(self.high_watermark_file, known, {}))
 
     def write_recovery_points(self) -> None:
         """Make the recovery points of now durable before this returns. Raises LogDirFailed."""
         self.run(self.recovery_points_job())
-        self.checkpointed_recovery_points = {tp: log.recovery_point for tp, log in self.logs.items()}
+        self.checkpointed_recovery_points = self._recovery_points()
 
     def write_log_starts(self) -> None:
         """The same for the log start offsets."""
         self.run(self.log_starts_job())
-        self.checkpointed_log_starts = {tp: log.log_start_offset for tp, log in self.logs.items()}
+        self.checkpointed_log_starts = self._log_starts()
 
     def forget_checkpoints(self, topic_partition: TopicPartition) -> None:
         """No checkpoint says anything of this partition once this returns. Raises LogDirFailed."""
-        assert topic_partition not in self.logs
+        assert not self._holds(topic_partition)
         if topic_partition in self.checkpointed_recovery_points:
             self.write_recovery_points()
         if topic_partition in self.checkpointed_log_starts:
             self.write_log_starts()
         if topic_partition in self.checkpointed_high_watermarks:
             known = self.checkpointed_high_watermarks
-            kept = {tp: offset for tp, offset in known.items() if tp in self.logs}
+            kept = {tp: offset for tp, offset in known.items() if self._holds(tp)}
             self.run(self._job(self.high_watermark_file, kept, {}))
             self.checkpointed_high_watermarks = kept
+
+    def _holds(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self.logs or topic_partition in self.offline
+
+    def _recovery_points(self) -> dict[TopicPartition, Offset]:
+        known = self.checkpointed_recovery_points
+        kept = {tp: known[tp] for tp in self.offline if tp in known}
+        return kept | {tp: log.recovery_point for tp, log in self.logs.items()}
+
+    def _log_starts(self) -> dict[TopicPartition, Offset]:
+        known = self.checkpointed_log_starts
+        kept = {tp: known[tp] for tp in self.offline if tp in known}
+        return kept | {tp: log.log_start_offset for tp, log in self.logs.items()}
 
     def run(self, job: Callable[[], None]) -> None:
         """Do it now. Raises LogDirFailed."""

@@ -4,7 +4,13 @@ Clean: nothing is scanned; the active segment is read, and checked, from its las
 segment of the recovery point on every batch is checked (header, CRC32C, offsets without a hole) and the log is cut at
 the first that fails; older segments must meet end to base. Whatever is kept forms one gapless run of valid batches.
 Indexes and leader epochs of the scanned part come from the batches, not from their files.
-A log that says clean and is found damaged is recovered as an unclean one. Source: kafka LogLoader, LogSegment.recover.
+A log that says clean and is found damaged is recovered as an unclean one.
+
+What a power failure can leave is cut; what it cannot is damage: bad bytes below the checkpointed recovery point, which
+an fsync vouched for, with valid batches behind them. Then nothing is touched and the log stays offline (CorruptLog),
+until nothing rests on this copy and `mend` may cut it where the damage begins; the leader has the rest.
+`RecoveryReport` says whether the log ends below what was known to be there, for whoever elects leaders.
+Source: kafka LogLoader, LogSegment.recover; L6 and R12 of the design.
 """
 
 from __future__ import annotations
@@ -56,6 +62,19 @@ class RecoveryReport:
     """Valid batches followed the first bad one: damage, not a torn tail."""
     reason: str = ""
     """What was wrong, "" when nothing was."""
+    recovery_point: Offset = 0
+    """As checkpointed before the start: what lay below had been fsynced."""
+    high_watermark: Offset = 0
+    """As checkpointed before the start: what lay below was on the whole ISR then."""
+
+    @property
+    def cut_below(self) -> Offset | None:
+        """Where the log now ends, if that is below what was known to be replicated or fsynced; None otherwise.
+
+        Such a stop was unclean, whatever the reason: others may hold committed records that this replica has lost. The
+        converse does not hold: checkpoints are seconds old, so an unsynced tail can be lost without a trace here.
+        """
+        return self.leo if self.leo < max(self.recovery_point, self.high_watermark) else None
 
 
 @dataclass(slots=True)
@@ -71,6 +90,29 @@ class _Scan:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    """What is damage, not the end of a torn log.
+
+    fsynced: the checkpointed recovery point. reread: what the page cache holds is no proof that the disk holds it.
+    """
+
+    topic_partition: TopicPartition
+    fsynced: Offset
+    mend: bool
+    reread: bool
+
+    def check(self, state: _Scan, where: str) -> None:
+        """Raise CorruptLog, before anything is cut, if valid batches stand behind bad bytes that were fsynced."""
+        if state.reason and state.corrupt_middle and state.leo < self.fsynced and not self.mend:
+            raise CorruptLog(
+                self.topic_partition,
+                where,
+                f"{state.reason.removeprefix(where).strip()}; valid batches follow, and all below offset "
+                f"{self.fsynced} was on disk: damage, nothing is cut",
+            )
+
+
 def load(
     topic_partition: TopicPartition,
     log_dir: LogDir,
@@ -81,12 +123,16 @@ def load(
     clean: bool,
     recovery_point: Offset,
     log_start: Offset,
+    high_watermark: Offset = 0,
+    mend: bool = False,
 ) -> tuple[PartitionLog, RecoveryReport]:
-    """The log in folder `path`. recovery_point, log_start: as checkpointed, 0 when they were not.
+    """The log in folder `path`. recovery_point, log_start, high_watermark: as checkpointed, 0 when they were not.
 
-    Raises CorruptLog when a file that cannot be derived from the batches is unreadable, OSError.
+    Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with mend it
+    is cut where the damage begins. OSError.
     """
     tp = topic_partition
+    checkpointed = recovery_point
     try:
         topic_id = checkpoints.read_partition_metadata(f"{path}/{checkpoints.PARTITION_METADATA}")
     except ValueError as error:
@@ -95,6 +141,8 @@ def load(
     entries = _read_epochs(path)
     segments = [Segment(tp, path, base, config.index_interval_bytes, config.compacts) for base in bases]
     new = not segments
+    if not mend:
+        _check_start(tp, path, bases, entries or [], log_start, max(recovery_point, high_watermark))
     if new:
         segments.append(
             Segment.create(tp, path, log_start, config.index_interval_bytes, config.compacts, environment.now_ms())
@@ -109,9 +157,18 @@ def load(
             reason = str(error)
             recovery_point = min(recovery_point, segments[-1].base_offset)
     if state is None:
-        state = _scan(tp, segments, config, recovery_point, entries)
+        state = _scan(
+            tp, segments, config, recovery_point, entries, _Damage(tp, checkpointed, mend, config.group_commit)
+        )
         state.reason = state.reason or reason
     if state.leo < log_start:
+        if log_start > max(checkpointed, high_watermark) and not mend:
+            raise CorruptLog(
+                tp,
+                path,
+                f"it ends at {state.leo}; its checkpointed start is {log_start}, which it never reached "
+                f"(recovery point {checkpointed}, high watermark {high_watermark})",
+            )
         _restart_at(tp, path, state, config, environment, log_start)
     start = max(log_start, state.segments[0].base_offset)
     before = state.epochs.entries
@@ -129,6 +186,8 @@ def load(
         state.segments_removed,
         state.corrupt_middle,
         state.reason,
+        checkpointed,
+        high_watermark,
     )
     if state.reason:
         _logger.warning(
@@ -151,6 +210,26 @@ def load(
     )
     log.snapshots.remove_above(state.leo)
     return log, report
+
+
+def _check_start(
+    tp: TopicPartition,
+    path: str,
+    bases: list[Offset],
+    entries: list[tuple[Epoch, Offset]],
+    log_start: Offset,
+    known_until: Offset,
+) -> None:
+    """Raise CorruptLog when the oldest segments are missing.
+
+    Before retention takes a segment, the first leader epoch in the file is raised beyond it.
+    """
+    if not bases and (entries or known_until > log_start):
+        raise CorruptLog(tp, path, f"no segment is there, though records below offset {known_until} were")
+    if bases and entries and bases[0] > max(log_start, entries[0][1]):
+        raise CorruptLog(
+            tp, path, f"the first segment begins at {bases[0]}, the log at {max(log_start, entries[0][1])}"
+        )
 
 
 def _tidy(tp: TopicPartition, path: str) -> list[Offset]:
@@ -190,8 +269,9 @@ def _scan(
     config: LogConfig,
     recovery_point: Offset,
     entries: list[tuple[Epoch, Offset]] | None,
+    damage: _Damage,
 ) -> _Scan:
-    """Keep the longest valid run from the first segment on; cut and remove the rest."""
+    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog."""
     first = 0
     if entries is not None:
         for place, segment in enumerate(segments):
@@ -203,6 +283,8 @@ def _scan(
     for place, segment in enumerate(segments):
         if segment.base_offset != state.leo and (segment.base_offset < state.leo or not config.compacts):
             state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
+            state.corrupt_middle = any(_has_batch(later) for later in segments[place:])
+            damage.check(state, segment.path(LOG_SUFFIX))
             _remove(state, segments[place:])
             return state
         if place < first:
@@ -214,11 +296,21 @@ def _scan(
             except CorruptLog:
                 # Not what a crash leaves behind: look at every batch of it.
                 pass
-        if not _scan_segment(state, segment, config.compacts):
-            state.corrupt_middle = state.corrupt_middle or any(_has_batch(later) for later in segments[place + 1 :])
+        if damage.reread:
+            _forget_cached(segment)
+        if not _scan_segment(state, segment, segments[place + 1 :], config.compacts, damage):
             _remove(state, segments[place + 1 :])
             return state
     return state
+
+
+def _forget_cached(segment: Segment) -> None:
+    """Let the scan read what the disk holds. After an fsync that failed the page cache holds more, and looks clean."""
+    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDONLY)
+    try:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
 
 
 def _fill_epochs(state: _Scan, start: Offset) -> None:
@@ -243,8 +335,8 @@ def _fill_epochs(state: _Scan, start: Offset) -> None:
     state.epochs = found
 
 
-def _scan_segment(state: _Scan, segment: Segment, gaps: bool) -> bool:
-    """Check every batch; cut the file at the first bad one. True when all of it was good."""
+def _scan_segment(state: _Scan, segment: Segment, later: list[Segment], gaps: bool, damage: _Damage) -> bool:
+    """Check every batch; cut the file at the first bad one. True when all of it was good. Raises CorruptLog."""
     fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR)
     try:
         size = os.fstat(fd).st_size
@@ -265,14 +357,17 @@ def _scan_segment(state: _Scan, segment: Segment, gaps: bool) -> bool:
                     state.epochs.assign(batch.epoch, batch.base_offset)
         except BadBatch as error:
             bad = f"{segment.path(LOG_SUFFIX)} {error}"
-            state.corrupt_middle = find_valid_batch(fd, position + 1, size, expected) is not None
+            state.corrupt_middle = find_valid_batch(fd, position + 1, size, expected) is not None or any(
+                map(_has_batch, later)
+            )
     finally:
         os.close(fd)
+    state.leo = expected
+    state.reason = bad
+    damage.check(state, segment.path(LOG_SUFFIX))
     segment.reset_to(batches, position)
     state.segments.append(segment)
-    state.leo = expected
     state.cut_bytes += size - position
-    state.reason = bad
     return not bad
 
 

@@ -1,119 +1,29 @@
-"""One segment: `<base offset>.log` with its `.index` and `.timeindex`.
+"""One segment: a run of batches in a file, appended to, read from, cut.
 
 Decides where in the file an offset lies and which whole batches a read may return. Knows nothing of staging, leader
 epochs, recovery points or other segments. `size` counts complete batches only: nothing beyond it is ever read.
-A segment found on disk opens its files at first use, so that opening a log costs nothing per old segment. Index
-entries are believed only if a batch header stands where they point; an index found wrong is rebuilt from the batches.
-Source: kafka LogSegment, LazyIndex.
+Source: kafka LogSegment.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-from broker.log.batch_scan import BadBatch, BatchAt, parse_header, verify_bytes, walk
-from broker.log.files import LOG_SUFFIX, SUFFIXES, segment_path
-from broker.log.offset_index import OffsetIndex, OffsetPosition
+from broker.log.batch_scan import BadBatch, BatchAt, verify_bytes
+from broker.log.segment_files import SegmentFiles
 from broker.log.sparse_index import IndexDamaged
-from broker.log.time_index import NO_TIMESTAMP, TimeIndex
-from broker.runtime.ports import CorruptLog, Offset, TopicPartition
+from broker.log.time_index import NO_TIMESTAMP
+from broker.runtime.ports import Offset
 from broker.wire.chunks import FileSlice
-from broker.wire.record_batch import HEADER_SIZE
 
-INT32_MAX = 2**31 - 1
 _IOV_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
 
 
-class Segment:
+class Segment(SegmentFiles):
     """A run of batches with offsets from base_offset on."""
 
-    __slots__ = (
-        "_first_timestamp",
-        "_gaps",
-        "_interval_bytes",
-        "_opened",
-        "_since_index_bytes",
-        "_size",
-        "_verified_from",
-        "_verified_until",
-        "base_offset",
-        "created_ms",
-        "directory",
-        "fd",
-        "index",
-        "max_timestamp",
-        "max_timestamp_offset",
-        "time_index",
-        "topic_partition",
-    )
-
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        directory: str,
-        base_offset: Offset,
-        interval_bytes: int,
-        gaps: bool = False,
-    ) -> None:
-        """Name a segment on disk; no file is touched.
-
-        interval_bytes: index.interval.bytes. gaps: offsets may be missing, as compaction leaves it.
-        """
-        self.topic_partition = topic_partition
-        self.directory = directory
-        self.base_offset = base_offset
-        self.index = OffsetIndex(directory, base_offset)
-        self.time_index = TimeIndex(directory, base_offset)
-        self.fd = -1
-        self.created_ms = 0.0
-        self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_offset = base_offset
-        self._interval_bytes = interval_bytes
-        self._gaps = gaps
-        self._opened = False
-        self._size = -1
-        self._first_timestamp: int | None = None
-        self._since_index_bytes = 0
-        # Bytes known to carry good CRCs: [0, _verified_until) and [_verified_from, size).
-        self._verified_until = 0
-        self._verified_from = 0
-
-    @classmethod
-    def create(
-        cls,
-        topic_partition: TopicPartition,
-        directory: str,
-        base_offset: Offset,
-        interval_bytes: int,
-        gaps: bool,
-        now_ms: float,
-    ) -> Segment:
-        """A new empty segment; leftovers of the same name are emptied."""
-        segment = cls(topic_partition, directory, base_offset, interval_bytes, gaps)
-        segment.fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-        segment.index.create()
-        segment.time_index.create()
-        segment.created_ms = now_ms
-        segment._size = 0
-        segment._opened = True
-        return segment
-
-    def path(self, suffix: str) -> str:
-        return segment_path(self.directory, self.base_offset, suffix)
-
-    @property
-    def size(self) -> int:
-        """Bytes of complete batches in the .log file; asked of the file system while the segment is not open."""
-        if self._size < 0:
-            self._size = os.stat(self.path(LOG_SUFFIX)).st_size
-        return self._size
-
-    @property
-    def modified_ms(self) -> float:
-        """When the .log file was last written, in wall clock ms."""
-        return os.stat(self.path(LOG_SUFFIX)).st_mtime * 1000
+    __slots__ = ()
 
     @property
     def first_timestamp(self) -> int:
@@ -137,20 +47,20 @@ class Segment:
             total += written
         return total
 
-    def add(self, last_offset: Offset, max_timestamp: int, size: int) -> None:
-        """Count in a batch that now stands at the end of the file, and index it when one is due."""
-        position = self._size
-        if position == 0:
-            self._first_timestamp = max_timestamp
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = last_offset
-        if self._since_index_bytes > self._interval_bytes:
-            self.index.append(last_offset, position)
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-            self._since_index_bytes = 0
-        self._since_index_bytes += size
-        self._size = position + size
+    def _write_rest(self, chunk: Sequence[memoryview], skip: int, position: int) -> int:
+        """Complete a short write: all of chunk but its first `skip` bytes."""
+        total = 0
+        for view in chunk:
+            if skip >= len(view):
+                skip -= len(view)
+                continue
+            rest = view[skip:]
+            skip = 0
+            while rest:
+                written = os.pwrite(self.fd, rest, position + total)
+                total += written
+                rest = rest[written:]
+        return total
 
     def read(
         self, offset: Offset, max_bytes: int, limit_offset: Offset, end_offset: Offset, min_one_batch: bool
@@ -173,6 +83,42 @@ class Segment:
             end = self._last_whole(first, first.position + max_bytes, limit_offset, end_offset)
         self._verify(first.position, end)
         return FileSlice(self.fd, first.position, end - first.position)
+
+    def _last_whole(self, first: BatchAt, cap: int, limit_offset: Offset, end_offset: Offset) -> int:
+        """Where the last batch ends that lies within the first `cap` bytes and wholly below limit_offset."""
+        if end_offset <= limit_offset and cap >= self._size:
+            return self._size
+        end = first.end
+        jump = self._indexed_position(cap)
+        by_offset = self._indexed_offset(limit_offset - 1)
+        if jump is None or by_offset is None:
+            jump = None
+        elif by_offset.position < jump.position:
+            jump = by_offset
+        if jump is not None and jump.position > end:
+            end = max(end, self._trusted(jump))
+        for batch in self._walk(end):
+            if batch.end > cap or batch.last_offset >= limit_offset:
+                break
+            end = batch.end
+        return end
+
+    def _verify(self, start: int, end: int) -> None:
+        """Check CRCs and offsets of bytes that this process neither wrote, received nor checked before."""
+        if start >= self._verified_from or end <= self._verified_until or start == end:
+            return
+        for _ in self._walk(start, end, verify_crc=True):
+            pass
+        if start <= self._verified_until:
+            self._verified_until = end
+        if self._verified_until >= self._verified_from:
+            self._verified_from = 0
+
+    def distrust(self) -> None:
+        """Take no byte for checked any more: the next read of each finds out whether the file still holds it."""
+        if self._opened:
+            self._verified_until = 0
+            self._verified_from = self._size
 
     def find(self, offset: Offset) -> BatchAt | None:
         """The first batch whose last offset is ≥ offset."""
@@ -257,192 +203,3 @@ class Segment:
         if position == 0:
             self._first_timestamp = None
         self._resume()
-
-    def reset_to(self, batches: Sequence[BatchAt], position: int) -> None:
-        """Keep exactly these batches, whose CRCs are good, cut the file at position, write new indexes.
-
-        With no batches this empties a segment whatever is in it.
-        """
-        self._open_log()
-        if os.fstat(self.fd).st_size != position:
-            os.ftruncate(self.fd, position)
-            os.fsync(self.fd)
-        self.index.create()
-        self.time_index.create()
-        self._size = 0
-        self._since_index_bytes = 0
-        self._first_timestamp = None
-        self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_offset = self.base_offset
-        self._opened = True
-        self._verified_from = self._verified_until = 0
-        for batch in batches:
-            self.add(batch.last_offset, batch.max_timestamp, batch.size)
-        self.finish()
-
-    def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches, whose CRCs are checked. Raises CorruptLog."""
-        self._open_log()
-        end = self._size
-        batches = list(self._walk(0, verify_crc=True))
-        self.reset_to(batches, end)
-
-    def finish(self) -> None:
-        """Give the indexes their last entries and exact sizes: at roll, flush and close. Raises OSError."""
-        if self._opened:
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-            self.index.spill()
-            self.time_index.spill()
-
-    def close(self) -> None:
-        """Close the files; reads in flight on `fd` must be over."""
-        self.index.close()
-        self.time_index.close()
-        if self.fd >= 0:
-            os.close(self.fd)
-        self.fd = -1
-        self._opened = False
-
-    def rename(self, extra_suffix: str) -> None:
-        """Put a suffix behind all file names; open descriptors stay good."""
-        for suffix in SUFFIXES:
-            path = self.path(suffix)
-            try:
-                os.rename(path, path + extra_suffix)
-            except FileNotFoundError:
-                continue
-
-    def open(self) -> None:
-        """Open and check the files if that has not happened yet. Raises CorruptLog, OSError."""
-        if self._opened:
-            return
-        self._open_log()
-        size = self._verified_from = self._size
-        try:
-            self.index.open()
-            self.time_index.open()
-            self.index.check(size)
-            self.time_index.check()
-        except (IndexDamaged, FileNotFoundError):
-            self.rebuild_indexes()
-        self._opened = True
-        self._resume()
-
-    def _open_log(self) -> None:
-        if self.fd >= 0:
-            return
-        self.fd = os.open(self.path(LOG_SUFFIX), os.O_RDWR)
-        self._size = os.fstat(self.fd).st_size
-
-    def _resume(self) -> None:
-        """Derive from the indexes, and the few batches behind their last entries, what appends go on with."""
-        newest = self.time_index.newest()
-        self.max_timestamp, self.max_timestamp_offset = newest or (NO_TIMESTAMP, self.base_offset)
-        start = self._trusted(self._indexed_position(self._size))
-        for batch in self._walk(start):
-            if batch.max_timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
-        self._since_index_bytes = self._size - start
-
-    def _indexed_offset(self, offset: Offset) -> OffsetPosition | None:
-        try:
-            return self.index.at_or_before_offset(offset)
-        except IndexDamaged:
-            self.rebuild_indexes()
-            return self.index.at_or_before_offset(offset)
-
-    def _indexed_position(self, position: int) -> OffsetPosition | None:
-        try:
-            return self.index.at_or_before_position(position)
-        except IndexDamaged:
-            self.rebuild_indexes()
-            return self.index.at_or_before_position(position)
-
-    def _trusted(self, entry: OffsetPosition | None) -> int:
-        """Position of a batch that the index names, 0 without an entry; a false entry rebuilds the indexes."""
-        if entry is None:
-            return 0
-        batch: BatchAt | None = None
-        if 0 <= entry.position < self._size:
-            with contextlib.suppress(BadBatch):
-                batch = self._parse_at(entry.position)
-        # Kafka may name the last batch of several appended at once; rebuilding then costs one scan, once.
-        if batch is not None and batch.last_offset == entry.offset:
-            return entry.position
-        self.rebuild_indexes()
-        again = self._indexed_offset(entry.offset)
-        return again.position if again is not None else 0
-
-    def _last_whole(self, first: BatchAt, cap: int, limit_offset: Offset, end_offset: Offset) -> int:
-        """Where the last batch ends that lies within the first `cap` bytes and wholly below limit_offset."""
-        if end_offset <= limit_offset and cap >= self._size:
-            return self._size
-        end = first.end
-        jump = self._indexed_position(cap)
-        by_offset = self._indexed_offset(limit_offset - 1)
-        if jump is None or by_offset is None:
-            jump = None
-        elif by_offset.position < jump.position:
-            jump = by_offset
-        if jump is not None and jump.position > end:
-            end = max(end, self._trusted(jump))
-        for batch in self._walk(end):
-            if batch.end > cap or batch.last_offset >= limit_offset:
-                break
-            end = batch.end
-        return end
-
-    def _verify(self, start: int, end: int) -> None:
-        """Check CRCs and offsets of bytes that this process neither wrote, received nor checked before."""
-        if start >= self._verified_from or end <= self._verified_until or start == end:
-            return
-        for _ in self._walk(start, end, verify_crc=True):
-            pass
-        if start <= self._verified_until:
-            self._verified_until = end
-        if self._verified_until >= self._verified_from:
-            self._verified_from = 0
-
-    def _walk(self, position: int, end: int = -1, verify_crc: bool = False) -> Iterator[BatchAt]:
-        """Batches from position to end (of the segment by default), whose offsets follow one another."""
-        expected = self.base_offset if position == 0 else None
-        try:
-            for batch in walk(self.fd, position, self._size if end < 0 else end, verify_crc):
-                if expected is not None and batch.base_offset != expected:
-                    self._check_gap(batch, expected)
-                yield batch
-                expected = batch.last_offset + 1
-        except BadBatch as bad:
-            raise self._corrupt(bad) from bad
-
-    def _check_gap(self, batch: BatchAt, expected: Offset) -> None:
-        if batch.base_offset < expected or not self._gaps or batch.last_offset - self.base_offset > INT32_MAX:
-            raise self._corrupt(BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due"))
-
-    def _header_at(self, position: int) -> BatchAt:
-        try:
-            return self._parse_at(position)
-        except BadBatch as bad:
-            raise self._corrupt(bad) from bad
-
-    def _parse_at(self, position: int) -> BatchAt:
-        data = os.pread(self.fd, HEADER_SIZE, position)
-        return parse_header(data, 0, position, self._size)[0]
-
-    def _corrupt(self, bad: BadBatch) -> CorruptLog:
-        return CorruptLog(self.topic_partition, self.path(LOG_SUFFIX), str(bad))
-
-    def _write_rest(self, chunk: Sequence[memoryview], skip: int, position: int) -> int:
-        """Complete a short write: all of chunk but its first `skip` bytes."""
-        total = 0
-        for view in chunk:
-            if skip >= len(view):
-                skip -= len(view)
-                continue
-            rest = view[skip:]
-            skip = 0
-            while rest:
-                written = os.pwrite(self.fd, rest, position + total)
-                total += written
-                rest = rest[written:]
-        return total

@@ -7,6 +7,7 @@ Source: kafka LogManager.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -16,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from broker.log import checkpoints
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
-from broker.log.files import deleted_dir_name, is_deleted_dir, parse_partition_dir
+from broker.log.files import deleted_dir_name, is_deleted_dir, parse_deleted_dir, parse_partition_dir
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
 from broker.log.recovery import RecoveryReport, load
@@ -73,6 +74,8 @@ class DiskLogStore:
                 self.ensure_identity(*identity)
             for log_dir in self._dirs:
                 self._guard(log_dir, lambda log_dir=log_dir: self._load_dir(log_dir, recovery_threads))  # type: ignore[misc]
+            for log_dir in self._dirs:
+                self._miss_folders(log_dir)
             self.check_any_dir()
         except BaseException:
             self.close(clean=False)
@@ -105,6 +108,9 @@ class DiskLogStore:
             if not entry.is_dir():
                 continue
             if is_deleted_dir(entry.name):
+                deleted = parse_deleted_dir(entry.name)
+                if deleted is not None:
+                    log_dir.being_deleted.add(deleted)
                 self._remove_later(entry.path, None, LogConfig.parse({}, self._defaults).file_delete_delay_ms)
                 continue
             tp = parse_partition_dir(entry.name)
@@ -123,6 +129,7 @@ class DiskLogStore:
                 return load(
                     tp, log_dir, found[tp], self._config(tp.topic), self._environment,
                     clean=epoch is not None, recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
+                    high_watermark=high_watermarks.get(tp, 0),
                 )  # fmt: skip
             except CorruptLog as error:
                 return error
@@ -131,6 +138,7 @@ class DiskLogStore:
             if isinstance(result, CorruptLog):
                 _logger.error("replica stays offline: %s", result)
                 self.offline_logs[tp] = result
+                log_dir.offline.add(tp)
                 continue
             log, report = result
             self._logs[tp] = log
@@ -140,12 +148,32 @@ class DiskLogStore:
         log_dir.checkpointed_log_starts = log_starts
         log_dir.checkpointed_high_watermarks = high_watermarks
         for report in self.reports:
-            if report.topic_partition in found and high_watermarks.get(report.topic_partition, 0) > report.leo:
-                # What comes after the cut is another leader's word: the old mark must not vouch for it.
-                log_dir.lower_high_watermark(report.topic_partition, report.leo)
+            if report.topic_partition in found:
+                self._lower_marks(log_dir, report)
         self._high_watermarks.update(log_dir.checkpointed_high_watermarks)
-        if any(recovery_points.get(tp, 0) > log.recovery_point for tp, log in log_dir.logs.items()):
-            # Cut below what was durable: the next crash must not trust the old value.
+
+    def _miss_folders(self, log_dir: LogDir) -> None:
+        """A partition that a checkpoint knows and that is nowhere was lost: an empty log must not take its place."""
+        for tp in {*log_dir.checkpointed_recovery_points, *log_dir.checkpointed_high_watermarks} - (
+            self._homes.keys() | log_dir.being_deleted
+        ):
+            known = max(
+                log_dir.checkpointed_recovery_points.get(tp, 0), log_dir.checkpointed_high_watermarks.get(tp, 0)
+            )
+            if known > 0:
+                lost = CorruptLog(tp, log_dir.file(str(tp)), f"the folder is gone; records below {known} were in it")
+                _logger.error("replica stays offline: %s", lost)
+                self.offline_logs[tp] = lost
+                self._homes[tp] = log_dir
+                log_dir.offline.add(tp)
+
+    def _lower_marks(self, log_dir: LogDir, report: RecoveryReport) -> None:
+        """No checkpoint vouches for more than what was found: what comes behind a cut is another leader's word."""
+        tp = report.topic_partition
+        if log_dir.checkpointed_high_watermarks.get(tp, 0) > report.leo:
+            log_dir.lower_high_watermark(tp, report.leo)
+            self._high_watermarks[tp] = report.leo
+        if log_dir.checkpointed_recovery_points.get(tp, 0) > log_dir.logs[tp].recovery_point:
             log_dir.write_recovery_points()
 
     # Logs
@@ -176,8 +204,9 @@ class DiskLogStore:
         """
         tp = topic_partition
         self.update_config(tp.topic, config)
-        if tp in self.offline_logs:
+        if tp in self.offline_logs and not (new and self._folder_is_gone(tp)):
             raise self.offline_logs[tp]
+        self._forget_offline(tp)
         if tp in self._homes:
             self._homes[tp].check()
         existing = self._logs.get(tp)
@@ -214,7 +243,47 @@ class DiskLogStore:
         self._logs[tp] = log
         self._homes[tp] = log_dir
         log_dir.logs[tp] = log
+        # Its names and its id need not wait for the first records to be on disk for good.
+        log.flush_in_background()
         return log
+
+    def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> PartitionLog:
+        """An offline log, cut where its damage begins; an empty one where there is nothing to keep.
+
+        Only for a replica on which nothing rests: the leader has what is cut. Raises LogDirFailed.
+        """
+        tp = topic_partition
+        self.update_config(tp.topic, config)
+        assert tp in self.offline_logs
+        log_dir = self._homes[tp]
+        log_dir.check()
+        if self._folder_is_gone(tp):
+            self._forget_offline(tp)
+            return self.create(tp, topic_id, config)
+        try:
+            log, report = load(
+                tp, log_dir, log_dir.file(str(tp)), self._config(tp.topic), self._environment,
+                clean=False,
+                recovery_point=log_dir.checkpointed_recovery_points.get(tp, 0),
+                log_start=log_dir.checkpointed_log_starts.get(tp, 0),
+                high_watermark=log_dir.checkpointed_high_watermarks.get(tp, 0),
+                mend=True,
+            )  # fmt: skip
+        except CorruptLog as damage:
+            _logger.warning("%s; its folder gives way to an empty one", damage)
+            self.delete(tp)
+            return self.create(tp, topic_id, config)
+        except OSError as error:
+            raise log_dir.fail(error) from error
+        self._forget_offline(tp)
+        self.reports.append(report)
+        self._homes[tp] = log_dir
+        self._logs[tp] = log
+        log_dir.logs[tp] = log
+        self._lower_marks(log_dir, report)
+        if topic_id and log.topic_id and log.topic_id != topic_id:
+            self.delete(tp)
+        return self.create(tp, topic_id, config)
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Also for an offline log.
@@ -227,16 +296,29 @@ class DiskLogStore:
             return
         log_dir.check()
         path = log_dir.file(deleted_dir_name(tp))
+        if tp in self._logs:
+            self._logs[tp].durability.discard()
+        if tp in self.offline_logs and self._folder_is_gone(tp):
+            self._forget_offline(tp)
+            log_dir.forget_checkpoints(tp)
+            return
         try:
             os.rename(log_dir.file(str(tp)), path)
         except OSError as error:
             raise log_dir.fail(error) from error
-        self.offline_logs.pop(tp, None)
-        self._homes.pop(tp)
+        self._forget_offline(tp)
+        self._homes.pop(tp, None)
         log = self._logs.pop(tp, None)
         log_dir.logs.pop(tp, None)
         self._high_watermarks.pop(tp, None)
         self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
+
+    def _folder_is_gone(self, topic_partition: TopicPartition) -> bool:
+        return not os.path.isdir(self._homes[topic_partition].file(str(topic_partition)))
+
+    def _forget_offline(self, topic_partition: TopicPartition) -> None:
+        if self.offline_logs.pop(topic_partition, None) is not None:
+            self._homes.pop(topic_partition).offline.discard(topic_partition)
 
     def _remove_later(self, path: str, log: PartitionLog | None, delay_ms: float) -> None:
         self._deleted[path] = log
@@ -247,7 +329,17 @@ class DiskLogStore:
             log = self._deleted.pop(path)
             if log is not None:
                 log.close(clean=False)
+            self._forget_deleted(path)
             shutil.rmtree(path, ignore_errors=True)
+
+    def _forget_deleted(self, path: str) -> None:
+        """Before the last trace of a deleted log goes, no checkpoint may know it: it would look lost."""
+        folder, name = os.path.split(path)
+        tp = parse_deleted_dir(name)
+        for log_dir in self._dirs:
+            if log_dir.path == folder and tp is not None and tp not in self._homes and log_dir.failed is None:
+                with contextlib.suppress(LogDirFailed):
+                    log_dir.forget_checkpoints(tp)
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None:
         """Replace a topic's overrides. Raises ValueError naming a bad one, changing nothing."""
@@ -266,8 +358,8 @@ class DiskLogStore:
         """Begin flushes of logs whose flush.ms has passed since their last one."""
         now_ms = self._environment.now_ms()
         for log in list(self.logs().values()):
-            if log.written_leo > log.recovery_point and now_ms - log.last_flush_ms >= log.config.flush_ms:
-                log.last_flush_ms = now_ms
+            if log.written_leo > log.recovery_point and now_ms - log.durability.last_flush_ms >= log.config.flush_ms:
+                log.durability.last_flush_ms = now_ms
                 log.flush_in_background()
 
     def delete_old_segments(self, wall_ms: float, high_watermarks: Mapping[TopicPartition, Offset]) -> int:

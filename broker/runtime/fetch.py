@@ -240,6 +240,8 @@ class FetchHandler:
                 part.told(result.high_watermark, result.log_start_offset)
             if result.records:
                 session.to_end(key)
+                if session.follower_id >= 0 and part.replica is not None:
+                    part.replica.served[session.follower_id] = part.fetch_offset
                 if log is not None and session.follower_id < 0:
                     self._log_visible(part, result)
         self._drop(wait)

@@ -47,6 +47,7 @@ class FetchAnswers:
         whole = view[:end]
         replica.log.append_as_follower(whole)
         replica.log.write()
+        self._manager.group_commit.note(replica)
         runs = replica.take_producers(whole, self._manager.loop.now_ms())
         event_log = self._manager.event_log
         if event_log is not None:

@@ -63,7 +63,11 @@ class PartitionReader:
             error = role.check_fetch(asked.replica_id, asked.replica_epoch)
             if error is not ErrorCode.NONE:
                 return self._error(part, error)
-            limit = role.leo
+            limit = log.written_leo
+            if replica.served.get(asked.replica_id) == offset < limit:
+                # It did not take what it got. Its own CRC check may have failed: are these still the bytes written?
+                del replica.served[asked.replica_id]
+                log.distrust()
             if not part.checked:
                 diverging = epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, offset)
                 if diverging is not None:

@@ -120,6 +120,10 @@ class Fetcher:
         if followed is not None and followed.sent is not None:
             self._forget.append(key)
 
+    def follows(self, replica: Replica) -> bool:
+        followed = self.partitions.get((replica.topic_id, replica.topic_partition.partition))
+        return followed is not None and followed.replica is replica
+
     def retry_now(self) -> None:
         """The cluster has changed: what failed before may work now."""
         self._paused_until_ms = 0.0
@@ -143,6 +147,9 @@ class Fetcher:
         """Send what there is to send, or set a timer for when there will be."""
         full = self._session_epoch == INITIAL_SESSION_EPOCH
         if not self.partitions or self._in_flight >= (1 if full else _IN_FLIGHT_MAX):
+            return
+        if any(map(self.follows, self._manager.group_commit.behind.values())):
+            # A fetch says what this broker has on disk: one round, one flush.
             return
         now = self._manager.loop.now_ms()
         if now < self._paused_until_ms:

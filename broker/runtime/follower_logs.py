@@ -44,6 +44,12 @@ class FollowerLogs:
             fetcher.close()
         self.fetchers.clear()
 
+    def on_flushed(self, replica: Replica) -> None:
+        """Group commit has a follower's log on disk: its leader may hear of it."""
+        for fetcher in self.fetchers.values():
+            if fetcher.follows(replica):
+                self._manager.wake_fetcher(fetcher)
+
     def retry_all(self) -> None:
         """Addresses or live brokers have changed: nobody sits out a pause."""
         for fetcher in self.fetchers.values():

@@ -82,7 +82,7 @@ class OffsetsHandler:
             ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE,
         )
         epoch = role.leader_epoch
-        limit = role.leo if follower else role.high_watermark
+        limit = log.written_leo if follower else role.high_watermark
         if asked.timestamp == LATEST:
             if not follower:
                 if not role.offsets_available:

@@ -192,6 +192,10 @@ class Log(Protocol):
         """
         ...
 
+    def distrust(self) -> None:
+        """Check the bytes in the files again when they are next read."""
+        ...
+
     def truncate_to(self, offset: Offset) -> None: ...
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None: ...
@@ -202,8 +206,18 @@ class Log(Protocol):
 
     def flush(self) -> None: ...
 
+    def commit(self, then: Callable[[], None]) -> None:
+        """Begin to flush all that is written, off the loop, and call `then` once it is on disk; it may call at once.
+
+        Nothing while such a flush is under way. Raises LogDirFailed; a flush that fails later takes the dir offline,
+        without a call.
+        """
+        ...
+
     @property
-    def recovery_point(self) -> Offset: ...
+    def recovery_point(self) -> Offset:
+        """All below it survives a power failure."""
+        ...
 
 
 class LogStore(Protocol):
@@ -217,6 +231,13 @@ class LogStore(Protocol):
         """The log, made where there is none. new: the partition never had a log here, so none can be out of reach.
 
         Raises CorruptLog, LogDirFailed.
+        """
+        ...
+
+    def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> Log:
+        """A log that `create` raised CorruptLog for, cut where its damage begins or empty. Raises LogDirFailed.
+
+        Only for a replica on which nothing rests: the leader has what is cut.
         """
         ...
 

@@ -40,6 +40,7 @@ class Replica:
         "ack_waits",
         "damaged",
         "dirty",
+        "group_commit",
         "log",
         "max_batch_bytes",
         "min_insync_replicas",
@@ -47,6 +48,7 @@ class Replica:
         "offline",
         "partition",
         "producers",
+        "served",
         "topic_partition",
         "unclean",
     )
@@ -64,9 +66,13 @@ class Replica:
         self.offline = False
         self.damaged = False
         """Offline because of its own bytes; its log dir works."""
+        self.served: dict[int, Offset] = {}
+        """Where the last records began that each follower got."""
         self.min_insync_replicas = 1
         self.max_batch_bytes = 1 << 20
         self.unclean = False
+        self.group_commit = False
+        """Only what is on disk counts as replicated."""
 
     @property
     def topic_id(self) -> str:
@@ -91,9 +97,9 @@ class Replica:
     def replicated_leo(self) -> Offset:
         """The end that counts for others: what a follower reports and a leader takes for its own part of HW.
 
-        Written, not flushed: with group commit this becomes the flushed offset.
+        Written; with group commit, flushed.
         """
-        return self.log.written_leo
+        return self.log.recovery_point if self.group_commit else self.log.written_leo
 
     @property
     def last_stable_offset(self) -> Offset:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
-from broker.config import Settings, topic_bool, topic_int
+from broker.config import Settings, topic_bool, topic_int, topic_text
 from broker.core.leader import Leader
 from broker.runtime.event_log import EventLog, leos_field
 from broker.runtime.fetch import FetchHandler
 from broker.runtime.fetcher import Fetcher
 from broker.runtime.follower_logs import FollowerLogs
+from broker.runtime.group_commit import GroupCommit
 from broker.runtime.isr_changes import IsrChanges
 from broker.runtime.offsets import OffsetsHandler
 from broker.runtime.ports import BrokerId, CorruptLog, Log, LogDirFailed, LogStore, Loop, Offset, Peer, Timer
@@ -77,6 +78,7 @@ class ReplicaManager:
         self._topics_by_id: dict[str, str] = {}
         self._timers: dict[str, Timer] = {}
         self._on_log_failure = on_log_failure
+        self.group_commit = GroupCommit(self)
         self.isr_changes = IsrChanges(self, alter_partition)
         self.produce = ProduceHandler(self)
         self.fetch = FetchHandler(self)
@@ -163,6 +165,7 @@ class ReplicaManager:
     def forget(self, replica: Replica) -> None:
         """It is no longer this broker's; its log is the caller's business."""
         self.replicas.pop(replica.topic_partition, None)
+        self.group_commit.forget(replica)
         topic = replica.topic_partition.topic
         if not any(other.topic == topic for other in (r.topic_partition for r in self.replicas.values())):
             self._topics_by_id.pop(replica.topic_id, None)
@@ -230,6 +233,8 @@ class ReplicaManager:
         replica.min_insync_replicas = topic_int(overrides, self.settings, "min.insync.replicas")
         replica.max_batch_bytes = topic_int(overrides, self.settings, "max.message.bytes")
         replica.unclean = topic_bool(overrides, self.settings, "unclean.leader.election.enable")
+        replica.group_commit = topic_text(overrides, self.settings, "flush.policy") == "group-commit"
+        self.group_commit.note(replica)
 
     def set_session_deadline_passed(self, passed: bool) -> None:
         """By the local monotonic clock the ZooKeeper session may be over: accept and commit nothing until it is not.
@@ -261,6 +266,7 @@ class ReplicaManager:
             dirty, self.dirty = self.dirty, []
             for replica in dirty:
                 self.write(replica)
+        self.group_commit.finish_turn()
         if self._advanced:
             advanced, self._advanced = self._advanced, {}
             for replica in advanced.values():
@@ -301,8 +307,11 @@ class ReplicaManager:
             self.event_log.emit(
                 "append", p=replica.name, le=role.leader_epoch, role="leader", base=base, last=log.written_leo - 1
             )
-        role.advance_leo(replica.replicated_leo)
-        self.maybe_advance(replica, role)
+        if replica.group_commit:
+            self.group_commit.note(replica)
+        else:
+            role.advance_leo(log.written_leo)
+            self.maybe_advance(replica, role)
         self.fetch.on_append(replica)
 
     def maybe_advance(self, replica: Replica, role: Leader) -> None:
@@ -352,6 +361,7 @@ class ReplicaManager:
         logger.error("%s: replica goes offline: %s", replica.name, failure)
         replica.offline = True
         replica.damaged = isinstance(failure, CorruptLog)
+        self.group_commit.forget(replica)
         self.state_changes.drop_role(replica, ErrorCode.KAFKA_STORAGE_ERROR)
         self._on_log_failure(failure)
 

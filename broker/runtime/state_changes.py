@@ -141,6 +141,9 @@ class StateChanges:
         manager = self._manager
         replica = manager.replicas.get(topic_partition)
         if replica is not None and topic_id and replica.topic_id and replica.topic_id != topic_id:
+            if not wire.is_new and not self._dispensable(wire):
+                # A new topic of that name would not rest on this copy: these are the bytes of its id that are wrong.
+                raise CorruptLog(topic_partition, "partition.metadata", f"topic id {replica.topic_id}, not {topic_id}")
             logger.warning(
                 "%s: log of the deleted topic %s gives way to topic %s",
                 topic_partition,
@@ -160,9 +163,8 @@ class StateChanges:
             except CorruptLog as damage:
                 if not self._dispensable(wire):
                     raise
-                logger.warning("%s: %s; thrown away and fetched anew", topic_partition, damage)
-                manager.log_store.delete(topic_partition)
-                log = manager.log_store.create(topic_partition, topic_id, overrides)
+                logger.warning("%s: %s; cut there, the rest is fetched anew", topic_partition, damage)
+                log = manager.log_store.restore(topic_partition, topic_id, overrides)
             if replica is None:
                 return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0), clean=True)
             manager.learn_topic_id(replica)
@@ -189,10 +191,11 @@ class StateChanges:
         manager.configure(replica)
         change, error = replica.partition.apply(
             state,
-            replica.replicated_leo,
+            log.written_leo,
             replica.min_insync_replicas,
             manager.settings.replica_lag_time_max_ms,
             manager.loop.now_ms(),
+            replica.replicated_leo,
         )
         role = replica.partition.role
         match change:
@@ -209,6 +212,9 @@ class StateChanges:
                 assert isinstance(role, Leader)
                 manager.follower_logs.unfollow(replica)
                 log.assign_epoch(role.leader_epoch, log.leo)
+                # What this replica once wrote may have been damaged since, and now readers depend on it.
+                log.distrust()
+                replica.served.clear()
                 role.alive = manager.live_brokers
                 self._log_leader(replica, role)
                 manager.fetch.on_role_change(replica)
@@ -257,7 +263,7 @@ class StateChanges:
                 ce=replica.partition.controller_epoch,
                 isr=sorted(role.isr.committed),
                 replicas=list(role.replicas),
-                leo=role.leo,
+                leo=replica.log.written_leo,
                 hw=role.high_watermark,
                 epoch_start=role.epoch_start_offset,
             )

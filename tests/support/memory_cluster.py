@@ -116,6 +116,9 @@ class MemoryLog:
         self.epochs: list[tuple[int, int]] = []
         self.writes = 0
         self.fail_writes = False
+        self.flushed = 0
+        self.commits: list[tuple[int, Callable[[], None]]] = []
+        """Flushes under way: (end of what they make durable, whom to tell)."""
 
     @property
     def log_start_offset(self) -> int:
@@ -139,7 +142,26 @@ class MemoryLog:
 
     @property
     def recovery_point(self) -> int:
-        return 0
+        return self.flushed
+
+    def commit(self, then: Callable[[], None]) -> None:
+        if not self.commits:
+            self.commits.append((self.written_leo, then))
+
+    def finish_commits(self) -> bool:
+        """The disk is done with what was asked; True when there was anything."""
+        commits, self.commits = self.commits, []
+        for target, then in commits:
+            self.flushed = max(self.flushed, min(target, self.written_leo))
+            then()
+        return bool(commits)
+
+    def lose_power(self) -> None:
+        """All that was never flushed is gone."""
+        self.staged.clear()
+        self.commits.clear()
+        self.batches = [batch for batch in self.batches if batch[1] < self.flushed]
+        self.epochs = [entry for entry in self.epochs if entry[1] < self.written_leo]
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         if epoch > self.latest_epoch:
@@ -204,8 +226,13 @@ class MemoryLog:
             found += data
         return found
 
+    def distrust(self) -> None: ...
+
     def truncate_to(self, offset: int) -> None:
         self.staged.clear()
+        # A flush that was under way no longer vouches for what comes behind the cut.
+        self.commits = [(min(target, offset), then) for target, then in self.commits]
+        self.flushed = min(self.flushed, offset)
         self.batches = [batch for batch in self.batches if batch[1] < offset]
         self.epochs = [entry for entry in self.epochs if entry[1] < min(offset, self.written_leo)]
 
@@ -213,7 +240,8 @@ class MemoryLog:
         self.staged.clear()
         self.batches.clear()
         self.epochs.clear()
-        self.start = offset
+        self.start = self.flushed = offset
+        self.commits = [(offset, then) for _, then in self.commits]
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> tuple[int, int, int] | None:
         for base, _, epoch, data in self.batches:
@@ -249,6 +277,9 @@ class MemoryStore:
         if topic_partition not in self._logs:
             self._logs[topic_partition] = MemoryLog(topic_partition, topic_id)
         return self._logs[topic_partition]
+
+    def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> MemoryLog:
+        raise AssertionError("no log of this store is ever offline")
 
     def delete(self, topic_partition: TopicPartition) -> None:
         self._logs.pop(topic_partition, None)
@@ -512,6 +543,8 @@ class MemoryCluster:
         self.hold: Callable[[Held], bool] = lambda message: False
         self.registered: dict[int, int] = {}
         self._next_epoch = 100
+        self.stalled_disks: set[int] = set()
+        """Brokers whose flushes do not end."""
         self.controller_epoch = 1
         self.producer_ids = ProducerIds()
         self.state = PartitionState(1, leader, 0, self.ids, 0, self.ids)
@@ -569,12 +602,20 @@ class MemoryCluster:
         node.manager = None
         node.paused = False
         node.incarnation += 1
+        for log in node.store.logs().values():
+            log.commits.clear()
         gone = [message for message in [*self.links, *self.held] if i in (message.source, message.target)]
         self.links = deque(message for message in self.links if message not in gone)
         self.held = [message for message in self.held if message not in gone]
         for reset in node.connected:
             reset()
         node.connected.clear()
+
+    def lose_power(self, i: int) -> None:
+        """Kill, and all that was not flushed is gone."""
+        self.kill(i)
+        for log in self.nodes[i].store.logs().values():
+            log.lose_power()
 
     # -- controller ------------------------------------------------------------------------------------------------
 
@@ -677,8 +718,16 @@ class MemoryCluster:
             while node.inbox:
                 node.inbox.popleft()()
                 busy = True
+            busy |= self._disk_is_done(node)
             node.manager.end_of_turn()
+            busy |= any(log.commits for log in node.store.logs().values()) and node.broker_id not in self.stalled_disks
         return busy or any(not self.nodes[m.target].paused for m in self.links if m.target in self.nodes)
+
+    def _disk_is_done(self, node: Node) -> bool:
+        """Flushes that were asked for in an earlier turn end, unless the disk is stalled."""
+        if node.broker_id in self.stalled_disks:
+            return False
+        return any(log.finish_commits() for log in node.store.logs().values())
 
     def settle(self, turns: int = 200) -> None:
         """Turn until nothing moves any more without time."""

@@ -437,12 +437,25 @@ def test_stop_replica_with_delete_removes_the_log() -> None:
     assert (TOPIC, 0) not in node.up.replicas
 
 
+def test_log_with_another_topic_id_that_the_partition_rests_on_is_kept_and_goes_offline() -> None:
+    cluster = settled()
+    cluster.produce(1, "kept")
+    cluster.settle()
+    request = cluster.leader_and_isr(cluster.state, cluster.nodes[1].broker_epoch)
+    request.topic_states[0].topic_id = "BBBBBBBBBBBBBBBBBBBBBQ"
+    answer = cluster.apply(1, request)
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster.nodes[1].log.values() == ["kept"]
+    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
+
+
 def test_deleted_topics_log_gives_way_to_a_new_topic_of_that_name() -> None:
     cluster = settled()
     cluster.produce(1, "old")
     cluster.settle()
     request = cluster.leader_and_isr(cluster.state, cluster.nodes[1].broker_epoch)
     request.topic_states[0].topic_id = "BBBBBBBBBBBBBBBBBBBBBQ"
+    request.topic_states[0].partition_states[0].is_new = True
     cluster.apply(1, request)
     assert cluster.nodes[1].log.values() == []
     assert cluster.nodes[1].log.topic_id == "BBBBBBBBBBBBBBBBBBBBBQ"

@@ -1,0 +1,155 @@
+"""What a log consists of, and what its other halves share. See `broker.log.log`.
+
+Knows how the parts hang together (segments, leader epochs, staging, durability, the log dir), not what is done to them.
+Source: kafka UnifiedLog, LocalLog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from broker.log.config import LogConfig
+from broker.log.durability import Durability
+from broker.log.environment import Environment
+from broker.log.epoch_cache import EpochCache
+from broker.log.graveyard import Graveyard
+from broker.log.log_dir import LogDir
+from broker.log.segment import Segment
+from broker.log.segments import Segments
+from broker.log.snapshots import ProducerSnapshots
+from broker.log.staging import Staging
+from broker.log.tail import Tail
+from broker.runtime.ports import Epoch, Offset, TopicPartition
+
+
+class LogBase:
+    """State of one log. Invariants: log_start ≤ written LEO ≤ LEO; recovery point ≤ written LEO."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        log_dir: LogDir,
+        path: str,
+        topic_id: str,
+        config: LogConfig,
+        environment: Environment,
+        segments: Segments,
+        *,
+        leo: Offset,
+        log_start_offset: Offset,
+        recovery_point: Offset,
+        epochs: EpochCache,
+        new: bool,
+    ) -> None:
+        """path: this partition's folder in log_dir. new: its names are not on disk for good yet."""
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.path = path
+        self.snapshots = ProducerSnapshots(path)
+        self.snapshot_at_roll: Callable[[Offset], bytes | None] | None = None
+        """Asked for the producer state at the offset where a segment ends, when its roll is staged."""
+        self.durability = Durability(path, log_dir, environment, segments, epochs, recovery_point, new)
+        self._dir = log_dir
+        self._environment = environment
+        self._segments = segments
+        self._leo = self._written_leo = leo
+        self._log_start = log_start_offset
+        self._epochs = epochs
+        self._staging = Staging()
+        self._tail = Tail()
+        self._graveyard = Graveyard(environment)
+        self.config = config
+        """May be replaced; takes effect with the next append, read or check."""
+        self._aim_at_active()
+
+    # What the log is
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self._log_start
+
+    @property
+    def leo(self) -> Offset:
+        return self._leo
+
+    @property
+    def written_leo(self) -> Offset:
+        return self._written_leo
+
+    @property
+    def recovery_point(self) -> Offset:
+        return self.durability.recovery_point
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self._staging.runs)
+
+    @property
+    def directory(self) -> str:
+        """The log.dirs entry that holds it."""
+        return self._dir.path
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_base_offsets(self) -> list[Offset]:
+        return [segment.base_offset for segment in self._segments]
+
+    # Leader epochs
+
+    @property
+    def latest_epoch(self) -> Epoch:
+        return self._epochs.latest
+
+    @property
+    def epochs(self) -> list[tuple[Epoch, Offset]]:
+        return self._epochs.entries
+
+    def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
+        self._dir.check()
+        self._epochs.assign(epoch, start_offset)
+        try:
+            self.durability.epoch_file.save(sync=False)
+        except OSError as error:
+            self._fail(error)
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        found, end = self._epochs.end_offset_for(epoch, self._written_leo)
+        return found, min(end, self._written_leo)
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        return self._epochs.epoch_at(offset)
+
+    # What the halves share
+
+    def _new_segment(self, base: Offset) -> Segment:
+        return Segment.create(
+            self.topic_partition,
+            self.path,
+            base,
+            self.config.index_interval_bytes,
+            self.config.compacts,
+            self._environment.now_ms(),
+        )
+
+    def _drop_staged(self) -> None:
+        if self._leo != self._written_leo:
+            self._leo = self._written_leo
+            self._epochs.truncate_from_end(self._leo)
+        self._aim_at_active()
+
+    def _aim_at_active(self) -> None:
+        """Let the next append go behind what the active segment holds."""
+        active = self._segments.active
+        active.open()
+        created_ms = active.created_ms or self._environment.now_ms()
+        self._staging.aim(active.base_offset, active.size, active.first_timestamp, created_ms)
+
+    def _retire(self, segment: Segment) -> None:
+        self._graveyard.take(segment, self.config.file_delete_delay_ms)
+
+    def _fail(self, error: OSError) -> NoReturn:
+        raise self._dir.fail(error) from error
