@@ -98,7 +98,7 @@ class RequestBatch:
                 said.append(self._update_metadata(state, broker, self._metadata[id_]))
             out += reversed(said) if self.addresses_first else said
             if id_ in self._stops:
-                out.append(self._stop_replica(broker, self._stops[id_]))
+                out.append(self._stop_replica(state, broker, self._stops[id_]))
         return out
 
     def _leader_and_isr(self, state: ClusterState, broker: Broker, roles: dict[TopicPartition, bool]) -> Outgoing:
@@ -160,11 +160,13 @@ class RequestBatch:
         body = request.encode(UPDATE_METADATA_VERSION)
         return Outgoing(broker.id, broker.epoch, ApiKey.UPDATE_METADATA, UPDATE_METADATA_VERSION, body)
 
-    def _stop_replica(self, broker: Broker, stops: dict[TopicPartition, bool]) -> Outgoing:
+    def _stop_replica(self, state: ClusterState, broker: Broker, stops: dict[TopicPartition, bool]) -> Outgoing:
         topics: dict[str, StopReplicaTopicState] = {}
         for topic_partition, delete in sorted(stops.items()):
-            entry = topics.setdefault(topic_partition.topic, StopReplicaTopicState(topic_partition.topic, []))
-            epoch = EPOCH_DURING_DELETE if delete else -1
+            name = topic_partition.topic
+            topic, current = state.topics.get(name), state.states.get(topic_partition)
+            entry = topics.setdefault(name, StopReplicaTopicState(name, [], "" if topic is None else topic.topic_id))
+            epoch = EPOCH_DURING_DELETE if name in state.deleting else current.leader_epoch if current else -1
             entry.partition_states.append(StopReplicaPartitionState(topic_partition.partition, epoch, delete))
         request = StopReplicaRequest(
             controller_id=self.controller,

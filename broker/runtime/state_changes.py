@@ -28,6 +28,7 @@ from broker.wire.messages.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaResponse,
+    StopReplicaTopicState,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class StateChanges:
     def __init__(self, manager: ReplicaManager) -> None:
         self._manager = manager
         self._controller_epoch = -1
+        self._gone: set[str] = set()
+        """Ids of topics that this controller deleted, or replaced: they never come back, but late words on them may."""
 
     def apply_leader_and_isr(self, request: LeaderAndIsrRequest, api_version: int) -> LeaderAndIsrResponse:
         """Every partition that is news; the answer has an error per partition, or one for all."""
@@ -80,7 +83,7 @@ class StateChanges:
         return StopReplicaResponse(
             0,
             [
-                StopReplicaPartitionError(topic.topic_name, state.partition_index, self._stop(topic.topic_name, state))
+                StopReplicaPartitionError(topic.topic_name, state.partition_index, self._stop(topic, state))
                 for topic in request.topic_states
                 for state in topic.partition_states
             ],
@@ -105,6 +108,8 @@ class StateChanges:
         if error is not ErrorCode.NONE:
             logger.warning("request for broker epoch %d refused: this broker's is %d", broker_epoch, registered)
             return error
+        if controller_epoch > self._controller_epoch:
+            self._gone.clear()
         self._controller_epoch = controller_epoch
         return ErrorCode.NONE
 
@@ -117,6 +122,9 @@ class StateChanges:
         if manager.broker_id not in wire.replicas:
             logger.error("%s: LeaderAndIsr for replicas %s, not for this broker", topic_partition, wire.replicas)
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic_id in self._gone:
+            logger.warning("%s: LeaderAndIsr for topic id %s, which is deleted", topic_partition, topic_id)
+            return ErrorCode.INCONSISTENT_TOPIC_ID
         try:
             replica = self._replica_for(topic_partition, topic_id, wire)
             if replica.offline:
@@ -150,6 +158,7 @@ class StateChanges:
                 replica.topic_id,
                 topic_id,
             )
+            self._gone.add(replica.topic_id)
             self._delete(replica)
             replica = None
         if replica is not None and replica.damaged and self._dispensable(wire):
@@ -287,9 +296,15 @@ class StateChanges:
 
     # -- StopReplica -----------------------------------------------------------------------------------------------
 
-    def _stop(self, topic: str, state: StopReplicaPartitionState) -> ErrorCode:
-        topic_partition = TopicPartition(topic, state.partition_index)
+    def _stop(self, topic: StopReplicaTopicState, state: StopReplicaPartitionState) -> ErrorCode:
+        topic_partition = TopicPartition(topic.topic_name, state.partition_index)
         replica = self._manager.replicas.get(topic_partition)
+        topic_id = topic.topic_id or ("" if replica is None else replica.topic_id)
+        if topic_id and state.delete_partition and state.leader_epoch == EPOCH_DURING_DELETE:
+            self._gone.add(topic_id)
+        if replica is not None and replica.topic_id and replica.topic_id != topic_id:
+            logger.warning("%s: StopReplica for topic id %s, here it is %s", replica.name, topic_id, replica.topic_id)
+            return ErrorCode.NONE
         if replica is None:
             return self._delete_unopened(topic_partition) if state.delete_partition else ErrorCode.NONE
         if state.leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE) and (

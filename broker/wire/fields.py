@@ -121,8 +121,8 @@ def nullable_string(
     return _declare("string", versions, default, nullable=nullable, ignorable=ignorable)  # type: ignore[no-any-return]
 
 
-def uuid(versions: str, *, ignorable: bool = False) -> str:
-    return _declare("uuid", versions, "", ignorable=ignorable)  # type: ignore[no-any-return]
+def uuid(versions: str, *, tag: int | None = None, tagged: str = "none", ignorable: bool = False) -> str:
+    return _declare("uuid", versions, "", tag=tag, tagged=tagged, ignorable=ignorable)  # type: ignore[no-any-return]
 
 
 def array(

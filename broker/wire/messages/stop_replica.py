@@ -1,5 +1,6 @@
 """StopReplica: the controller tells a broker to stop replicas, and whether to delete them (KIP-570).
 
+The topic id is highwater's own: Kafka names topics here by name alone, and passes over tags that it does not know.
 Source: StopReplicaRequest.json, StopReplicaResponse.json.
 """
 
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, boolean, int16, int32, int64, string
+from broker.wire.fields import array, boolean, int16, int32, int64, string, uuid
 from broker.wire.schema import Message, Struct
+
+_OWN_TAG = 10_000
 
 
 @dataclass(slots=True)
@@ -24,6 +27,7 @@ class StopReplicaPartitionState(Struct):
 class StopReplicaTopicState(Struct):
     topic_name: str = string("3+")
     partition_states: list[StopReplicaPartitionState] = array(StopReplicaPartitionState, "3+")
+    topic_id: str = uuid("3+", tag=_OWN_TAG, tagged="3+")
 
 
 @dataclass(slots=True)
