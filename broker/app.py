@@ -23,6 +23,7 @@ from broker.control_plane import ControlPlane
 from broker.core.cluster_state import BrokerEndpoint
 from broker.data_plane import DataPlane
 from broker.log import checkpoints
+from broker.net.link import Link
 from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.runtime.event_log import EventLog
@@ -105,6 +106,7 @@ class Broker:
             self._on_fenced,
             self._on_suspect,
             self._on_refused,
+            lambda address, on_event: Link(self._loop, address.host, address.port, on_event),
         )
         data.build(control, event_log, self._incarnation)
         data.start()

@@ -62,6 +62,7 @@ class Settings:
     replica_truncation: str
     controller_socket_timeout_ms: int
     controlled_shutdown_enable: bool
+    failure_suspicion_enable: bool
     controlled_shutdown_max_retries: int
     controlled_shutdown_retry_backoff_ms: int
     request_timeout_ms: int

@@ -29,6 +29,7 @@ from broker.runtime.ports import BrokerId, Loop, Peer
 from broker.runtime.producer_id_blocks import ProducerIdBlocks
 from broker.runtime.registration import BrokerRegistration, SessionChange
 from broker.runtime.request import Request
+from broker.runtime.suspicion import OpenLink, Suspicion
 from broker.runtime.topic_config import TopicConfigCache, gate
 from broker.wire.api import ApiKey
 from broker.zk.client import SessionEvent, ZkClient
@@ -103,8 +104,9 @@ class ControlPlane:
         on_fenced: Callable[[], None],
         on_suspect: Callable[[bool], None],
         on_refused: Callable[[Exception], None],
+        open_link: OpenLink | None = None,
     ) -> None:
-        """After `prepare`. Callbacks run on the loop's thread.
+        """After `prepare`. Callbacks run on the loop's thread. open_link: None watches nobody's process.
 
         on_registered(broker epoch) after a session was lost; on_fenced when it was; on_suspect(passed) when the local
         deadline of the session passes, and when contact is back; on_refused: another broker has taken our id.
@@ -127,7 +129,13 @@ class ControlPlane:
             settings, self.cache, store, self.worker, loop, lambda: self.controller.active, random.Random()
         )
         self.controller = Controller(
-            ControllerSettings(id_, settings.unclean_leader_election_enable, settings.delete_topic_enable, attempt_ms),
+            ControllerSettings(
+                id_,
+                settings.unclean_leader_election_enable,
+                settings.delete_topic_enable,
+                attempt_ms,
+                int(settings.topic_defaults["min.insync.replicas"]),
+            ),
             ZkControllerStore(self.client, _wall_clock_ms),
             loop,
             lambda broker: connect(broker.endpoints[0].host, broker.endpoints[0].port, f"controller-{id_}"),
@@ -136,7 +144,7 @@ class ControlPlane:
             self.topics.on_deleted,
         )
         self.configs.add_listener(self.controller.topic_config_changed)
-        broker = Broker(id_, NO_BROKER_EPOCH, advertised, settings.rack)
+        broker = Broker(id_, NO_BROKER_EPOCH, advertised, settings.rack, reports=True)
         self.registration = BrokerRegistration(
             Registration(self.client, broker, SessionFile(Path(self._session_dir)), _wall_clock_ms),
             self.worker,
@@ -154,6 +162,17 @@ class ControlPlane:
         self.alter_partition = ControllerAlterPartition(
             id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, attempt_ms
         )
+        self.suspicion: Suspicion | None = None
+        if open_link is not None and settings.failure_suspicion_enable:
+            self.suspicion = Suspicion(
+                id_,
+                self.cache,
+                loop,
+                open_link,
+                lambda address: connect(address.host, address.port, f"broker-{id_}-evidence"),
+                self.controller,
+            )
+            self.cache.add_listener(self.suspicion.on_metadata)
         self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
         self._log_failure = LogFailureNotice(store, self.worker, loop)
         self._metadata = MetadataHandlers(
@@ -176,7 +195,9 @@ class ControlPlane:
 
     def handlers(self) -> dict[ApiKey, Handler]:
         """What this part serves. LeaderAndIsr and StopReplica are the replica manager's; see `gated`."""
+        suspicion = self.suspicion
         return {
+            **({} if suspicion is None else {ApiKey.PEER_EVIDENCE: suspicion.handle_evidence}),
             ApiKey.METADATA: self._metadata.handle_metadata,
             ApiKey.UPDATE_METADATA: self._metadata.handle_update_metadata,
             ApiKey.DESCRIBE_CLUSTER: self._metadata.handle_describe_cluster,
@@ -222,6 +243,8 @@ class ControlPlane:
         if self._built:
             self.registration.stop()
             self.alter_partition.close()
+            if self.suspicion is not None:
+                self.suspicion.close()
             self.controller.stop(_RESIGN_S)
         self.client.close()
         if self._built:

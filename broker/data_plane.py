@@ -24,6 +24,7 @@ from broker.runtime.event_log import EventLog
 from broker.runtime.metadata_cache import Address
 from broker.runtime.ports import BrokerId, CorruptLog, LogDirFailed, Peer, ResponseSlot
 from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replica_reports import ReplicaReports
 from broker.runtime.replica_requests import ReplicaRequests
 from broker.wire.api import ApiKey
 
@@ -144,11 +145,14 @@ class DataPlane:
         control.configs.add_listener(lambda topic, _: manager.on_topic_config(topic))
         self._loop.add_before_send(manager.end_of_turn)
         requests = ReplicaRequests(manager)
+        reports = ReplicaReports(manager, control.cache)
+        control.cache.add_listener(reports.on_metadata)
         self._dispatcher = Dispatcher(
             {
                 **control.handlers(),
                 ApiKey.LEADER_AND_ISR: control.gated(requests.handle_leader_and_isr),
                 ApiKey.STOP_REPLICA: requests.handle_stop_replica,
+                ApiKey.REPLICA_REPORT: reports.handle,
                 **self._client_handlers(manager),
             }
         )

@@ -1,7 +1,7 @@
 """Every broker setting that highwater reads: Kafka's name, type, default and range, in one table.
 
 Source: kafka.server.KafkaConfig and org.apache.kafka.storage.internals.log.LogConfig (3.9). Settings that start with
-`lab.`, `replica.truncation` and `flush.policy` are highwater's own.
+`lab.`, `failure.`, `replica.truncation` and `flush.policy` are highwater's own.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("replica.truncation", "str", "leader-epoch", choices=("leader-epoch", "high-watermark")),
     Setting("controller.socket.timeout.ms", "int", 30000, 1),
     Setting("controlled.shutdown.enable", "bool", True),
+    Setting("failure.suspicion.enable", "bool", True),
     Setting("controlled.shutdown.max.retries", "int", 3, 0),
     Setting("controlled.shutdown.retry.backoff.ms", "int", 5000, 0),
     Setting("request.timeout.ms", "int", 30000, 1),

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from broker.core.elr import CLEAN, ReplicaReport, Reports, after_write
+from broker.core.watermark import effective_min_isr
 from broker.runtime.ports import BrokerId, Epoch, TopicPartition
 
 NO_LEADER = -1
@@ -38,12 +40,16 @@ class BrokerEndpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A registered broker. epoch: czxid of its registration, one per incarnation."""
+    """A registered broker. epoch: czxid of its registration, one per incarnation.
+
+    reports: it answers ReplicaReport; of another (Apache Kafka's) every stop counts as clean, as it does there.
+    """
 
     id: BrokerId
     epoch: int
     endpoints: tuple[BrokerEndpoint, ...]
     rack: str | None = None
+    reports: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +63,16 @@ class LeaderAndIsr:
     partition_epoch: int
     recovering: bool = False
     """Set by an unclean election until the leader has recovered (KIP-704)."""
+    elr: tuple[BrokerId, ...] = ()
+    """Outside the ISR, yet holding all that is committed (`broker.core.elr`); `ClusterState.with_elr` keeps it."""
+    lossy: bool = False
+    """Decided without anybody who surely holds all that is committed: whoever held it counts no more. Never stored."""
 
     def changed(self, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
         """The same partition under the next leader epoch; controller and partition epoch are the writer's to stamp."""
         assert isr
         assert leader == NO_LEADER or leader in isr
-        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, elr=(), lossy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +98,56 @@ class ClusterState:
     unclean: dict[str, bool] = field(default_factory=dict)
     """Topics whose `unclean.leader.election.enable` differs from the broker's default."""
     unclean_default: bool = False
+    min_isr: dict[str, int] = field(default_factory=dict)
+    """Topics whose `min.insync.replicas` differs from the broker's default."""
+    min_isr_default: int = 1
+    reports: dict[tuple[TopicPartition, BrokerId], ReplicaReport] = field(default_factory=dict)
+    """What registered brokers have said of their replicas; void with the registration."""
+    suspected: set[BrokerId] = field(default_factory=set)
+    """Registered, but their processes are gone as far as anybody can tell (`broker.core.suspicion`)."""
 
     def live(self) -> frozenset[BrokerId]:
-        """Brokers that may lead or join an ISR: registered, and not shutting down."""
-        return frozenset(self.brokers) - self.shutting_down
+        """Brokers that may lead or join an ISR: registered, not shutting down, not suspected."""
+        return frozenset(self.brokers) - self.shutting_down - self.suspected
+
+    def forget_broker(self, broker: BrokerId) -> None:
+        """Its registration is over, and with it all that was known under it."""
+        self.brokers.pop(broker, None)
+        self.shutting_down.discard(broker)
+        self.suspected.discard(broker)
+        self.offline = {(tp, other) for tp, other in self.offline if other != broker}
+        self.reports = {key: report for key, report in self.reports.items() if key[1] != broker}
+
+    def report_of(self, topic_partition: TopicPartition) -> Reports:
+        """What live brokers say of their replicas of this partition; None until they do."""
+
+        def report(broker: BrokerId) -> ReplicaReport | None:
+            known = self.brokers.get(broker)
+            if known is None:
+                return None
+            return self.reports.get((topic_partition, broker)) if known.reports else CLEAN
+
+        return report
+
+    def min_isr_of(self, topic_partition: TopicPartition) -> int:
+        """min.insync.replicas, clamped to the number of replicas."""
+        wanted = self.min_isr.get(topic_partition.topic, self.min_isr_default)
+        return effective_min_isr(wanted, len(self.replicas(topic_partition)))
+
+    def with_elr(
+        self,
+        topic_partition: TopicPartition,
+        before: LeaderAndIsr | None,
+        after: LeaderAndIsr,
+        replicas: tuple[BrokerId, ...] | None = None,
+    ) -> LeaderAndIsr:
+        """`after` with the ELR that goes with it: what is to be written. replicas: where they change as well."""
+        if before is None or after.lossy:
+            return replace(after, elr=(), lossy=False)
+        assigned = self.replicas(topic_partition) if replicas is None else replicas
+        wanted = self.min_isr.get(topic_partition.topic, self.min_isr_default)
+        elr = after_write(before.isr, before.elr, after.isr, assigned, effective_min_isr(wanted, len(assigned)))
+        return replace(after, elr=elr)
 
     def live_for(self, topic_partition: TopicPartition) -> frozenset[BrokerId]:
         """Of these, those whose replica of this partition is not offline."""
@@ -126,6 +182,8 @@ class ClusterState:
         """Drop a topic with its states and settings."""
         self.topics.pop(topic, None)
         self.unclean.pop(topic, None)
+        self.min_isr.pop(topic, None)
+        self.reports = {key: report for key, report in self.reports.items() if key[0].topic != topic}
         self.deleting.discard(topic)
         self.offline = {(tp, broker) for tp, broker in self.offline if tp.topic != topic}
         for topic_partition in [tp for tp in self.states if tp.topic == topic]:

@@ -20,10 +20,14 @@ from broker.runtime.ports import BrokerId, Epoch, TopicPartition
 
 OFFLINE = "offline"
 UNCLEAN = "unclean"
+ELIGIBLE = "eligible"
+LONGEST_LOG = "longest-log"
 NEW_TOPIC = "new-topic"
 REPLICA_OFFLINE = "replica-offline"
 CONTROLLED_SHUTDOWN = "controlled-shutdown"
 PREFERRED = "preferred"
+MIN_ISR = "min-isr"
+SUSPECTED = "suspected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,10 @@ def brokers_failed(state: ClusterState, failed: AbstractSet[BrokerId], controlle
             continue
         unclean = state.unclean_allowed(topic_partition.topic)
         replicas = state.replicas(topic_partition)
-        after = election.after_failure(current, replicas, state.live_for(topic_partition), gone, unclean)
+        live, reports = state.live_for(topic_partition), state.report_of(topic_partition)
+        after = election.after_failure(current, replicas, live, gone, unclean, reports)
         if after is not None:
-            changes.append(_change(topic_partition, current, after, controller_epoch))
+            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
     return changes
 
 
@@ -85,9 +90,10 @@ def replicas_failed(
             continue
         unclean = state.unclean_allowed(topic_partition.topic)
         replicas = state.replicas(topic_partition)
-        after = election.after_failure(current, replicas, state.live_for(topic_partition), gone, unclean)
+        live, reports = state.live_for(topic_partition), state.report_of(topic_partition)
+        after = election.after_failure(current, replicas, live, gone, unclean, reports)
         if after is not None:
-            changes.append(_change(topic_partition, current, after, controller_epoch))
+            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
     return changes
 
 
@@ -104,9 +110,11 @@ def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
             if first is not None:
                 changes.append(Change(topic_partition, None, first, NEW_TOPIC))
         elif current.leader == NO_LEADER or current.leader not in state.brokers:
-            after = election.elect(current, replicas, live, state.unclean_allowed(topic_partition.topic))
+            unclean = state.unclean_allowed(topic_partition.topic)
+            gone = frozenset((current.leader,))
+            after = election.after_failure(current, replicas, live, gone, unclean, state.report_of(topic_partition))
             if after is not None:
-                changes.append(_change(topic_partition, current, after, controller_epoch))
+                changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
     return changes
 
 
@@ -129,12 +137,13 @@ def failover(
         bounced = registered_since.get(topic_partition, frozenset())
         gone = frozenset(replica for replica in replicas if replica not in state.brokers or replica in bounced)
         unclean = state.unclean_allowed(topic_partition.topic)
-        after = election.after_failure(current, replicas, live - gone, gone, unclean=False)
+        reports = state.report_of(topic_partition)
+        after = election.after_failure(current, replicas, live - gone, gone, False, reports)
         if (after or current).leader == NO_LEADER:
             # Nobody but those that bounced: their start, which has happened already, may elect them anew.
-            after = election.elect(current, replicas, live, unclean) or after
+            after = election.elect(current, replicas, live, unclean, reports) or after
         if after is not None:
-            changes.append(_change(topic_partition, current, after, controller_epoch))
+            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
     return changes + [change for change in elect_offline(state, controller_epoch) if change.before is None]
 
 
@@ -173,11 +182,29 @@ def offline_replicas(state: ClusterState, topic_partition: TopicPartition) -> li
     ]
 
 
-def _change(topic_partition: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr, epoch: Epoch) -> Change:
-    if after.leader == before.leader and after.leader != NO_LEADER:
+def drop_elrs(state: ClusterState, topic: str, controller_epoch: Epoch) -> list[Change]:
+    """After a smaller min.insync.replicas: an ISR that meets it may commit what its ELR does not have."""
+    return [
+        Change(
+            topic_partition,
+            current,
+            replace(current.changed(current.leader, current.isr), controller_epoch=controller_epoch),
+            MIN_ISR,
+        )
+        for topic_partition, current in state.states.items()
+        if topic_partition.topic == topic and current.elr and len(current.isr) >= state.min_isr_of(topic_partition)
+    ]
+
+
+def _change(
+    topic_partition: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr, epoch: Epoch, unclean: bool
+) -> Change:
+    if after.lossy:
+        reason = UNCLEAN if unclean and after.leader not in before.isr else LONGEST_LOG
+    elif after.leader == before.leader and after.leader != NO_LEADER:
         reason = REPLICA_OFFLINE
     elif after.leader not in (NO_LEADER, *before.isr):
-        reason = UNCLEAN
+        reason = ELIGIBLE if after.leader in before.elr else UNCLEAN
     else:
         reason = OFFLINE
     return Change(topic_partition, before, replace(after, controller_epoch=epoch), reason)

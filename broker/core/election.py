@@ -1,8 +1,9 @@
 """Who leads a partition next, and with which ISR. Pure rules on one partition.
 
-Order of choice is the assignment's: the first live ISR member leads. A replica outside the ISR leads only where unclean
-election is allowed; then it is the whole ISR and the partition is marked as recovering. When every ISR member is dead
-the ISR is kept as it was and nobody leads: each of them holds all that is committed, nobody else is sure to.
+Order of choice is the assignment's: the first live ISR member leads. While somebody led, an ISR member that lives on is
+trusted; after an outage what a replica reports of its stop counts, and an eligible replica outside the ISR may lead
+(`broker.core.elr`). Any other leads only where unclean election is allowed; then it is the whole ISR and the partition
+is marked as recovering. When nobody may lead the ISR is kept as it was: it never becomes empty.
 Source: kafka.controller.Election, PartitionStateMachine, ReplicaStateMachine.removeReplicasFromIsr; KIP-704.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from broker.core import elr
 from broker.core.cluster_state import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr
 from broker.runtime.ports import BrokerId, Epoch
 
@@ -27,16 +29,21 @@ def initial(replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], controlle
 
 
 def elect(
-    state: LeaderAndIsr, replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], unclean: bool
+    state: LeaderAndIsr,
+    replicas: Sequence[BrokerId],
+    live: AbstractSet[BrokerId],
+    unclean: bool,
+    reports: elr.Reports = elr.trust_all,
 ) -> LeaderAndIsr | None:
-    """A new leader for a partition whose leader is gone; None when no replica may lead."""
-    live_isr = tuple(broker for broker in replicas if broker in state.isr and broker in live)
-    if live_isr:
-        return state.changed(live_isr[0], live_isr)
-    if unclean:
+    """A new leader for a partition that nobody led on; None when no replica may lead, or one is waited for."""
+    choice = elr.choose(state.isr, state.elr, replicas, live, reports)
+    if choice is not None:
+        after = state.changed(choice.leader, choice.isr)
+        return replace(after, recovering=True, lossy=True) if choice.lossy else after
+    if unclean and not any(broker in live and reports(broker) is None for broker in state.isr):
         for broker in replicas:
             if broker in live:
-                return replace(state.changed(broker, (broker,)), recovering=True)
+                return replace(state.changed(broker, (broker,)), recovering=True, lossy=True)
     return None
 
 
@@ -46,6 +53,7 @@ def after_failure(
     live: AbstractSet[BrokerId],
     gone: AbstractSet[BrokerId],
     unclean: bool,
+    reports: elr.Reports = elr.trust_all,
 ) -> LeaderAndIsr | None:
     """The state after brokers of `gone` failed together; None where nothing changes.
 
@@ -55,10 +63,20 @@ def after_failure(
     if state.leader in state.isr and state.leader not in gone:
         isr = tuple(broker for broker in state.isr if broker not in gone)
         return state.changed(state.leader, isr) if len(isr) < len(state.isr) else None
-    elected = elect(state, replicas, live, unclean)
+    if state.leader != NO_LEADER:
+        successor = _successor(state, replicas, live)
+        if successor is not None:
+            return successor
+    elected = elect(state, replicas, live, unclean, reports)
     if elected is not None:
         return elected
     return state.changed(NO_LEADER, state.isr) if state.leader != NO_LEADER else None
+
+
+def _successor(state: LeaderAndIsr, replicas: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> LeaderAndIsr | None:
+    """The first ISR member that lives on: it never stopped since it was admitted, so it has what it had."""
+    isr = tuple(broker for broker in replicas if broker in state.isr and broker in live)
+    return state.changed(isr[0], isr) if isr else None
 
 
 def for_shutdown(
@@ -81,8 +99,11 @@ def for_shutdown(
 
 
 def preferred(state: LeaderAndIsr, replicas: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> LeaderAndIsr | None:
-    """Give leadership to the first assigned replica; None unless it is live, in the ISR, and not leading already."""
+    """Give leadership to the first assigned replica; None unless it is live, in the ISR, and another leads.
+
+    Where nobody leads, `elect` looks at more than the ISR.
+    """
     first = replicas[0]
-    if state.leader == first or first not in live or first not in state.isr:
+    if state.leader in (first, NO_LEADER) or first not in live or first not in state.isr:
         return None
     return state.changed(first, state.isr)

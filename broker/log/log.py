@@ -88,6 +88,7 @@ class PartitionLog(ShorteningLog):
                     segment.add(last, timestamp, size)
                     position += size
                 self._written_leo = run.batches[-1][1] + 1
+            self._dir.note_end(self.topic_partition, self._written_leo)
         except OSError as error:
             self._drop_staged()
             raise self._dir.fail(error) from error

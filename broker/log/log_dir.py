@@ -16,6 +16,7 @@ from typing import Protocol
 
 from broker.log import checkpoints
 from broker.log.checkpoints import OrderedFile
+from broker.log.run_mark import RunMark
 from broker.runtime.ports import LogDirFailed, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
@@ -35,6 +36,9 @@ class _Offsets(Protocol):
 
     @property
     def log_start_offset(self) -> Offset: ...
+
+    @property
+    def written_leo(self) -> Offset: ...
 
 
 class LogDir:
@@ -56,6 +60,7 @@ class LogDir:
         self.high_watermark_file = OrderedFile(self.file(checkpoints.HIGH_WATERMARKS))
         self._on_failed = on_failed
         self._lock_fd = -1
+        self._run_mark: RunMark | None = None
 
     def file(self, name: str) -> str:
         return f"{self.path}/{name}"
@@ -115,6 +120,32 @@ class LogDir:
         checkpoints.write_atomically(
             self.file(checkpoints.CLEAN_SHUTDOWN), checkpoints.format_clean_shutdown(broker_epoch)
         )
+
+    def begin_run(self) -> None:
+        """Replace the last run's mark by one of this process, with the ends of all logs. Raises OSError."""
+        self._run_mark = RunMark(self.path)
+        for topic_partition, log in self.logs.items():
+            self._run_mark.add(topic_partition, log.written_leo)
+
+    def remember_end(self, topic_partition: TopicPartition, end: Offset) -> None:
+        """A log made during the run. Raises LogDirFailed."""
+        mark = self._run_mark
+        if mark is not None:
+            self.run(lambda: mark.add(topic_partition, end))
+
+    def forget_end(self, topic_partition: TopicPartition) -> None:
+        if self._run_mark is not None:
+            self._run_mark.remove(topic_partition)
+
+    def note_end(self, topic_partition: TopicPartition, end: Offset) -> None:
+        """Everything below end is in the log's file, and nothing at or beyond it."""
+        if self._run_mark is not None:
+            self._run_mark.set(topic_partition, end)
+
+    def end_run(self) -> None:
+        if self._run_mark is not None:
+            self._run_mark.close()
+            self._run_mark = None
 
     def read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
         """A checkpoint's content; a malformed one is reported and counts as empty, which costs a longer recovery."""

@@ -82,6 +82,7 @@ class ShorteningLog(LogBase):
                 self._retire(oldest)
             self._tail.clear()
             self._leo = self._written_leo = self._log_start = offset
+            self._dir.note_end(self.topic_partition, offset)
             self.durability.restart_at(offset)
             self._epochs.clear()
             self.durability.epoch_file.save(sync=True)
@@ -93,6 +94,7 @@ class ShorteningLog(LogBase):
 
     def _lower_marks(self, offset: Offset) -> None:
         """Before anything at or beyond `offset` goes: no checkpoint may claim it durable, deleted or committed."""
+        self._dir.note_end(self.topic_partition, min(offset, self._written_leo))
         self.durability.lower(offset)
         self._log_start = min(self._log_start, offset)
         if self._dir.checkpointed_recovery_points.get(self.topic_partition, 0) > offset:

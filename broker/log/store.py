@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from broker.log import checkpoints
+from broker.log import checkpoints, run_mark, stops
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
 from broker.log.files import deleted_dir_name, is_deleted_dir, parse_deleted_dir, parse_partition_dir
@@ -56,6 +56,8 @@ class DiskLogStore:
         """Logs whose files cannot be made sense of: replicas that must stay offline until their folder is removed."""
         self.clean_shutdown_epochs: dict[str, int | None] = {}
         """Per dir the broker epoch of the clean stop before this start; None after an unclean one (−1: not said)."""
+        self.unclean: dict[TopicPartition, str] = {}
+        """Logs that may have lost what they had acknowledged, with the reason, until `trust_again`."""
         self._environment = environment
         self._defaults = dict(defaults or {})
         self._overrides = {topic: dict(config) for topic, config in (topic_configs or {}).items()}
@@ -98,6 +100,8 @@ class DiskLogStore:
             raise failures[0]
 
     def _load_dir(self, log_dir: LogDir, threads: int) -> None:
+        # Before anything is read: reading would put it in the page cache.
+        last_run = run_mark.read(log_dir.path)
         epoch = log_dir.take_clean_mark()
         self.clean_shutdown_epochs[log_dir.path] = epoch
         recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
@@ -144,6 +148,18 @@ class DiskLogStore:
             self._logs[tp] = log
             log_dir.logs[tp] = log
             self.reports.append(report)
+        for tp, log in ((tp, self._logs[tp]) for tp in log_dir.logs):
+            reason = stops.read_mark(log.path) or stops.unclean_reason(
+                clean=epoch is not None,
+                same_kernel=last_run.same_kernel,
+                leo=log.leo,
+                recovery_point=recovery_points.get(tp, 0),
+                high_watermark=high_watermarks.get(tp, 0),
+                last_end=last_run.end_of(tp),
+            )
+            if reason:
+                self._distrust(tp, log.path, reason)
+        log_dir.begin_run()
         log_dir.checkpointed_recovery_points = recovery_points
         log_dir.checkpointed_log_starts = log_starts
         log_dir.checkpointed_high_watermarks = high_watermarks
@@ -175,6 +191,28 @@ class DiskLogStore:
             self._high_watermarks[tp] = report.leo
         if log_dir.checkpointed_recovery_points.get(tp, 0) > log_dir.logs[tp].recovery_point:
             log_dir.write_recovery_points()
+
+    # Unclean stops
+
+    def out_of_reach(self, topic_partition: TopicPartition) -> bool:
+        """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
+        return topic_partition in self.offline_logs or bool(self.offline_dirs)
+
+    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Note, for later starts too, that this log may lack what it had acknowledged. Raises LogDirFailed."""
+        log_dir = self._homes[topic_partition]
+        log_dir.run(lambda: self._distrust(topic_partition, log_dir.file(str(topic_partition)), reason))
+
+    def _distrust(self, tp: TopicPartition, path: str, reason: str) -> None:
+        _logger.warning("%s: unclean stop: %s", tp, reason)
+        stops.leave_mark(path, reason)
+        self.unclean[tp] = reason
+
+    def trust_again(self, topic_partition: TopicPartition) -> None:
+        """This log leads, or is in sync: it has what counts. Raises LogDirFailed."""
+        if self.unclean.pop(topic_partition, None) is not None:
+            log_dir = self._homes[topic_partition]
+            log_dir.run(lambda: stops.remove_mark(log_dir.file(str(topic_partition))))
 
     # Logs
 
@@ -245,6 +283,7 @@ class DiskLogStore:
         log_dir.logs[tp] = log
         # Its names and its id need not wait for the first records to be on disk for good.
         log.flush_in_background()
+        log_dir.remember_end(tp, log.leo)
         return log
 
     def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> PartitionLog:
@@ -280,6 +319,7 @@ class DiskLogStore:
         self._homes[tp] = log_dir
         self._logs[tp] = log
         log_dir.logs[tp] = log
+        log_dir.remember_end(tp, log.leo)
         self._lower_marks(log_dir, report)
         if topic_id and log.topic_id and log.topic_id != topic_id:
             self.delete(tp)
@@ -310,6 +350,8 @@ class DiskLogStore:
         self._homes.pop(tp, None)
         log = self._logs.pop(tp, None)
         log_dir.logs.pop(tp, None)
+        log_dir.forget_end(tp)
+        self.unclean.pop(tp, None)
         self._high_watermarks.pop(tp, None)
         self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
 
@@ -430,12 +472,16 @@ class DiskLogStore:
                     if home is log_dir and tp in self._logs:
                         self._logs[tp].close(clean)
                 if clean and log_dir.failed is None:
+                    for tp in self.unclean:
+                        if self._homes.get(tp) is log_dir:
+                            log_dir.run(lambda tp=tp, log_dir=log_dir: stops.sync_mark(log_dir.file(str(tp))))  # type: ignore[misc]
                     log_dir.write_recovery_points()
                     log_dir.write_log_starts()
                     log_dir.run(lambda log_dir=log_dir: log_dir.leave_clean_mark(broker_epoch))  # type: ignore[misc]
             except LogDirFailed:
                 _logger.error("log dir %s is closed without the mark of a clean stop", log_dir.path)
             finally:
+                log_dir.end_run()
                 log_dir.unlock()
         for log in self._deleted.values():
             if log is not None:

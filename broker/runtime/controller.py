@@ -18,11 +18,13 @@ from functools import partial
 from typing import TypeVar
 
 from broker.core.cluster_state import ControllerMoved, StoreUnavailable
+from broker.core.elr import ReplicaReport
 from broker.runtime.controller_channels import ControllerChannels, PeerFactory, Reports
 from broker.runtime.controller_outbox import Emit, LoopOutbox
-from broker.runtime.controller_ports import ControllerStore, Watch
+from broker.runtime.controller_ports import ControllerStore, Term, Watch
 from broker.runtime.controller_term import ControllerTerm
 from broker.runtime.ports import BrokerId, Loop, TopicPartition
+from broker.runtime.suspicion import Suspect
 from broker.runtime.topic_ids import new_topic_id
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -44,6 +46,7 @@ class ControllerSettings:
     unclean_leader_election: bool
     delete_topic_enable: bool
     socket_timeout_ms: float
+    min_insync_replicas: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,26 @@ class Controller(Reports):
     def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
         self._put("config", lambda: self._in_term(lambda term: term.topic_config_changed(topic, overrides)))
 
+    def prepare_suspicion(self, broker: BrokerId, then: Callable[[Suspect | None], None]) -> None:
+        """then is called on the loop's thread, exactly once."""
+
+        def event() -> None:
+            suspect = None
+            try:
+                suspect = self._suspect(broker)
+            finally:
+                self._loop.call_soon_threadsafe(lambda: then(suspect))
+
+        self._put("suspicion", event)
+
+    def act_on_suspicion(self, suspect: Suspect) -> None:
+        """Elect away from a broker whose process is gone, or take its controllership over."""
+        self._put("suspicion", lambda: self._act_on_suspicion(suspect))
+
+    def reachable(self, broker: BrokerId) -> None:
+        """A broker that may be suspected answers."""
+        self._put("reachable", lambda: self._in_term(lambda term: term.reachable(broker)))
+
     def alter_partition(
         self, request: AlterPartitionRequest, version: int, answer: Callable[[AlterPartitionResponse], None]
     ) -> None:
@@ -161,6 +184,11 @@ class Controller(Reports):
 
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         self._put("failed", lambda: self._in_term(lambda term: term.replicas_failed(broker, broker_epoch, failed)))
+
+    def replicas_reported(
+        self, broker: BrokerId, broker_epoch: int, reports: dict[TopicPartition, ReplicaReport]
+    ) -> None:
+        self._put("reported", lambda: self._in_term(lambda term: term.replicas_reported(broker, broker_epoch, reports)))
 
     def needs_everything(self, broker: BrokerId) -> None:
         self._put_once(f"everything-{broker}", lambda: self._in_term(lambda term: term.send_everything(broker)))
@@ -292,11 +320,36 @@ class Controller(Reports):
     def _on_controller_watch(self) -> None:
         self._put_once("controller", self._controller_changed)
 
+    def _suspect(self, broker: BrokerId) -> Suspect | None:
+        if self._term is not None:
+            known = self._term.state.brokers.get(broker)
+            return None if known is None else Suspect(broker, known.epoch)
+        if not self._registered:
+            return None
+        found = self._store.controller_to_suspect(broker)
+        return None if found is None else Suspect(broker, *found)
+
+    def _act_on_suspicion(self, suspect: Suspect) -> None:
+        if suspect.controller_version is None:
+            self._in_term(lambda term: term.suspect(suspect.broker, suspect.broker_epoch))
+        elif self._term is None and self._registered:
+            term = self._store.take_over(
+                self._settings.broker_id, suspect.broker, suspect.broker_epoch, suspect.controller_version
+            )
+            if term is None:
+                self._put_once("controller", self._controller_changed)
+            else:
+                self._begin(term, suspect)
+
     def _elect(self) -> None:
         term = self._store.elect(self._settings.broker_id)
         if term is None:
             self._put_once("controller", self._controller_changed)
             return
+        self._begin(term)
+
+    def _begin(self, term: Term, suspect: Suspect | None = None) -> None:
+        """suspect: whose place was taken; its partitions are moved as well."""
         _log.info("this broker is controller, epoch %d", term.epoch)
         self._term = ControllerTerm(
             term,
@@ -307,9 +360,12 @@ class Controller(Reports):
             self._settings.unclean_leader_election,
             self._settings.delete_topic_enable,
             new_topic_id,
+            self._settings.min_insync_replicas,
         )
         self._outbox.emit("controller", ce=term.epoch, what="elected")
         self._loop.call_soon_threadsafe(lambda: self._on_controller(self._settings.broker_id))
+        if suspect is not None:
+            self._term.carry_suspicion(suspect.broker, suspect.broker_epoch)
         self._term.load()
 
     def _give_up(self) -> None:

@@ -14,11 +14,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from broker.core.cluster_state import Broker
+from broker.core.elr import ReplicaReport
 from broker.runtime.controller_requests import Outgoing
 from broker.runtime.ports import BrokerId, Loop, Peer, Timer, TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode, error_name
 from broker.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from broker.wire.messages.replica_report import ReplicaReportResponse
 from broker.wire.messages.stop_replica import StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataResponse
 from broker.wire.primitives import MalformedFrame
@@ -44,6 +46,12 @@ class Reports:
 
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         """A broker cannot use its files of these partitions, (topic id, index)."""
+        raise NotImplementedError
+
+    def replicas_reported(
+        self, broker: BrokerId, broker_epoch: int, reports: dict[TopicPartition, ReplicaReport]
+    ) -> None:
+        """What a broker says of its replicas' last stop."""
         raise NotImplementedError
 
     def needs_everything(self, broker: BrokerId) -> None:
@@ -170,6 +178,8 @@ class _Channel:
         """The answer's error code; what single partitions answered is logged, deletions are reported."""
         if request.api_key == ApiKey.UPDATE_METADATA:
             return UpdateMetadataResponse.decode(request.api_version, view).error_code
+        if request.api_key == ApiKey.REPLICA_REPORT:
+            return self._read_reports(ReplicaReportResponse.decode(request.api_version, view))
         if request.api_key == ApiKey.LEADER_AND_ISR:
             answer = LeaderAndIsrResponse.decode(request.api_version, view)
             refused = [(t.topic_id, p) for t in answer.topics for p in t.partition_errors if p.error_code != 0]
@@ -186,6 +196,19 @@ class _Channel:
             deleted = [topic_partition for topic_partition in request.deletes if topic_partition not in kept]
             self._reports.replicas_deleted(self.broker.id, deleted)
         return stopped.error_code
+
+    def _read_reports(self, answer: ReplicaReportResponse) -> int:
+        """A replica whose files failed has nothing to say; LeaderAndIsr's answer tells that too."""
+        said = {
+            TopicPartition(part.topic_name, part.partition_index): ReplicaReport(
+                part.unclean, part.last_epoch, part.end_offset
+            )
+            for part in answer.partitions
+            if part.error_code == ErrorCode.NONE
+        }
+        if said:
+            self._reports.replicas_reported(self.broker.id, self.broker.epoch, said)
+        return answer.error_code
 
     def _name(self) -> str:
         return "?" if self._in_flight is None else ApiKey(self._in_flight.api_key).name

@@ -58,6 +58,25 @@ class ControllerStore(Protocol):
         """Try to become controller; None when another was first."""
         ...
 
+    def controller_to_suspect(self, broker: BrokerId) -> tuple[int, int] | None:
+        """(broker epoch, version of `/controller_epoch`) of this broker, if it is the controller now."""
+        ...
+
+    def take_over(self, successor: BrokerId, broker: BrokerId, broker_epoch: int, version: int) -> Term | None:
+        """Become controller in the place of a broker whose process is gone, in one step; spends its suspicion.
+
+        None where `/controller_epoch` has moved on from version, or this registration has been suspected before.
+        """
+        ...
+
+    def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
+        """Note that this registration is suspected; False when it has been before."""
+        ...
+
+    def forget_suspicions(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
+        """Drop what is noted of registrations that are gone."""
+        ...
+
     def resign(self, term: Term) -> None:
         """Give up `/controller` if this term still holds it."""
         ...

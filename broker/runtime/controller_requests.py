@@ -23,6 +23,7 @@ from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
+from broker.wire.messages.replica_report import ReplicaReportRequest, ReportTopic
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.messages.update_metadata import (
     UpdateMetadataBroker,
@@ -35,6 +36,7 @@ from broker.wire.messages.update_metadata import (
 LEADER_AND_ISR_VERSION = 6
 UPDATE_METADATA_VERSION = 7
 STOP_REPLICA_VERSION = 3
+REPLICA_REPORT_VERSION = 0
 
 INCREMENTAL, FULL = 1, 2
 LEADER_DURING_DELETE = -2
@@ -64,6 +66,11 @@ class RequestBatch:
     _full: set[BrokerId] = field(default_factory=set)
     _metadata: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
     _stops: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
+    _reports: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
+
+    def report(self, broker: BrokerId, topic_partition: TopicPartition) -> None:
+        """Ask a broker what its stop has cost this replica, before it is told to do anything with it."""
+        self._reports.setdefault(broker, set()).add(topic_partition)
 
     def roles(self, brokers: Iterable[BrokerId], topic_partition: TopicPartition, is_new: bool = False) -> None:
         """Tell the brokers who leads a partition that they replicate."""
@@ -87,10 +94,12 @@ class RequestBatch:
     def encode(self, state: ClusterState) -> list[Outgoing]:
         """Requests for brokers that are registered; the others hear all of it when they start."""
         out: list[Outgoing] = []
-        for id_ in sorted(self._metadata.keys() | self._roles.keys() | self._stops.keys()):
+        for id_ in sorted(self._metadata.keys() | self._roles.keys() | self._stops.keys() | self._reports.keys()):
             broker = state.brokers.get(id_)
             if broker is None:
                 continue
+            if id_ in self._reports:
+                out.append(self._replica_report(state, broker, self._reports[id_]))
             said: list[Outgoing] = []
             if id_ in self._roles:
                 said.append(self._leader_and_isr(state, broker, self._roles[id_]))
@@ -100,6 +109,16 @@ class RequestBatch:
             if id_ in self._stops:
                 out.append(self._stop_replica(state, broker, self._stops[id_]))
         return out
+
+    def _replica_report(self, state: ClusterState, broker: Broker, partitions: AbstractSet[TopicPartition]) -> Outgoing:
+        topics: dict[str, ReportTopic] = {}
+        for name, partition in sorted(partitions):
+            topic = state.topics.get(name)
+            if topic is not None:
+                topics.setdefault(name, ReportTopic(name, topic.topic_id, [])).partitions.append(partition)
+        request = ReplicaReportRequest(self.controller, self.epoch, broker.epoch, list(topics.values()))
+        body = request.encode(REPLICA_REPORT_VERSION)
+        return Outgoing(broker.id, broker.epoch, ApiKey.REPLICA_REPORT, REPLICA_REPORT_VERSION, body)
 
     def _leader_and_isr(self, state: ClusterState, broker: Broker, roles: dict[TopicPartition, bool]) -> Outgoing:
         topics: dict[str, LeaderAndIsrTopicState] = {}

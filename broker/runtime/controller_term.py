@@ -15,7 +15,8 @@ from typing import Protocol
 
 from broker.core import controller as rules
 from broker.core import controller_alter_partition as alter
-from broker.core.cluster_state import Broker, ClusterState, StoreUnavailable, Topic
+from broker.core import elr, suspicion
+from broker.core.cluster_state import NO_LEADER, Broker, ClusterState, StoreUnavailable, Topic
 from broker.runtime import controller_isr
 from broker.runtime.controller_deletion import TopicDeletion
 from broker.runtime.controller_ports import ControllerStore, StateWrite, Term, Watch
@@ -29,6 +30,7 @@ _log = logging.getLogger("broker.controller")
 
 _DECIDE_MAX = 5
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
+MIN_ISR = "min.insync.replicas"
 
 
 class Outbox(Protocol):
@@ -70,10 +72,12 @@ class ControllerTerm:
         unclean_default: bool,
         delete_enabled: bool,
         new_topic_id: Callable[[], str],
+        min_isr_default: int = 1,
     ) -> None:
         self.term = term
         self._new_topic_id = new_topic_id
-        self.state = ClusterState(unclean_default=unclean_default)
+        self._min_isr_default = min_isr_default
+        self.state = ClusterState(unclean_default=unclean_default, min_isr_default=min_isr_default)
         self._broker_id = broker_id
         self._store = store
         self._outbox = outbox
@@ -82,6 +86,8 @@ class ControllerTerm:
         self._topic_ids: dict[str, str] = {}
         self._malformed = False
         self._dirty: set[TopicPartition] = set()
+        self._suspected: dict[BrokerId, int] = {}
+        """Broker epochs of the suspected; outlives a reload, for it is not read from anywhere."""
         self._deletion = TopicDeletion(store, term, outbox, self._batch, delete_enabled)
 
     def _batch(self, addresses_first: bool = False) -> RequestBatch:
@@ -91,7 +97,7 @@ class ControllerTerm:
 
     def load(self) -> None:
         """Read everything, elect where leaders are gone, and tell every broker all that concerns it."""
-        state = ClusterState(unclean_default=self._unclean_default)
+        state = ClusterState(unclean_default=self._unclean_default, min_isr_default=self._min_isr_default)
         state.brokers = dict(self._store.brokers(self._watches.brokers))
         names = self._store.topic_names(self._watches.topics)
         deletions = self._store.deletions(self._watches.deletions)
@@ -115,8 +121,13 @@ class ControllerTerm:
             for topic_partition, found in stored.items()
         }
         self._outbox.set_brokers(state.brokers.values())
+        state.suspected = {
+            b for b, epoch in self._suspected.items() if b in state.brokers and state.brokers[b].epoch == epoch
+        }
         batch = self._batch(addresses_first=True)
         self._settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
+        for broker in state.suspected:
+            self._settle(lambda broker=broker: suspicion.suspected(state, broker, self.term.epoch), batch)  # type: ignore[misc]
         for broker in state.brokers:
             self._tell_everything(broker, batch)
         self._outbox.send(batch.encode(state))
@@ -128,6 +139,7 @@ class ControllerTerm:
             len(partitions),
         )
         self._deletion.load(state, deletions)
+        self._store.forget_suspicions(self.term, state.brokers)
 
     def _read_topics(self, names: Iterable[str]) -> None:
         read = self._store.topics(sorted(names))
@@ -145,6 +157,11 @@ class ControllerTerm:
             self.state.unclean[topic] = overrides[UNCLEAN_ELECTION].strip().lower() == "true"
         else:
             self.state.unclean.pop(topic, None)
+        min_isr = overrides.get(MIN_ISR, "").strip()
+        if min_isr.isdigit():
+            self.state.min_isr[topic] = int(min_isr)
+        else:
+            self.state.min_isr.pop(topic, None)
 
     def _tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
         """All metadata, and all replicas of this broker as its whole list.
@@ -158,6 +175,18 @@ class ControllerTerm:
         for topic_partition in self.state.partitions_of((broker,)):
             if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
                 batch.roles((broker,), topic_partition)
+                self._ask_for_report(broker, topic_partition, batch)
+
+    def _ask_for_report(self, broker: BrokerId, topic_partition: TopicPartition, batch: RequestBatch) -> None:
+        """Where nobody leads, an election rests on what the replicas say of their stops."""
+        state = self.state
+        if (
+            state.states[topic_partition].leader == NO_LEADER
+            and broker in state.brokers
+            and state.brokers[broker].reports
+            and (topic_partition, broker) not in state.reports
+        ):
+            batch.report(broker, topic_partition)
 
     # Writing what was decided
 
@@ -177,7 +206,14 @@ class ControllerTerm:
             if not changes:
                 return changed
             changed = True
-            writes = [StateWrite(change.topic_partition, change.before, change.after) for change in changes]
+            writes = [
+                StateWrite(
+                    change.topic_partition,
+                    change.before,
+                    self.state.with_elr(change.topic_partition, change.before, change.after),
+                )
+                for change in changes
+            ]
             written = self._store.write_states(self.term, writes)
             conflicts = []
             for change in changes:
@@ -205,8 +241,26 @@ class ControllerTerm:
             isr=list(now.isr),
             reason=change.reason,
         )
+        if change.reason == rules.LONGEST_LOG:
+            self._warn_of_longest_log(topic_partition, now.leader)
         batch.roles(self.state.replicas(topic_partition), topic_partition, is_new=change.before is None)
         batch.metadata(self.state.brokers, (topic_partition,))
+        for replica in self.state.replicas(topic_partition):
+            self._ask_for_report(replica, topic_partition, batch)
+
+    def _warn_of_longest_log(self, topic_partition: TopicPartition, leader: BrokerId) -> None:
+        said = [
+            f"broker {broker}: end {report.end_offset}, last epoch {report.last_epoch}"
+            for broker in self.state.replicas(topic_partition)
+            if (report := self.state.reports.get((topic_partition, broker))) is not None
+        ]
+        _log.error(
+            "%s: every replica that surely held all committed records stopped uncleanly; broker %d has the longest log "
+            "and leads, acknowledged records may be lost (%s)",
+            topic_partition,
+            leader,
+            "; ".join(said),
+        )
 
     def _reread(self, partitions: list[TopicPartition]) -> None:
         """Take over what someone else wrote; a state that is gone with its topic is forgotten."""
@@ -232,9 +286,7 @@ class ControllerTerm:
         if difference.failed:
             _log.info("brokers failed: %s", sorted(difference.failed))
             for broker in difference.failed:
-                del state.brokers[broker]
-                state.shutting_down.discard(broker)
-            state.offline = {(tp, broker) for tp, broker in state.offline if broker not in difference.failed}
+                state.forget_broker(broker)
             self._outbox.set_brokers(list(state.brokers.values()))
             batch = self._batch()
             failed = difference.failed
@@ -253,6 +305,40 @@ class ControllerTerm:
                 self._tell_everything(broker, batch)
             self._outbox.send(batch.encode(state))
             self._deletion.resume(state)
+
+    def carry_suspicion(self, broker: BrokerId, broker_epoch: int) -> None:
+        """Before `load`: this registration was suspected, and that is noted, by whom this term took over from it."""
+        self._suspected[broker] = broker_epoch
+        self._emit_suspicion(broker, broker_epoch)
+
+    def suspect(self, broker: BrokerId, broker_epoch: int) -> None:
+        """Elect away from a broker whose process is gone, though its session is not over; once per registration."""
+        state = self.state
+        known = state.brokers.get(broker)
+        if known is None or known.epoch != broker_epoch or broker in state.suspected:
+            return
+        if not self._store.spend_suspicion(self.term, broker, broker_epoch):
+            _log.info("broker %d was suspected before under this registration: its session decides", broker)
+            return
+        self._suspected[broker] = broker_epoch
+        state.suspected.add(broker)
+        self._emit_suspicion(broker, broker_epoch)
+        batch = self._batch()
+        self._settle(lambda: suspicion.suspected(state, broker, self.term.epoch), batch)
+        self._outbox.send(batch.encode(state))
+
+    def _emit_suspicion(self, broker: BrokerId, broker_epoch: int) -> None:
+        self._outbox.emit("suspicion", ce=self.term.epoch, target=broker, be=broker_epoch)
+
+    def reachable(self, broker: BrokerId) -> None:
+        """A suspected broker answers: it may lead and join again, and is not suspected a second time."""
+        self._suspected.pop(broker, None)
+        if broker in self.state.suspected:
+            _log.warning("broker %d was suspected wrongly: it answers", broker)
+            self.state.suspected.discard(broker)
+            batch = self._batch()
+            self._settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
+            self._outbox.send(batch.encode(self.state))
 
     def topics_changed(self) -> None:
         """New topics get leaders; topics that vanished are forgotten."""
@@ -312,14 +398,45 @@ class ControllerTerm:
         batch.metadata(state.brokers, news)
         self._outbox.send(batch.encode(state))
 
+    def replicas_reported(
+        self, broker: BrokerId, broker_epoch: int, reports: Mapping[TopicPartition, elr.ReplicaReport]
+    ) -> None:
+        """What a broker's stop has cost it: partitions without a leader may get one, or it is known who is awaited."""
+        state = self.state
+        known = state.brokers.get(broker)
+        if known is None or known.epoch != broker_epoch:
+            return
+        state.reports.update({(topic_partition, broker): report for topic_partition, report in reports.items()})
+        batch = self._batch()
+        self._settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+        self._outbox.send(batch.encode(state))
+        for topic_partition, report in reports.items():
+            if report.unclean:
+                self._tell_of_wait(topic_partition, broker)
+
+    def _tell_of_wait(self, topic_partition: TopicPartition, broker: BrokerId) -> None:
+        """An operator has to know why a partition has no leader although a replica is there."""
+        state = self.state
+        current = state.states.get(topic_partition)
+        if current is not None and current.leader == NO_LEADER:
+            replicas, live = state.replicas(topic_partition), state.live_for(topic_partition)
+            _log.warning(
+                "%s stays without a leader: broker %d stopped uncleanly and may lack acknowledged records; awaited are "
+                "brokers %s; unclean.leader.election.enable=true on the topic ends the wait, at the price of records",
+                topic_partition,
+                broker,
+                list(elr.awaited(replicas, live, state.report_of(topic_partition))),
+            )
+
     def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Allowing unclean election elects at once where nobody leads."""
+        """Allowing unclean election elects at once where nobody leads; a smaller minimum voids what it made."""
         if topic in self.state.topics:
             self._note_config(topic, overrides)
+            batch = self._batch()
+            self._settle(lambda: rules.drop_elrs(self.state, topic, self.term.epoch), batch)
             if self.state.unclean_allowed(topic):
-                batch = self._batch()
                 self._settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
-                self._outbox.send(batch.encode(self.state))
+            self._outbox.send(batch.encode(self.state))
 
     def send_everything(self, broker: BrokerId) -> None:
         """For a broker whose queue was given up."""
@@ -358,7 +475,11 @@ class ControllerTerm:
     def _write_isrs(self, decisions: dict[TopicPartition, controller_isr.Decision]) -> None:
         """Write what was accepted; an accepted change that met another's becomes INVALID_UPDATE_VERSION."""
         writes = [
-            StateWrite(topic_partition, decision.before, decision.after)
+            StateWrite(
+                topic_partition,
+                decision.before,
+                self.state.with_elr(topic_partition, decision.before, decision.after),
+            )
             for topic_partition, decision in decisions.items()
             if isinstance(decision, alter.Write)
         ]

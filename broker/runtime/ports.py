@@ -247,6 +247,23 @@ class LogStore(Protocol):
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...
 
+    @property
+    def unclean(self) -> Mapping[TopicPartition, str]:
+        """Logs that may have lost what they had acknowledged, with the reason."""
+        ...
+
+    def out_of_reach(self, topic_partition: TopicPartition) -> bool:
+        """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
+        ...
+
+    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Count a log among them, for later starts too. Raises LogDirFailed."""
+        ...
+
+    def trust_again(self, topic_partition: TopicPartition) -> None:
+        """It has what counts: it leads, or is in sync. Raises LogDirFailed."""
+        ...
+
     def high_watermarks(self) -> Mapping[TopicPartition, Offset]:
         """As checkpointed before the start."""
         ...

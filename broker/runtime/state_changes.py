@@ -53,7 +53,7 @@ class StateChanges:
 
     def apply_leader_and_isr(self, request: LeaderAndIsrRequest, api_version: int) -> LeaderAndIsrResponse:
         """Every partition that is news; the answer has an error per partition, or one for all."""
-        refused = self._refuse(request.controller_epoch, request.broker_epoch)
+        refused = self.refusal(request.controller_epoch, request.broker_epoch)
         if refused is not ErrorCode.NONE:
             return LeaderAndIsrResponse(refused, [], [])
         topics: list[LeaderAndIsrTopicError] = []
@@ -77,7 +77,7 @@ class StateChanges:
 
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Give up roles; remove the log where the controller says so."""
-        refused = self._refuse(request.controller_epoch, request.broker_epoch)
+        refused = self.refusal(request.controller_epoch, request.broker_epoch)
         if refused is not ErrorCode.NONE:
             return StopReplicaResponse(refused, [])
         return StopReplicaResponse(
@@ -98,7 +98,8 @@ class StateChanges:
         manager.produce.fail_waits(replica, error)
         manager.fetch.on_role_change(replica)
 
-    def _refuse(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+    def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        """Whether a controller's request is an old controller's, or for another registration; NONE: remembers it."""
         error = check_controller_epoch(controller_epoch, self._controller_epoch)
         if error is not ErrorCode.NONE:
             logger.warning("request of controller epoch %d refused: %s", controller_epoch, error.name)
@@ -167,6 +168,7 @@ class StateChanges:
             replica = None
         if replica is None or not replica.topic_id:
             overrides = manager.topic_configs.overrides(topic_partition.topic)
+            made_anew = topic_partition not in manager.log_store.logs()
             try:
                 log = manager.log_store.create(topic_partition, topic_id, overrides, new=wire.is_new)
             except CorruptLog as damage:
@@ -174,6 +176,9 @@ class StateChanges:
                     raise
                 logger.warning("%s: %s; cut there, the rest is fetched anew", topic_partition, damage)
                 log = manager.log_store.restore(topic_partition, topic_id, overrides)
+            if made_anew and not wire.is_new:
+                # It may have had a log that it acknowledged things with: until it is in sync it vouches for nothing.
+                manager.log_store.distrust(topic_partition, "the log was made anew for a partition that is not new")
             if replica is None:
                 return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0), clean=True)
             manager.learn_topic_id(replica)
@@ -225,6 +230,8 @@ class StateChanges:
                 log.distrust()
                 replica.served.clear()
                 role.alive = manager.live_brokers
+                # Who elected it knew of its stop: from now on its log is the partition's.
+                manager.log_store.trust_again(replica.topic_partition)
                 self._log_leader(replica, role)
                 manager.fetch.on_role_change(replica)
                 self._advance(replica, role)

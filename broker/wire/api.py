@@ -67,6 +67,9 @@ class ApiKey(IntEnum):
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
+    # Between highwater's own brokers: far above Kafka's numbers, and told to nobody.
+    REPLICA_REPORT = 30001
+    PEER_EVIDENCE = 30002
 
 
 class VersionRange(NamedTuple):
@@ -95,6 +98,8 @@ SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.DESCRIBE_CONFIGS: VersionRange(1, 4),
     ApiKey.ALTER_PARTITION: VersionRange(2, 3),
     ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 0),
+    ApiKey.REPLICA_REPORT: VersionRange(0, 0),
+    ApiKey.PEER_EVIDENCE: VersionRange(0, 0),
 }
 
 # Where ApiVersions says something else. Produce: a minimum of 3 turns compression off in older librdkafka, so 0-2 are
@@ -107,10 +112,13 @@ _ADVERTISED_OTHERWISE: Final[Mapping[ApiKey, VersionRange]] = {
 # Codec only: nothing serves it yet.
 _NOT_ADVERTISED: Final = frozenset({ApiKey.FIND_COORDINATOR})
 
+# Served, but no client is to know of it: ApiVersions does not name it.
+PRIVATE: Final = frozenset({ApiKey.REPLICA_REPORT, ApiKey.PEER_EVIDENCE})
+
 ADVERTISED: Final[Mapping[ApiKey, VersionRange]] = {
     api: _ADVERTISED_OTHERWISE.get(api, versions)
     for api, versions in sorted(SUPPORTED.items())
-    if api not in _NOT_ADVERTISED
+    if api not in _NOT_ADVERTISED | PRIVATE
 }
 
 FLEXIBLE_FROM: Final[Mapping[ApiKey, int]] = {
@@ -131,6 +139,8 @@ FLEXIBLE_FROM: Final[Mapping[ApiKey, int]] = {
     ApiKey.DESCRIBE_CONFIGS: 4,
     ApiKey.ALTER_PARTITION: 0,
     ApiKey.DESCRIBE_CLUSTER: 0,
+    ApiKey.REPLICA_REPORT: 0,
+    ApiKey.PEER_EVIDENCE: 0,
 }
 
 

@@ -16,6 +16,8 @@ from broker.runtime.ports import BrokerId
 
 BROKER_VERSION = 5
 _NO_KRAFT_EPOCH = -1
+_OWN = "highwater"
+"""What Kafka's brokers don't write into their registration, and ignore in ours."""
 
 
 class MalformedZnode(Exception):
@@ -52,6 +54,8 @@ def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
     }
     if broker.rack is not None:
         fields["rack"] = broker.rack
+    if broker.reports:
+        fields[_OWN] = {"reports": 1}
     return encode_json(fields)
 
 
@@ -76,7 +80,9 @@ def decode_broker(broker_id: BrokerId, data: bytes, epoch: int) -> Broker:
             raise MalformedZnode(f"{what}: has neither endpoints nor host and port: {data[:120]!r}")
         endpoints.append(BrokerEndpoint("PLAINTEXT", str(fields["host"]), int(fields["port"]), "PLAINTEXT"))
     rack = fields.get("rack")
-    return Broker(broker_id, epoch, tuple(endpoints), None if rack is None else str(rack))
+    own = fields.get(_OWN)
+    reports = isinstance(own, dict) and own.get("reports") == 1
+    return Broker(broker_id, epoch, tuple(endpoints), None if rack is None else str(rack), reports)
 
 
 def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
@@ -100,6 +106,11 @@ def decode_controller(data: bytes) -> BrokerId:
     if not isinstance(value, int):
         raise MalformedZnode(f"/controller: brokerid must be a number, found {value!r}")
     return value
+
+
+def encode_suspicion(by: int) -> bytes:
+    """`/highwater/suspicions/<broker>-<czxid>`; by: a controller epoch, or the broker that took over. For people."""
+    return encode_json({"version": 1, "by": by})
 
 
 def encode_controller_epoch(epoch: int) -> bytes:

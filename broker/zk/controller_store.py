@@ -9,7 +9,7 @@ Source: kafka.zk.KafkaZkClient (registerControllerAndIncrementControllerEpoch, u
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -65,6 +65,57 @@ class ZkControllerStore:
             return None
         self._raw.clear()
         return Term(epoch, version)
+
+    def controller_to_suspect(self, broker: BrokerId) -> tuple[int, int] | None:
+        # The version first: whoever becomes controller after this read makes it stale.
+        epoch = self._client.get(paths.CONTROLLER_EPOCH)
+        controller = self._client.get(paths.CONTROLLER)
+        registered = self._client.get(paths.broker_id(broker))
+        if epoch is None or controller is None or registered is None:
+            return None
+        if codecs.decode_controller(controller.data) != broker or controller.owner != registered.owner:
+            return None
+        return registered.czxid, epoch.version
+
+    def take_over(self, successor: BrokerId, broker: BrokerId, broker_epoch: int, version: int) -> Term | None:
+        node = self._client.get(paths.CONTROLLER_EPOCH)
+        if node is None or node.version != version:
+            return None
+        epoch = codecs.decode_controller_epoch(node.data) + 1
+        try:
+            versions = self._client.multi(
+                [
+                    Create(paths.suspicion(broker, broker_epoch), codecs.encode_suspicion(successor)),
+                    Delete(paths.CONTROLLER),
+                    Create(
+                        paths.CONTROLLER,
+                        codecs.encode_controller(successor, self._wall_clock_ms()),
+                        ephemeral=True,
+                    ),
+                    SetData(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch), version),
+                ]
+            )
+        except WriteRefused as refused:
+            _log.info("the controllership of broker %d was not taken over: %s", broker, refused)
+            return None
+        self._raw.clear()
+        return Term(epoch, versions[-1])
+
+    def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
+        path = paths.suspicion(broker, broker_epoch)
+        try:
+            self._client.multi([_check(term), Create(path, codecs.encode_suspicion(term.epoch))])
+        except WriteRefused as refused:
+            _raise_if_moved(refused, term)
+            return False
+        return True
+
+    def forget_suspicions(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
+        current = {paths.suspicion(broker.id, broker.epoch) for broker in registered.values()}
+        names = self._client.children(paths.SUSPICIONS) or []
+        for path in (f"{paths.SUSPICIONS}/{name}" for name in names):
+            if path not in current:
+                self._write(term, [Delete(path)])
 
     def resign(self, term: Term) -> None:
         try:

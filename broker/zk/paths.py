@@ -1,4 +1,4 @@
-"""Names of the znodes, all Kafka's own. Pure. Source: kafka.zk.ZkData."""
+"""Names of the znodes, all but one Kafka's own. Pure. Source: kafka.zk.ZkData."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 
+SUSPICIONS = "/highwater/suspicions"
+
 PERSISTENT = (
     "/consumers",
     BROKER_IDS,
@@ -33,8 +35,9 @@ PERSISTENT = (
     "/config/users",
     "/config/brokers",
     "/config/ips",
+    SUSPICIONS,
 )
-"""Made at a broker's start where missing. Source: ZkData.PersistentZkPaths."""
+"""Made at a broker's start where missing. Source: ZkData.PersistentZkPaths; the last one is highwater's own."""
 
 
 def broker_id(broker: BrokerId) -> str:
@@ -59,6 +62,11 @@ def partition_state(topic_partition: TopicPartition) -> str:
 
 def topic_config(name: str) -> str:
     return f"{CONFIG_TOPICS}/{name}"
+
+
+def suspicion(broker: BrokerId, broker_epoch: int) -> str:
+    """Says that this registration has been suspected; it is so once only."""
+    return f"{SUSPICIONS}/{broker}-{broker_epoch}"
 
 
 def delete_topic(name: str) -> str:

@@ -13,6 +13,7 @@ from broker.zk.codecs import MalformedZnode, decode_json, encode_json
 NO_TOPIC_ID = ""
 """As the wire codecs say the zero id."""
 _RECOVERING = 1
+_ELR = "elr"
 
 
 def encode_topic(topic: Topic, old: bytes | None = None) -> bytes:
@@ -46,6 +47,7 @@ def encode_partition_state(state: LeaderAndIsr, old: bytes | None = None) -> byt
     """`/brokers/topics/T/partitions/P/state`, version 1. Its partition epoch is the znode's version."""
     kept = decode_json(old, "partition state") if old else {}
     kept.pop("leader_recovery_state", None)
+    kept.pop(_ELR, None)
     fields = {
         **kept,
         "controller_epoch": state.controller_epoch,
@@ -56,6 +58,8 @@ def encode_partition_state(state: LeaderAndIsr, old: bytes | None = None) -> byt
     }
     if state.recovering:
         fields["leader_recovery_state"] = _RECOVERING
+    if state.elr:
+        fields[_ELR] = {"replicas": list(state.elr), "isr": list(state.isr), "leader_epoch": state.leader_epoch}
     return encode_json(fields)
 
 
@@ -63,13 +67,28 @@ def decode_partition_state(topic_partition: TopicPartition, data: bytes, version
     """version: the znode's version."""
     fields = decode_json(data, f"state of {topic_partition}")
     try:
+        isr = tuple(int(broker) for broker in fields["isr"])
         return LeaderAndIsr(
             leader=int(fields["leader"]),
             leader_epoch=int(fields["leader_epoch"]),
-            isr=tuple(int(broker) for broker in fields["isr"]),
+            isr=isr,
             controller_epoch=int(fields["controller_epoch"]),
             partition_epoch=version,
             recovering=fields.get("leader_recovery_state") == _RECOVERING,
+            elr=_decode_elr(fields.get(_ELR), isr, fields["leader_epoch"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedZnode(f"state of {topic_partition}: {error!r} in {data[:200]!r}") from None
+
+
+def _decode_elr(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) -> tuple[BrokerId, ...]:
+    """The eligible replicas that were written with this very ISR and epoch, else none.
+
+    A tool may rewrite leader and ISR and keep fields that it does not know: then they say nothing of the new ISR.
+    """
+    if not isinstance(raw, dict) or raw.get("isr") != list(isr) or raw.get("leader_epoch") != leader_epoch:
+        return ()
+    replicas = raw.get("replicas")
+    if not isinstance(replicas, list) or not all(isinstance(broker, int) for broker in replicas):
+        return ()
+    return tuple(broker for broker in replicas if broker not in isr)

@@ -267,6 +267,16 @@ class MemoryStore:
     def __init__(self) -> None:
         self._logs: dict[TopicPartition, MemoryLog] = {}
         self.checkpointed: dict[TopicPartition, int] = {}
+        self.unclean: dict[TopicPartition, str] = {}
+
+    def out_of_reach(self, topic_partition: TopicPartition) -> bool:
+        return False
+
+    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+        self.unclean[topic_partition] = reason
+
+    def trust_again(self, topic_partition: TopicPartition) -> None:
+        self.unclean.pop(topic_partition, None)
 
     def logs(self) -> Mapping[TopicPartition, MemoryLog]:
         return self._logs

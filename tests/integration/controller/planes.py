@@ -20,6 +20,7 @@ from broker.wire.api import ADVERTISED, ApiKey, response_header_version
 from broker.wire.headers import decode_request_header
 from broker.wire.messages import api_versions
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
 from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 
@@ -70,6 +71,7 @@ class PlaneBroker:
             **plane.handlers(),
             ApiKey.LEADER_AND_ISR: plane.gated(self._leader_and_isr),
             ApiKey.STOP_REPLICA: self._stop_replica,
+            ApiKey.REPLICA_REPORT: self._replica_report,
         }
         plane.register()
         self._thread.start()
@@ -131,3 +133,9 @@ class PlaneBroker:
             if part.delete_partition
         ]
         respond(request, StopReplicaResponse().encode(request.api_version))
+
+    def _replica_report(self, request: Request) -> None:
+        """Every replica is as it was."""
+        body = ReplicaReportRequest.decode(request.api_version, request.body)
+        reported = [ReportedPartition(topic.topic_name, index) for topic in body.topics for index in topic.partitions]
+        respond(request, ReplicaReportResponse(partitions=reported).encode(request.api_version))

@@ -82,13 +82,14 @@ def test_store_files_have_kafkas_names_and_contents(path: str) -> None:
     assert names == [
         ".kafka_cleanshutdown",
         ".lock",
+        "highwater-run-mark",
         "log-start-offset-checkpoint",
         "meta.properties",
         "recovery-point-offset-checkpoint",
         "replication-offset-checkpoint",
         "t-0",
     ]
-    read = {name: Path(path, name).read_text() for name in names[:-1]}
+    read = {name: Path(path, name).read_text() for name in names if name not in ("t-0", "highwater-run-mark")}
     assert json.loads(read[".kafka_cleanshutdown"]) == {"version": 0, "brokerEpoch": 91}
     assert read["replication-offset-checkpoint"] == "0\n1\nt 0 12\n"
     assert read["recovery-point-offset-checkpoint"] == "0\n1\nt 0 20\n"

@@ -1,0 +1,113 @@
+"""Eligible leader replicas: who outside the ISR still holds all that is committed, and who may lead after an outage.
+
+A watermark stands while the ISR is below min.insync.replicas. So whoever leaves an ISR that thereby is, or already was,
+below it holds every committed record as long as the ISR stays below: the partition's ELR. Disjoint from the ISR, a
+subset of the assignment, empty as soon as the ISR has its minimum again, for from then on more can be committed.
+ISR and ELR say what a replica *had*. What it has after a stop only itself can say: a `ReplicaReport` tells whether the
+stop may have cost it bytes. Where nobody led on, a replica is elected on its report, never on its name in the state:
+
+1. the ISR members whose stop was clean;
+2. else an ELR member whose stop was clean, once every live ISR member has spoken;
+3. else, when the whole assignment has spoken and nobody's stop was clean, whoever has the longest log by (last epoch,
+   end): of two logs the one with the larger last epoch, or the longer one under the same, holds all that the other
+   shares with any leader, so it loses no record that one of them still has;
+4. else nobody: one who is still away may hold more.
+
+Pure. Source: KIP-966; beyond it: a kill -9 whose log lost nothing is a clean stop, and rule 3 waits for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.runtime.ports import BrokerId, Epoch, Offset
+
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """What a broker says of one of its replicas, as it found it at its start. unclean: bytes may be missing."""
+
+    unclean: bool
+    last_epoch: Epoch = NO_EPOCH
+    end_offset: Offset = 0
+
+
+CLEAN = ReplicaReport(unclean=False)
+Reports = Callable[[BrokerId], ReplicaReport | None]
+"""A live replica's report; None while it has not spoken."""
+
+
+def trust_all(broker: BrokerId) -> ReplicaReport:
+    """Kafka's view: every replica has what it had."""
+    return CLEAN
+
+
+class Choice(NamedTuple):
+    """Who leads next, with which ISR. lossy: by rule 3, so that records may be gone."""
+
+    leader: BrokerId
+    isr: tuple[BrokerId, ...]
+    lossy: bool = False
+
+
+def after_write(
+    isr_before: Collection[BrokerId],
+    elr_before: Collection[BrokerId],
+    isr_after: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    min_isr: int,
+) -> tuple[BrokerId, ...]:
+    """The ELR that goes with a new ISR, in assignment order; min_isr: clamped to the number of replicas."""
+    if len(isr_after) >= min_isr:
+        return ()
+    held = {*isr_before, *elr_before} - set(isr_after)
+    return tuple(broker for broker in replicas if broker in held)
+
+
+def choose(
+    isr: Collection[BrokerId],
+    elr: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    live: AbstractSet[BrokerId],
+    reports: Reports,
+) -> Choice | None:
+    """The next leader of a partition that nobody led on; None while someone is waited for."""
+    spoken = {broker: report for broker in replicas if broker in live and (report := reports(broker)) is not None}
+    clean = [broker for broker, report in spoken.items() if not report.unclean]
+    in_sync = tuple(broker for broker in clean if broker in isr)
+    if in_sync:
+        return Choice(in_sync[0], in_sync)
+    if any(broker in isr and broker in live and broker not in spoken for broker in replicas):
+        # It answers in no time, and what it has beyond the committed would be lost for nothing.
+        return None
+    for broker in clean:
+        if broker in elr:
+            return Choice(broker, (broker,))
+    if len(spoken) < len(replicas) or not any(broker in isr for broker in replicas):
+        return None
+    return _longest(isr, replicas, spoken)
+
+
+def awaited(
+    replicas: Sequence[BrokerId],
+    live: AbstractSet[BrokerId],
+    reports: Reports,
+) -> tuple[BrokerId, ...]:
+    """Whose return or word could still give the partition a leader, for the operator to know."""
+    return tuple(broker for broker in replicas if broker not in live or reports(broker) is None)
+
+
+def _longest(
+    isr: Collection[BrokerId], replicas: Sequence[BrokerId], spoken: Mapping[BrokerId, ReplicaReport]
+) -> Choice:
+    def weight(broker: BrokerId) -> tuple[int, int, bool, int]:
+        report = spoken[broker]
+        return report.last_epoch, report.end_offset, broker in isr, -replicas.index(broker)
+
+    best = max(replicas, key=weight)
+    return Choice(best, (best,), lossy=True)

@@ -1,0 +1,76 @@
+"""Whether a replica may have lost bytes that it had acknowledged, and the mark that says so until that is mended.
+
+Clean: the broker stopped in good order, or its process alone ended (kill -9 leaves the page cache), and the log is as
+long as it was. Unclean: host or mount were lost, or the log is shorter than something remembers: what was flushed, what
+was committed, or where it ended when the process did. A torn write that was never answered ends above all of these.
+The mark is a file in the partition's folder, so that a second, clean stop does not wash off the first. It goes when the
+replica leads or is in the ISR again: then it has what counts. Marks need no fsync of their own while the broker runs: a
+power failure marks every log anyway; a clean stop syncs those that are left.
+Source: R12 and L6 of the design; KIP-966 (unclean shutdown).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from broker.log import checkpoints
+from broker.runtime.ports import Offset
+
+UNCLEAN_MARK = "unclean-stop"
+_REASON_MAX = 500
+
+
+def unclean_reason(
+    *,
+    clean: bool,
+    same_kernel: bool,
+    leo: Offset,
+    recovery_point: Offset,
+    high_watermark: Offset,
+    last_end: Offset | None,
+) -> str:
+    """Why bytes may be missing, "" when none are.
+
+    clean: the mark of a clean stop was there. same_kernel, last_end: as `run_mark` says. recovery_point and
+    high_watermark: as checkpointed before the stop, 0 where they were not.
+    """
+    if leo < recovery_point:
+        return f"the log ends at {leo}, but everything below {recovery_point} had been flushed"
+    if leo < high_watermark:
+        return f"the log ends at {leo}, but everything below {high_watermark} was committed"
+    if last_end is not None and leo < last_end:
+        return f"the log ends at {leo}, but it reached {last_end} when the process ended"
+    if not clean and not same_kernel:
+        return "the host or the mount was lost, or nobody knows, and with it what had not been flushed"
+    return ""
+
+
+def read_mark(folder: str) -> str:
+    """The reason of an earlier unclean stop that has not been mended, "" for none."""
+    try:
+        with open(f"{folder}/{UNCLEAN_MARK}", encoding="utf-8", errors="replace") as file:
+            return file.read(_REASON_MAX).strip() or "an earlier unclean stop"
+    except FileNotFoundError:
+        return ""
+
+
+def leave_mark(folder: str, reason: str) -> None:
+    """Raises OSError."""
+    checkpoints.write_atomically(f"{folder}/{UNCLEAN_MARK}", reason[:_REASON_MAX] + "\n", sync=False)
+
+
+def sync_mark(folder: str) -> None:
+    """Make a mark survive a power failure. Raises OSError."""
+    for path in (f"{folder}/{UNCLEAN_MARK}", folder):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def remove_mark(folder: str) -> None:
+    """Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{folder}/{UNCLEAN_MARK}")

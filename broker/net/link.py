@@ -1,0 +1,125 @@
+"""A connection to a broker that carries nothing: it shows at once when the other process ends.
+
+No byte is sent. When a connection ends, the next attempt follows at once: a process that is gone refuses it. Refused
+attempts are repeated at growing intervals, so that a return is seen, and a server that accepts and closes at once is
+not pestered. Source: C10 of the design; docs/adr/0011.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from broker.core.suspicion import LinkEvent
+from broker.net.loop import READABLE, WRITABLE, EpollLoop
+from broker.net.timers import TimerHandle
+
+CONNECT_TIMEOUT_MS: Final = 1000.0
+_RETRY_FIRST_MS: Final = 20.0
+_RETRY_MAX_MS: Final = 500.0
+_READ_BYTES: Final = 4096
+_SOUND_MS: Final = 1000.0
+
+
+class Link:
+    """Keeps a connection to host:port and tells what happens to it, until `close`."""
+
+    def __init__(self, loop: EpollLoop, host: str, port: int, on_event: Callable[[LinkEvent], None]) -> None:
+        self._loop = loop
+        self._host = host
+        self._port = port
+        self._on_event = on_event
+        self._socket: socket.socket | None = None
+        self._connected = False
+        self._connected_ms = 0.0
+        self._failures = 0
+        self._timer: TimerHandle | None = None
+        self._closed = False
+        loop.call_soon(self._connect)
+
+    def close(self) -> None:
+        """No more attempts, no more events."""
+        self._closed = True
+        self._drop()
+
+    def _connect(self) -> None:
+        if self._closed:
+            return
+        self._timer = None
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)[0]
+            sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+        except OSError:
+            self._again(LinkEvent.UNREACHABLE)
+            return
+        self._socket = sock
+        code = sock.connect_ex(address)
+        self._loop.register(sock.fileno(), WRITABLE, self._on_socket)
+        if code in (0, errno.EINPROGRESS):
+            self._timer = self._loop.call_later(CONNECT_TIMEOUT_MS, lambda: self._again(LinkEvent.UNREACHABLE))
+        else:
+            self._failed(code)
+
+    def _on_socket(self, events: int) -> None:
+        assert self._socket is not None
+        if self._connected:
+            self._read()
+            return
+        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._failed(code)
+        elif self._socket.getsockname() == self._socket.getpeername():
+            # A closed port in the ephemeral range can be given to our own end (TCP simultaneous open).
+            self._failed(errno.ECONNREFUSED)
+        else:
+            self._cancel_timer()
+            self._connected = True
+            self._connected_ms = self._loop.now_ms()
+            self._loop.modify(self._socket.fileno(), READABLE)
+            self._on_event(LinkEvent.CONNECTED)
+
+    def _read(self) -> None:
+        assert self._socket is not None
+        try:
+            received = self._socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            received = b""
+        if received:
+            return
+        if self._loop.now_ms() - self._connected_ms >= _SOUND_MS:
+            self._failures = 0
+        # The first time at once: what comes next tells a dead process from a closed connection.
+        delay_ms = 0.0 if self._failures == 0 else self._pause_ms()
+        self._failures += 1
+        self._drop()
+        self._timer = self._loop.call_later(delay_ms, self._connect)
+        self._on_event(LinkEvent.CLOSED)
+
+    def _failed(self, code: int) -> None:
+        self._again(LinkEvent.REFUSED if code == errno.ECONNREFUSED else LinkEvent.UNREACHABLE)
+
+    def _again(self, event: LinkEvent) -> None:
+        self._drop()
+        self._failures += 1
+        self._timer = self._loop.call_later(self._pause_ms(), self._connect)
+        self._on_event(event)
+
+    def _pause_ms(self) -> float:
+        return float(min(_RETRY_MAX_MS, _RETRY_FIRST_MS * 2 ** min(self._failures, 16)))
+
+    def _drop(self) -> None:
+        self._cancel_timer()
+        if self._socket is not None:
+            self._loop.unregister(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+        self._connected = False
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

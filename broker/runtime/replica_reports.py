@@ -1,0 +1,82 @@
+"""This broker's word to the controller on what its last stop cost its replicas. Loop thread.
+
+The log store knows which logs may have lost bytes (`broker.log.stops`); this answers for them, and clears the mark of a
+replica that the controller counts as in sync under this registration: it then has what counts. A partition without a
+log here is reported as one that lost everything, for this broker may have had it.
+Source: R12 of the design; docs/adr/0010.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from broker.runtime.metadata_cache import MetadataCache
+from broker.runtime.ports import LogDirFailed, TopicPartition
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.request import Request, refuse, respond
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger("broker")
+
+
+class ReplicaReports:
+    """`handle` requests; `on_metadata` after every UpdateMetadata."""
+
+    def __init__(self, manager: ReplicaManager, cache: MetadataCache) -> None:
+        self._manager = manager
+        self._cache = cache
+
+    def handle(self, request: Request) -> None:
+        try:
+            body = ReplicaReportRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"ReplicaReport: {error}")
+            return
+        respond(request, self.answer(body).encode(request.api_version))
+
+    def answer(self, request: ReplicaReportRequest) -> ReplicaReportResponse:
+        refused = self._manager.state_changes.refusal(request.controller_epoch, request.broker_epoch)
+        if refused is not ErrorCode.NONE:
+            return ReplicaReportResponse(refused)
+        return ReplicaReportResponse(
+            partitions=[
+                self._report(TopicPartition(topic.topic_name, partition), topic.topic_id)
+                for topic in request.topics
+                for partition in topic.partitions
+            ]
+        )
+
+    def _report(self, topic_partition: TopicPartition, topic_id: str) -> ReportedPartition:
+        manager = self._manager
+        reported = ReportedPartition(*topic_partition)
+        replica = manager.replicas.get(topic_partition)
+        if replica is None:
+            reported.unclean = True
+            if manager.log_store.out_of_reach(topic_partition):
+                reported.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        elif replica.offline:
+            reported.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        elif topic_id and replica.topic_id and replica.topic_id != topic_id:
+            reported.unclean = True
+        else:
+            log = replica.log
+            reported.unclean = topic_partition in manager.log_store.unclean
+            reported.end_offset = log.written_leo
+            if log.written_leo > log.log_start_offset:
+                reported.last_epoch = log.epoch_at(log.written_leo - 1)
+        return reported
+
+    def on_metadata(self) -> None:
+        """Whoever is in the ISR of a led partition was admitted under this registration, or elected knowingly."""
+        store = self._manager.log_store
+        for topic_partition in list(store.unclean):
+            topic = self._cache.topics.get(topic_partition.topic)
+            state = None if topic is None else topic.partitions.get(topic_partition.partition)
+            if state is not None and state.leader >= 0 and self._manager.broker_id in state.isr:
+                _log.info("%s: in sync again after an unclean stop", topic_partition)
+                try:
+                    store.trust_again(topic_partition)
+                except LogDirFailed as failure:
+                    _log.error("%s: %s", topic_partition, failure)

@@ -1,0 +1,105 @@
+"""Sequence g (KIP-966): the last ISR member loses its unsynced tail; whoever still has the records must lead.
+
+A power failure is what it leaves: files cut to the recovery point, checkpoints that were never synced gone. The other
+two leave by a pause, or by kill -9, where Apache Kafka loses every record even with eligible leader replicas.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.integration.broker.writing import TOPIC, create, read
+from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
+
+SETTINGS = {
+    "zookeeper.session.timeout.ms": "1500",
+    "replica.lag.time.max.ms": "2000",
+    "min.insync.replicas": "2",
+    "controlled.shutdown.enable": "false",
+}
+PER_STAGE = 5
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with running_cluster(tmp_path, settings=SETTINGS) as running:
+        wait_until(lambda: running.controller() is not None, "a controller")
+        create(running, 1)
+        yield running
+
+
+def write(cluster: Cluster, first: int) -> list[bool]:
+    """Stage's records, one request each, acks=all, no retries; which of them were acknowledged."""
+    outcomes: list[bool] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "retries": 0, "linger.ms": 0})
+    for value in range(first, first + PER_STAGE):
+        producer.produce(TOPIC, b"%d" % value, partition=0, on_delivery=lambda error, _: outcomes.append(error is None))
+        assert producer.flush(20) == 0
+    return outcomes
+
+
+def cut_to_recovery_point(broker: Broker) -> None:
+    """What a power failure leaves of a log that was never flushed."""
+    folder = broker.folder / "data"
+    partition = folder / f"{TOPIC}-0"
+    for segment in partition.glob("*.log"):
+        os.truncate(segment, 0)
+    for path in [*partition.glob("*index"), partition / "leader-epoch-checkpoint"]:
+        path.unlink(missing_ok=True)
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def lose_the_host(broker: Broker) -> None:
+    """The same, by another kernel: what remembers the end of the log says nothing any more."""
+    cut_to_recovery_point(broker)
+    (broker.folder / "data" / "highwater-run-mark").unlink()
+
+
+def leave(cluster: Cluster, broker_id: int, how: str, isr: set[int]) -> None:
+    broker = cluster.brokers[broker_id]
+    if how == "kill":
+        broker.kill()
+    else:
+        broker.pause()
+    cluster.wait_state(TOPIC, 0, leader=1, isr=isr)
+
+
+def come_back(cluster: Cluster, broker_id: int, how: str) -> None:
+    broker = cluster.brokers[broker_id]
+    if how == "pause":
+        broker.resume()
+    else:
+        broker.start()
+    wait_until(lambda: broker_id in cluster.live(), lambda: broker.output)
+
+
+@pytest.mark.parametrize("power_failure", [cut_to_recovery_point, lose_the_host])
+@pytest.mark.parametrize("returning", [(1, 3, 2), (2, 1, 3), (3, 2, 1)])
+@pytest.mark.parametrize("how", ["kill", "pause"])
+def test_last_isr_member_that_lost_its_tail_does_not_win_over_one_that_has_it(
+    cluster: Cluster, how: str, returning: tuple[int, ...], power_failure: Callable[[Broker], None]
+) -> None:
+    assert write(cluster, 0) == [True] * PER_STAGE
+    leave(cluster, 3, how, {1, 2})
+    assert write(cluster, PER_STAGE) == [True] * PER_STAGE
+    leave(cluster, 2, how, {1})
+    assert write(cluster, 2 * PER_STAGE) == [False] * PER_STAGE, "below min ISR"
+    cluster.brokers[1].kill()
+    power_failure(cluster.brokers[1])
+    for broker_id in returning:
+        come_back(cluster, broker_id, "kill" if broker_id == 1 else how)
+        if broker_id != 2 and 2 not in returning[: returning.index(broker_id)]:
+            state = cluster.state(TOPIC, 0)
+            assert state is not None
+            assert state["isr"] == [1], "the ISR never becomes empty, and who is eligible is still away"
+    cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+    assert set(range(2 * PER_STAGE)) <= set(read(cluster, 2 * PER_STAGE))
+    elected = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "election"]
+    assert [event["leader"] for event in elected if event["reason"] == "eligible"] == [2]
+    assert not [event for event in elected if event["reason"] in ("unclean", "longest-log")]
