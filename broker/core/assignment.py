@@ -12,6 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from broker.runtime.ports import BrokerId
 
+PARTITIONS_MAX = 10_000
+"""Of one topic: its assignment is one znode."""
+REPLICAS_MAX = 50_000
+
 
 class AssignmentRefused(Exception):
     """A placement that cannot be; `kind` says which error it is for the client, the text is Kafka's."""
@@ -36,6 +40,7 @@ def assign(
     """
     if partitions <= 0:
         raise AssignmentRefused("partitions", "Number of partitions must be larger than 0.")
+    check_size(first_partition + partitions, replication_factor)
     if replication_factor <= 0:
         raise AssignmentRefused("replication-factor", "Replication factor must be larger than 0.")
     if replication_factor > len(racks):
@@ -94,12 +99,27 @@ def alternate_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
     return line
 
 
+def check_size(partitions: int, replication_factor: int) -> None:
+    """Raises AssignmentRefused where a topic's assignment would not fit in a znode, of a million bytes."""
+    if partitions > PARTITIONS_MAX:
+        raise AssignmentRefused(
+            "partitions", f"Number of partitions must be at most {PARTITIONS_MAX}, but it is {partitions}."
+        )
+    if partitions * replication_factor > REPLICAS_MAX:
+        raise AssignmentRefused(
+            "partitions",
+            f"Number of replicas of all partitions together must be at most {REPLICAS_MAX}, "
+            f"but it is {partitions * replication_factor}.",
+        )
+
+
 def check_manual(assignment: Mapping[int, Sequence[BrokerId]], live: Sequence[BrokerId]) -> None:
     """Raises AssignmentRefused unless partitions are 0…n−1 with equally many, different, live replicas each."""
     if sorted(assignment) != list(range(len(assignment))):
         raise AssignmentRefused("replica-assignment", "partitions should be a consecutive 0-based integer sequence")
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         raise AssignmentRefused("replica-assignment", "All partitions should have the same number of replicas")
+    check_size(len(assignment), len(assignment[0]))
     for partition, replicas in sorted(assignment.items()):
         if not replicas:
             raise AssignmentRefused(

@@ -8,6 +8,7 @@ Auto-creation writes from any broker. Source: kafka.server.ZkAdminManager, AutoT
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Protocol
@@ -36,6 +37,9 @@ _log = logging.getLogger("broker.admin")
 
 _DELETION_DISABLED_FROM = 3
 _EXISTS = ErrorCode.TOPIC_ALREADY_EXISTS
+_REQUEST_PARTITIONS_MAX = 10_000
+"""What one request may create. A Kafka with KRaft refuses more in the same words."""
+_TOO_MANY = Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 Results = dict[str, Planned | Refused]
 
@@ -87,15 +91,20 @@ class TopicHandlers:
         except MalformedFrame as error:
             refuse(request, f"CreateTopics: {error}")
             return
-        names = [topic.name for topic in body.topics]
+        times = Counter(topic.name for topic in body.topics)
+        left = _REQUEST_PARTITIONS_MAX if len(body.topics) <= _REQUEST_PARTITIONS_MAX else 0
         results: Results = {}
         for topic in body.topics:
             if not self._is_controller():
                 results[topic.name] = Refused(ErrorCode.NOT_CONTROLLER, None)
-            elif names.count(topic.name) > 1:
+            elif times[topic.name] > 1:
                 results[topic.name] = Refused(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
             else:
-                results[topic.name] = self._plan(topic)
+                result = self._plan(topic) if left > 0 else _TOO_MANY
+                if isinstance(result, Planned):
+                    left -= len(result.partitions)
+                    result = result if left >= 0 else _TOO_MANY
+                results[topic.name] = result
         planned = [result for result in results.values() if isinstance(result, Planned)]
         version, timeout_ms = request.api_version, body.timeout_ms
 

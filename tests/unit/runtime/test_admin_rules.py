@@ -55,6 +55,8 @@ def test_manual_assignment_is_kept_in_order() -> None:
         (topic("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "other than ASCII alphanumerics"),
         (topic("o.d"), ErrorCode.INVALID_TOPIC_EXCEPTION, "collides with existing topics: o_d"),
         (topic(partitions=0), ErrorCode.INVALID_PARTITIONS, "larger than 0"),
+        (topic(partitions=2**31 - 1), ErrorCode.INVALID_PARTITIONS, "at most 10000, but it is 2147483647"),
+        (assigned(*[[1]] * 10_001), ErrorCode.INVALID_PARTITIONS, "at most 10000"),
         (topic(factor=4), ErrorCode.INVALID_REPLICATION_FACTOR, "4 larger than available brokers: 3."),
         (topic(factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (topic(no_such="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"),
@@ -75,3 +77,11 @@ def test_refusals_have_kafkas_error_and_text(wanted: CreatableTopic, error: Erro
     assert refused.error is error
     assert refused.text is not None
     assert text in refused.text
+
+
+def test_replicas_of_all_partitions_fit_in_a_znode() -> None:
+    racks = dict.fromkeys(range(100))
+    refused = plan(topic(partitions=10_000, factor=6), (), racks, SETTINGS, Random(1))
+    assert isinstance(refused, Refused)
+    assert refused.error is ErrorCode.INVALID_PARTITIONS
+    assert isinstance(plan(topic(partitions=10_000, factor=5), (), racks, SETTINGS, Random(1)), Planned)
