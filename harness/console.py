@@ -58,6 +58,12 @@ class Stats:
         self._last_error = ""
         self._marks: list[tuple[float, Counter[str]]] = [(clock_s(), Counter())]
 
+    @property
+    def operations(self) -> int:
+        """How many client operations have completed."""
+        with self._lock:
+            return sum(self._totals.values())
+
     def phase(self, name: str, limit_s: float | None = None) -> None:
         """A phase began; limit_s: how long it may take."""
         with self._lock:

@@ -86,13 +86,15 @@ class Drain:
 
     def _read_twice(self, partition: int, resolve: Resolve, end_s: float) -> int:
         """How many of the two readings did not complete."""
-        start = self._read_again("wire", partition, resolve, end_s, 0)
-        # The second reader begins where the first found the log's start.
-        second = self._read_again("confluent", partition, resolve, end_s, start or 0)
-        return (start is None) + (second is None)
+        first = self._read_again("wire", partition, resolve, end_s, (0, 0))
+        # The second reader begins where the first found the log's start, and reads as far.
+        second = self._read_again("confluent", partition, resolve, end_s, first or (0, 0))
+        return (first is None) + (second is None)
 
-    def _read_again(self, reader: Reader, partition: int, resolve: Resolve, end_s: float, start: int) -> int | None:
-        """Try until one reading completes; its start, or None after end_s."""
+    def _read_again(
+        self, reader: Reader, partition: int, resolve: Resolve, end_s: float, span: tuple[int, int]
+    ) -> tuple[int, int] | None:
+        """Try until one reading completes; where it began and ended, or None after end_s."""
         problem = "no time left"
         node: str | None = None
         while time.monotonic() < end_s:
@@ -109,7 +111,7 @@ class Drain:
                 attempt = _Attempt(process, f"drain-{process}", partition, leader, node)
                 read = self._read_wire if reader == "wire" else self._read_confluent
                 try:
-                    begin, end = read(attempt, start, end_s)
+                    begin, end = read(attempt, span, end_s)
                     if resolve(partition) != leader:
                         raise _Incomplete("the leader changed while it was read")
                 except _Incomplete as error:
@@ -124,7 +126,7 @@ class Drain:
                         start=begin,
                         end=end,
                     )
-                    return begin
+                    return begin, end
             self._sleep(PAUSE_S)
         self._history.harness(
             "drain-incomplete",
@@ -138,7 +140,7 @@ class Drain:
         )
         return None
 
-    def _read_wire(self, attempt: _Attempt, _start: int, end_s: float) -> tuple[int, int]:
+    def _read_wire(self, attempt: _Attempt, _span: tuple[int, int], end_s: float) -> tuple[int, int]:
         connection = Connection(self._cluster.addresses[attempt.leader.broker_id], attempt.consumer)
         try:
             try:
@@ -200,9 +202,9 @@ class Drain:
         self._history.complete(index, invocation, Completion("ok", polled.at_ns, None, poll_fields(polled)))
         return polled.next_position, polled.hw
 
-    def _read_confluent(self, attempt: _Attempt, start: int, end_s: float) -> tuple[int, int]:
-        position = start
-        goal = self._sentinels[attempt.partition] + 1
+    def _read_confluent(self, attempt: _Attempt, span: tuple[int, int], end_s: float) -> tuple[int, int]:
+        position = start = span[0]
+        goal = max(self._sentinels[attempt.partition] + 1, span[1])
         invocation = self._poll_invocation(attempt, "confluent", position, -1)
         # librdkafka fetches on its own from when it is assigned, so the invocation comes first.
         index = self._history.invoke(invocation)

@@ -142,8 +142,9 @@ class History:
         observed: bool,
         observation: str,
         error: str | None = None,
+        began_ns: int | None = None,
     ) -> None:
-        """A fault's `start` or `stop`, written through."""
+        """A fault's `start` or `stop`, written through. began_ns: CLOCK_MONOTONIC when the change was begun."""
         fields: dict[str, object] = {
             "fault": fault,
             "fault_id": fault_id,
@@ -152,6 +153,8 @@ class History:
             "observed": observed,
             "observation": observation,
         }
+        if began_ns is not None:
+            fields["began_ns"] = began_ns - self.origin_ns
         self._own(-1, "nemesis", f, fields, error)
 
     def harness(self, f: str, *, error: str | None = None, **fields: object) -> None:

@@ -22,6 +22,8 @@ from harness.analysis import CRASH, INVALID, UNKNOWN, VALID
 from harness.junit import crashed_suite, suite, write_xml
 from harness.plan_file import load
 from harness.plan_source import PlanError
+from harness.provenance import code_digest
+from harness.run_info import broker_source
 from harness.store import StoreError, read_json, write_json
 
 _WORST_FIRST = (INVALID, CRASH, UNKNOWN, VALID)
@@ -30,27 +32,33 @@ VERDICTS = {VALID: "valid", INVALID: "invalid", UNKNOWN: "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run that is due. digest: of the run file's text, so that a changed file runs again."""
+    """One run that is due. digest: of the run file's text; code: of broker and lab: what has changed runs again.
+
+    expect_found: checkers of which one at least must say invalid, where invalid is expected.
+    """
 
     file: str
     name: str
     digest: str
     seed: int
     expect: str
+    expect_found: tuple[str, ...] = ()
+    code: str = ""
 
     @property
     def key(self) -> str:
-        return f"{self.file} {self.digest} seed {self.seed}"
+        return f"{self.file} {self.digest} code {self.code} seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """exit_code: of `highwater test`; run_dir: None when the run made none."""
+    """exit_code: of `highwater test`; run_dir: None when the run made none; found: checkers that say invalid."""
 
     exit_code: int
     seconds: float
     sentence: str
     run_dir: str | None
+    found: Sequence[str] = ()
 
     def verdict(self) -> str:
         return VERDICTS.get(self.exit_code, "crash")
@@ -74,10 +82,14 @@ def run_nightly(
     out.mkdir(parents=True, exist_ok=True)
     state_file = out / "state.json"
     done = _read_state(state_file) if resume else {}
+    if jobs and all(_is_done(done.get(job.key)) for job in jobs):
+        # The night before came to its end: this is a new one, and what that one found is kept.
+        _keep_night(state_file, out / "nights")
+        done = {}
     carry_out = runner if runner is not None else _Subprocess(nodes)
     for number, job in enumerate(jobs, start=1):
         known = done.get(job.key)
-        if known is not None and known.exit_code in VERDICTS:
+        if known is not None and _is_done(known):
             say(f"[{number}/{len(jobs)}] {job.name} seed {job.seed}: {known.verdict()} (done before)")
             continue
         result = carry_out(job, out)
@@ -105,7 +117,15 @@ def make_jobs(files: Sequence[Path], seeds: int) -> list[Job]:
             found.append(path)
     plans = [(path, load(path)) for path in found]
     return [
-        Job(str(path), plan.name, hashlib.sha256(path.read_bytes()).hexdigest()[:12], seed, plan.expect)
+        Job(
+            str(path),
+            plan.name,
+            hashlib.sha256(path.read_bytes()).hexdigest()[:12],
+            seed,
+            plan.expect,
+            plan.expect_found,
+            code_digest(broker_source(plan)),
+        )
         for seed in range(1, seeds + 1)
         for path, plan in plans
     ]
@@ -120,13 +140,26 @@ def effective(job: Job, result: Result) -> int:
         return CRASH
     if job.expect == "valid":
         return result.exit_code
-    return VALID if result.verdict() == job.expect else INVALID
+    as_expected = result.verdict() == job.expect
+    if job.expect_found:
+        as_expected = as_expected and not set(job.expect_found).isdisjoint(result.found)
+    return VALID if as_expected else INVALID
 
 
 def worst(results: Mapping[Job, Result]) -> int:
     """Invalid over crash over unknown over valid."""
     codes = {effective(job, result) for job, result in results.items()}
     return next((code for code in _WORST_FIRST if code in codes), VALID)
+
+
+def _is_done(result: Result | None) -> bool:
+    return result is not None and result.exit_code in VERDICTS
+
+
+def _keep_night(state_file: Path, nights: Path) -> None:
+    nights.mkdir(exist_ok=True)
+    ended = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(state_file.stat().st_mtime))
+    state_file.rename(nights / f"{ended}.json")
 
 
 def _read_state(path: Path) -> dict[str, Result]:
@@ -164,11 +197,16 @@ class _Subprocess:
         if run_dir == before:
             run_dir = None
         sentence = ""
+        found: list[str] = []
         if run_dir is not None and code in VERDICTS:
-            sentence = str(read_json(run_dir / "results.json").get("sentence", ""))
+            judged = read_json(run_dir / "results.json")
+            sentence = str(judged.get("sentence", ""))
+            checks: dict[str, dict[str, object]] = judged.get("checkers", {})  # type: ignore[assignment]
+            found = [name for name, check in checks.items() if check["verdict"] == "invalid"]
         elif code not in VERDICTS:
             sentence = "".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:])
-        return Result(code, round(time.monotonic() - began_s, 1), sentence, None if run_dir is None else str(run_dir))
+        took_s = round(time.monotonic() - began_s, 1)
+        return Result(code, took_s, sentence, None if run_dir is None else str(run_dir), found)
 
 
 def _latest(store: Path, name: str) -> Path | None:

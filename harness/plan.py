@@ -166,6 +166,7 @@ class Plan:
     checks: ChecksPlan = field(default_factory=ChecksPlan)
     limits: LimitsPlan = field(default_factory=LimitsPlan)
     expect: str = "valid"
+    expect_found: tuple[str, ...] = ()
     """The verdict that a nightly run counts as success: a run file may be there to show that the lab sees a bug."""
 
     @property

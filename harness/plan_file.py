@@ -33,6 +33,9 @@ from harness.plan import (
 )
 from harness.plan_source import PlanError, Source, Table, parse, show
 
+LOSSES = ("lost-write", "lost-tail")
+"""Checkers that a run expected to be invalid most often names; any other's name will do as well."""
+
 
 def load(path: Path) -> Plan:
     """Read a run file. Raises PlanError with file, line, key, value found and what is allowed."""
@@ -60,6 +63,7 @@ def parse_plan(name: str, text: str) -> Plan:
         checks=_checks(top.table("checks")),
         limits=_limits(top.table("limits")),
         expect=top.text("expect", "valid", allowed=VERDICTS),
+        expect_found=top.names("expect_found", (), allowed=LOSSES, pattern="[a-z0-9-]+"),
     )
     top.finish()
     _check_min_insync(source, plan)
@@ -272,6 +276,8 @@ def render(plan: Plan) -> str:
         out.append(f"seed = {plan.seed}")
     if plan.expect != "valid":
         out.append(f"expect = {_toml(plan.expect)}")
+    if plan.expect_found:
+        out.append(f"expect_found = {_toml(plan.expect_found)}")
     _section(out, "[system]", system)
     _section(out, "[system.settings]", plan.system.settings)
     for broker_id, settings in sorted(plan.system.broker.items()):

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from harness import run_info
-from harness.analysis import CRASH, AnalysisFailed, Judged, analyze
+from harness.analysis import CRASH, INVALID, AnalysisFailed, Judged, analyze
 from harness.clients.admin import Admin, AdminError, has_all_brokers, has_full_isrs, has_leaders
 from harness.clients.connection import Address
 from harness.clients.process import Process, ProcessSettings, Shared
@@ -98,7 +98,7 @@ class _Run:
         self._stats = Stats()
         self._console = Console(f"highwater {plan.name} seed {plan.seed_drawn}", self._stats)
         self._origin_ns = time.monotonic_ns()
-        store.write_run(run_info.run_json(plan, options.argv, self._origin_ns, time.time_ns()))
+        store.write_run(run_info.run_json(plan, options.argv, self._origin_ns, time.time_ns(), store.run_toml))
         self._history = History(store.history, self._origin_ns, on_line=self._stats.on_line)
         self._shared = Shared()
         self._drain_processes = itertools.count(DRAIN_PROCESSES)
@@ -120,15 +120,19 @@ class _Run:
                 problem = f"the run crashed in phase {self._history.phase}: {type(error).__name__}: {error}"
             problem = self._close_history(problem)
             judged: Judged | None = None
-            if problem is None and self._options.analysis:
+            if self._options.analysis and not self._abort.is_set() and (problem is None or self._stats.operations):
                 try:
+                    # What was recorded before a run broke off may already prove a loss.
                     judged = self._judge()
                 except Aborted:
-                    problem = f"analysis aborted by {self._abort.reason}; the run is recorded"
+                    problem = problem or f"analysis aborted by {self._abort.reason}; the run is recorded"
                 except AnalysisFailed as error:
-                    problem = f"the run is recorded, but could not be judged: {error}"
+                    problem = problem or f"the run is recorded, but could not be judged: {error}"
             self._console.close()
-        code = judged.exit_code if judged is not None else CRASH if problem is not None else 0
+        if judged is None:
+            code = 0 if problem is None else CRASH
+        else:
+            code = judged.exit_code if problem is None or judged.exit_code == INVALID else CRASH
         return Ended(self._store, code, judged, problem)
 
     def _close_history(self, problem: str | None) -> str | None:
@@ -187,9 +191,15 @@ class _Run:
         if self._collected:
             return
         self._collected = True
+        self._say_crashes(system)
         self._phase_shown("evidence")
         for node, missing in system.collect(self._store.evidence):
             self._history.harness("evidence", node=node, error=missing)
+
+    def _say_crashes(self, system: HighwaterSystem) -> None:
+        """What the nemesis says of the load, for the time after it."""
+        for node, log_tail in system.crashed():
+            self._history.harness("crash", error="ended though no fault was to end it", node=node, log_tail=log_tail)
 
     def _make_nodes(self) -> NodeSet:
         plan = self._plan
@@ -252,9 +262,12 @@ class _Run:
             Ending(
                 self._plan, self._history, self._abort, admin, interpreter, drain, self._begin, self._phase_shown
             ).carry_out(system, lambda: self._collect(system))
+            self._say_crashes(system)
         finally:
             for worker in self._background:
                 worker.end()
+                if worker.failure is not None:
+                    self._last(worker.name, worker.raise_error)
             if self._abort.is_set() or not watching.healed:
                 for heal in healers:
                     self._last("heal", heal)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-WORKERS_END_S = 30.0
+WORKERS_END_S = 75.0
+"""Longer than the slowest change of a fault: a clean stop that ends in a kill, and the start after it."""
 
 
 class RunFailed(Exception):
@@ -101,6 +102,11 @@ class Background:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(WORKERS_END_S)
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended its work early."""
+        return self._failure
 
     def raise_error(self) -> None:
         if self._failure is not None:

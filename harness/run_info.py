@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import importlib.util
-import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from harness.nodes.base import Node
 from harness.plan import Plan
 from harness.plan_source import PlanError
+from harness.provenance import code_digest, versions
 
 SCHEMA = 1
 
@@ -29,8 +29,10 @@ def version() -> str:
         return "unknown"
 
 
-def run_json(plan: Plan, argv: Sequence[str], origin_monotonic_ns: int, origin_wall_ns: int) -> dict[str, object]:
-    """run.json at the beginning: `nodes` without addresses, not finished."""
+def run_json(
+    plan: Plan, argv: Sequence[str], origin_monotonic_ns: int, origin_wall_ns: int, run_file: Path
+) -> dict[str, object]:
+    """run.json at the beginning: `nodes` without addresses, not finished. run_file: the one that the store keeps."""
     return {
         "schema": SCHEMA,
         "name": plan.name,
@@ -39,8 +41,10 @@ def run_json(plan: Plan, argv: Sequence[str], origin_monotonic_ns: int, origin_w
         "origin_monotonic_ns": origin_monotonic_ns,
         "origin_wall_ns": origin_wall_ns,
         "highwater_version": version(),
-        "versions": {"python": platform.python_version(), "kernel": platform.release()},
+        "versions": versions(),
+        "code": code_digest(broker_source(plan)),
         "command": list(argv),
+        "run_file": str(run_file),
         "system": {
             "kind": plan.system.kind,
             "event_log": True,
@@ -55,6 +59,7 @@ def run_json(plan: Plan, argv: Sequence[str], origin_monotonic_ns: int, origin_w
             "replication_factor": plan.topic.replication_factor,
             "min_insync_replicas": plan.min_insync_replicas,
             "unclean_leader_election": plan.unclean_leader_election,
+            "config": dict(plan.topic.config),
         },
         "workload": dataclasses.asdict(plan.workload),
         "faults": {} if plan.faults is None else dataclasses.asdict(plan.faults),

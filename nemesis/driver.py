@@ -44,7 +44,10 @@ class Recorder(Protocol):
         observed: bool,
         observation: str,
         error: str | None = None,
-    ) -> None: ...
+        began_ns: int | None = None,
+    ) -> None:
+        """began_ns: CLOCK_MONOTONIC just before the change that the line tells of was begun."""
+        ...
 
     def harness(self, f: str, *, error: str | None = None, **fields: object) -> None: ...
 
@@ -127,6 +130,7 @@ class Ledger:
 
     def _do(self, f: str, active: Active, act: Callable[[ClusterView, Injection], Observation]) -> Observation:
         error = None
+        began_ns = time.monotonic_ns()
         try:
             observation = act(self.view, active.injection)
         except Exception as failure:
@@ -142,6 +146,7 @@ class Ledger:
             observed=observation.seen,
             observation=observation.text,
             error=error,
+            began_ns=began_ns,
         )
         return observation
 
@@ -205,15 +210,21 @@ class Nemesis:
         Returns with every fault of the schedule taken back.
         """
         lanes: list[threading.Thread] = []
+        errors: list[Exception] = []
+
+        def run_lane(lane: Sequence[Slot], mix: Mix) -> None:
+            try:
+                self.carry_out(lane, began_s, mix, stop)
+            except Exception as error:
+                errors.append(error)
+
         began_s = self._clock_s()
         if self._mix is not None:
             mix = self._probed(self._mix)
             planned = schedule.slots(mix, self._seed) if mix.kinds else ()
             for number in sorted({slot.lane for slot in planned}):
                 lane = [slot for slot in planned if slot.lane == number]
-                thread = threading.Thread(
-                    target=self.carry_out, args=(lane, began_s, mix, stop), name=f"nemesis-{number}", daemon=True
-                )
+                thread = threading.Thread(target=run_lane, args=(lane, mix), name=f"nemesis-{number}", daemon=True)
                 lanes.append(thread)
                 thread.start()
         while not stop.wait(WATCH_S):
@@ -221,6 +232,9 @@ class Nemesis:
         for thread in lanes:
             thread.join()
         self._watch()
+        if errors:
+            # A lane that ended early injected less than the run file asks for.
+            raise errors[0]
 
     def heal_all(self) -> list[str]:
         """See `Ledger.heal_all`."""
@@ -248,19 +262,35 @@ class Nemesis:
             error=missing,
         )
 
+    def _say_skipped(self, slot: Slot) -> None:
+        """A slot that came to nothing: the schedule asked for it, and the run does not show it."""
+        self._record.nemesis(
+            "skipped",
+            fault=slot.kind,
+            fault_id=0,
+            targets=[],
+            params={"target": slot.target},
+            observed=False,
+            observation="it could no longer be over in time, or what it claims was never free",
+        )
+
     def carry_out(self, lane: Sequence[Slot], began_s: float, mix: Mix, stop: Stop) -> None:
         """Apply and take back the slots of one lane, one after the other, until done or `stop` is set."""
         end_s = began_s + mix.time_limit_s - mix.recovery_s
         ready_s = began_s
         previous_end_s = 0.0
-        for slot in lane:
+        for index, slot in enumerate(lane):
             # Applying and observing take time as well: quiet times and durations count from when that was done.
             quiet_s = slot.start_s - previous_end_s
             previous_end_s = slot.end_s
             if stop.wait(max(0.0, ready_s + quiet_s - self._clock_s())):
+                for left in lane[index:]:
+                    self._say_skipped(left)
                 return
             fault_id = self._claim(slot, end_s, stop)
             if fault_id is None:
+                if slot.kind not in self.unavailable:
+                    self._say_skipped(slot)
                 continue
             began_fault_s = self._clock_s()
             self.ledger.start(fault_id)

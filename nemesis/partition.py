@@ -81,9 +81,11 @@ class Partition:
     def start(self, view: ClusterView, injection: Injection) -> Observation:
         grudge = _grudge(injection)
         reject = bool(injection.params.get("reject", False))
+        # A script may cut twice: what is seen is everything that is cut then.
+        before = frozenset(link for node in _nodes(view) for link in _ruled(view, node))
         for receiver, senders in grudge.items():
             firewall.cut(view.node(receiver), [view.node(sender).address for sender in sorted(senders)], reject=reject)
-        return self._observe(view, grudges.links(grudge))
+        return self._observe(view, before | grudges.links(grudge))
 
     def stop(self, view: ClusterView, injection: Injection) -> Observation:
         """Remove the rules of every node, whatever was cut."""
@@ -95,14 +97,19 @@ class Partition:
         nodes = _nodes(view)
         every = frozenset((a.name, b.name) for a in nodes for b in nodes if a.name != b.name)
         heard: frozenset[tuple[str, str]] = frozenset()
+        deaf: frozenset[str] = frozenset()
         for _ in range(TRIES):
-            heard |= reach.links_heard(nodes)
-            if heard & cut or every - cut <= heard:
+            exchange = reach.exchange(nodes)
+            heard, deaf = heard | exchange.links, exchange.deaf
+            if heard & cut or (every - cut <= heard and not deaf):
                 break
         ruled = frozenset(link for node in nodes for link in _ruled(view, node))
-        seen = heard == every - cut and ruled == cut
+        seen = heard == every - cut and ruled == cut and not deaf
         silent = _show(every - heard)
         count = f"datagrams heard on {len(heard)} of {len(every)} links"
+        if deaf:
+            # Its silence says nothing of its links.
+            count += f" (no probe ran on {', '.join(sorted(deaf))})"
         text = f"{count}; silent: {silent}; dropped by rule: {_show(ruled)}"
         return Observation(seen, text)
 

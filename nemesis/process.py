@@ -73,7 +73,13 @@ class _DownFault(_ProcessFault):
         gone = view.node(name).wait_gone(view.daemon(name), self.gone_timeout_s)
         after_ms = (time.monotonic() - began) * 1000
         how = "gone" if gone else "still there"
-        return Observation(gone, f"{name}: pid {pid} {how} {after_ms:.0f} ms after {_signal(self.signal_number)}")
+        text = f"{name}: pid {pid} {how} {after_ms:.0f} ms after {_signal(self.signal_number)}"
+        missing = self._missing(view, name) if gone else None
+        return Observation(gone and missing is None, text if missing is None else f"{text}, {missing}")
+
+    def _missing(self, view: ClusterView, name: str) -> str | None:
+        """What a process that is gone did not do first, though this fault lets it."""
+        return None
 
     def stop(self, view: ClusterView, injection: Injection) -> Observation:
         """Start every target again; one that never ended is ended first."""
@@ -118,6 +124,13 @@ class Stop(_DownFault):
             if pid is not None:
                 self._stopping[name] = pid
         return super().start(view, injection)
+
+    def _missing(self, view: ClusterView, name: str) -> str | None:
+        """A broker that died of something else while it stopped is no clean stop: its event log does not say so."""
+        if name not in {node.name for node in view.broker_nodes}:
+            return None
+        last = view.node(name).run(["tail", "-n", "1", view.event_log(name)], check=False).stdout
+        return None if '"e":"stop"' in last.replace(" ", "") else "and its event log has no clean stop as its last line"
 
     def _is_stopping(self, view: ClusterView, name: str) -> bool:
         return self._stopping.pop(name, None) == view.node(name).pid(view.daemon(name))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from harness.nodes.base import CommandFailed, Node
 
@@ -42,6 +43,14 @@ print(json.dumps(sorted(heard)))
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """links: directed (sender, receiver) over which at least one datagram arrived. deaf: nodes whose probe failed."""
+
+    links: frozenset[tuple[str, str]]
+    deaf: frozenset[str]
+
+
 def heard(nodes: Sequence[Node], seconds: float = SECONDS) -> Mapping[str, frozenset[str] | None]:
     """For each node whose datagrams reached it; None where the probe itself failed."""
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
@@ -49,10 +58,11 @@ def heard(nodes: Sequence[Node], seconds: float = SECONDS) -> Mapping[str, froze
         return dict(zip([node.name for node in nodes], answers, strict=True))
 
 
-def links_heard(nodes: Sequence[Node], seconds: float = SECONDS) -> frozenset[tuple[str, str]]:
-    """The directed links (sender, receiver) over which at least one datagram arrived."""
+def exchange(nodes: Sequence[Node], seconds: float = SECONDS) -> Exchange:
+    """One exchange among all nodes."""
     arrived = heard(nodes, seconds)
-    return frozenset((sender, receiver) for receiver, senders in arrived.items() for sender in senders or ())
+    links = frozenset((sender, receiver) for receiver, senders in arrived.items() for sender in senders or ())
+    return Exchange(links, frozenset(name for name, senders in arrived.items() if senders is None))
 
 
 def _one(node: Node, nodes: Sequence[Node], seconds: float) -> frozenset[str] | None:

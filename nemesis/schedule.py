@@ -1,9 +1,9 @@
 """When which kind of fault comes, and at whom: a random mix, from the seed alone. Pure.
 
 Kinds and selectors are drawn from shuffled decks, so each comes up before any comes up again. The first deck begins
-with what a short run needs to prove something: a leader killed, a leader that loses its session alive (paused, or cut
-from ZooKeeper), a follower cut off for longer than the lag time, a leader that goes another way (stopped, or heard by
-nobody), a skewed clock. Where controllers are among the targets, the leader is the controller in half of those. These
+with what a short run needs to prove something: a leader killed, a leader paused until its session ends, a follower cut
+off for longer than the lag time, a leader that goes another way (stopped, heard by nobody, or cut from ZooKeeper), a
+skewed clock. Where controllers are among the targets, the leader is the controller in half of those. These
 are drawn from the shorter half of the ranges, so that a slow machine gets through them in a minute. The other
 partitions come next. Nothing is active after `time_limit_s - recovery_s`.
 Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
@@ -164,9 +164,13 @@ def _head(mix: Mix, rng: Random) -> list[Card]:
 
     turns: list[list[Card]] = [
         at_leaders("kill", {}),
-        [*at_leaders("pause", {}), *at_leaders("cut-zookeeper", {})],
+        at_leaders("pause", {}),
         [("isolate", "follower", {"scope": isolation_scope(mix.timing)})],
-        [*at_leaders("stop", {}), *at_leaders("one-way", {"direction": "from"})],
+        [
+            *at_leaders("stop", {}),
+            *at_leaders("one-way", {"direction": "from"}),
+            *at_leaders("cut-zookeeper", {}),
+        ],
         [(kind, None, {}) for kind in mix.kinds if kind in CLOCKS],
     ]
     allowed = [[card for card in turn if card[0] in mix.kinds] for turn in turns]

@@ -68,7 +68,9 @@ class HighwaterSystem:
         self._lock = threading.Lock()
         self._meant_down: set[str] = set()
         self._told: set[str] = set()
+        self._crashes: list[tuple[str, str]] = []
         self._clock_files: dict[str, str] = {}
+        self._started: set[str] = set()
         self._up = False
 
     def setup(self) -> None:
@@ -127,7 +129,9 @@ class HighwaterSystem:
     def start_broker(self, name: str, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start a node's broker and wait until it answers; does nothing when it is alive. Raises SystemFailed."""
         node = self._node(name)
+        self._note_crash(node, DAEMON)
         if node.pid(DAEMON) is None:
+            self._started.add(name)
             node.start(self._daemon(node))
         try:
             await_daemon(node, DAEMON, lambda: broker_answers(node.address, PORT), timeout_s)
@@ -140,6 +144,7 @@ class HighwaterSystem:
     def stop_broker(self, name: str) -> None:
         """SIGTERM, and SIGKILL when that takes too long."""
         node = self._node(name)
+        self._note_crash(node, DAEMON)
         self.expect_down(name)
         for number in (signal.SIGTERM, signal.SIGKILL):
             if node.pid(DAEMON) is None:
@@ -168,19 +173,10 @@ class HighwaterSystem:
         """(node, end of its log) of every process that ended though nobody was to end it, each told once."""
         if not self._up:
             return []
-        found = []
         for node, daemon in self._daemons():
-            with self._lock:
-                if node.name in self._meant_down or node.name in self._told:
-                    continue
-            if node.pid(daemon) is not None:
-                continue
-            with self._lock:
-                # Asked again: a fault may have announced itself, and struck, in between.
-                if node.name in self._meant_down:
-                    continue
-                self._told.add(node.name)
-            found.append((node.name, log_tail(node, daemon)))
+            self._note_crash(node, daemon)
+        with self._lock:
+            found, self._crashes = self._crashes, []
         return found
 
     def collect(self, evidence: Path) -> list[tuple[str, str | None]]:
@@ -200,6 +196,23 @@ class HighwaterSystem:
                 node.wait_gone(DAEMON, 5.0)
         self._coordination.stop()
         self.zookeeper.kill()
+
+    def _note_crash(self, node: Node, daemon: str) -> None:
+        """Keep for `crashed` that a daemon ended by itself, before somebody stops it or starts it again."""
+        with self._lock:
+            started = node.name in self._started or daemon == ZOOKEEPER
+            if not self._up or not started or node.name in self._meant_down or node.name in self._told:
+                return
+        if node.pid(daemon) is not None:
+            return
+        with self._lock:
+            # Asked again: a fault may have announced itself, and struck, in between.
+            if node.name in self._meant_down:
+                return
+            self._told.add(node.name)
+        tail = log_tail(node, daemon)
+        with self._lock:
+            self._crashes.append((node.name, tail))
 
     def _node(self, name: str) -> Node:
         return next(node for node, _ in self._daemons() if node.name == name)

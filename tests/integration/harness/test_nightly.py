@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import nightly as nightly_module
 from harness.nightly import Job, Result, run_nightly
 from harness.plan_source import PlanError
 from harness.store import create, write_json
@@ -13,8 +14,14 @@ from harness.store import create, write_json
 class Runner:
     """Makes a judged run without a cluster; `codes` by (name, seed), 0 otherwise."""
 
-    def __init__(self, codes: dict[tuple[str, int], int] | None = None, die_after: int | None = None) -> None:
+    def __init__(
+        self,
+        codes: dict[tuple[str, int], int] | None = None,
+        die_after: int | None = None,
+        found: tuple[str, ...] = (),
+    ) -> None:
         self.codes = codes or {}
+        self.found = found
         self.die_after = die_after
         self.ran: list[tuple[str, int]] = []
 
@@ -30,7 +37,13 @@ class Runner:
             checkers = {"lost-write": {"verdict": verdict, "reasons": ["why"], "witnesses": []}}
             write_json(run.results, {"verdict": verdict, "sentence": f"{verdict} <it>", "checkers": checkers})
             run_dir = str(run.path)
-        return Result(code, 1.0, f"{verdict} <it>", run_dir)
+        return Result(code, 1.0, f"{verdict} <it>", run_dir, self.found)
+
+
+@pytest.fixture(autouse=True)
+def code_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that is edited while the tests run must not begin another night."""
+    monkeypatch.setattr(nightly_module, "code_digest", lambda _source: "same")
 
 
 @pytest.fixture
@@ -74,10 +87,29 @@ def test_nightly_killed_goes_on_where_it_stopped(files: Path) -> None:
 
 
 def test_nightly_resume_counts_what_was_done_before(files: Path) -> None:
-    night(files, Runner({("a", 1): 1}))
+    with pytest.raises(KeyboardInterrupt):
+        night(files, Runner({("a", 1): 1}, die_after=3))
     second = Runner()
     assert night(files, second, resume=True) == 1
-    assert second.ran == []
+    assert second.ran == [("b", 2)]
+
+
+def test_nightly_after_a_whole_night_begins_a_new_one_and_keeps_the_old(files: Path) -> None:
+    night(files, Runner({("a", 1): 1}))
+    second = Runner()
+    assert night(files, second, resume=True) == 0
+    assert len(second.ran) == 4
+    (kept,) = (files.parent / "out" / "nights").iterdir()
+    assert '"exit_code": 1' in kept.read_text()
+
+
+def test_nightly_resume_runs_again_what_other_code_was_judged_by(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        night(files, Runner(die_after=3))
+    monkeypatch.setattr(nightly_module, "code_digest", lambda _source: "changed")
+    second = Runner()
+    night(files, second, resume=True)
+    assert len(second.ran) == 4
 
 
 def test_nightly_resume_tries_crashed_runs_again(files: Path) -> None:
@@ -106,6 +138,13 @@ def test_nightly_expected_invalid_counts_as_success_and_its_absence_does_not(fil
     (files / "b.toml").write_text('name = "b"\nexpect = "invalid"\n')
     assert night(files, Runner({("b", 1): 1, ("b", 2): 1})) == 0
     assert night(files, Runner({("b", 1): 1})) == 1
+
+
+def test_nightly_expected_finding_of_another_checker_is_no_success(files: Path) -> None:
+    (files / "b.toml").write_text('name = "b"\nexpect = "invalid"\nexpect_found = ["lost-write", "lost-tail"]\n')
+    codes = {("b", 1): 1, ("b", 2): 1}
+    assert night(files, Runner(codes, found=("lost-write",))) == 0
+    assert night(files, Runner(codes, found=("inconsistent-offset",))) == 1
 
 
 def test_nightly_writes_junit_and_a_summary_with_the_worst_first(files: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import run as run_module
+from harness.analysis import Judged
 from harness.history import read_lines, recover
 from harness.plan import Plan
 from harness.plan_file import parse_plan
@@ -44,6 +45,7 @@ class World:
         self.broker = FakeBroker(partitions=0)
         self.on: dict[str, Callable[[], None]] = {}
         self.nodes: dict[str, object] = {}
+        self.crashes: list[tuple[str, str]] = []
 
     def call(self, name: str) -> None:
         self.calls.append(name)
@@ -75,6 +77,10 @@ class World:
     def collect(self, evidence: Path) -> list[tuple[str, str | None]]:
         self.call("collect")
         return [("n1", None), ("zk1", "no such folder")]
+
+    def crashed(self) -> list[tuple[str, str]]:
+        told, self.crashes = self.crashes, []
+        return told
 
     def stop_broker(self, node: str) -> None:
         raise AssertionError("the only broker leads already")
@@ -203,6 +209,34 @@ def test_run_setup_that_fails_is_a_crash_with_evidence_and_nothing_left_open(wor
     assert "phase setup: RuntimeError: no ZooKeeper" in str(ended.problem)
     assert world.calls == ["open", "setup", "collect", "teardown", "close"]
     assert ended.store.read_run()["aborted"] == ended.problem
+
+
+def test_run_broker_that_dies_after_the_load_is_recorded(world: World, tmp_path: Path) -> None:
+    world.on["collect"] = lambda: world.crashes.append(("n1", "Traceback …"))
+    ended = carry_out(tmp_path)
+    told = [(line["node"], line["log_tail"]) for line in read_lines(ended.store.history) if line["f"] == "crash"]
+    assert told == [("n1", "Traceback …")]
+
+
+@pytest.mark.parametrize(("found", "code"), [("invalid", 1), ("valid", 255), ("unknown", 255)])
+def test_run_that_breaks_off_is_judged_all_the_same_and_a_loss_counts(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, code: int
+) -> None:
+    def judge(store: RunStore, *_: object, **__: object) -> Judged:
+        assert store.read_run()["aborted"]
+        return Judged(found, "what it came to", None, None)
+
+    monkeypatch.setattr(run_module, "analyze", judge)
+
+    def fail() -> None:
+        raise RuntimeError("disk full")
+
+    world.on["collect"] = fail
+    plan = parse_plan("flow.toml", TEXT)
+    ended = run(plan, Options(tmp_path / "store", ("highwater", "test")))
+    assert ended.exit_code == code
+    assert ended.judged is not None
+    assert "disk full" in str(ended.problem)
 
 
 def test_run_nodes_that_do_not_open_are_closed_all_the_same(world: World, tmp_path: Path) -> None:

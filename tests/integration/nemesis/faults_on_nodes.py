@@ -121,7 +121,7 @@ def every_link(view: View) -> frozenset[tuple[str, str]]:
 
 
 def heard(view: View) -> frozenset[tuple[str, str]]:
-    return reach.links_heard([*view.broker_nodes, *view.zookeeper_nodes])
+    return reach.exchange([*view.broker_nodes, *view.zookeeper_nodes]).links
 
 
 def test_available_on_local_nodes_is_everything(view: View) -> None:

@@ -23,6 +23,7 @@ class FakeNode:
         self.signals: list[int] = []
         self.files: dict[str, str] = {}
         self.broken = False
+        self.last_event = '{"e":"stop"}'
 
     def run(
         self,
@@ -34,6 +35,8 @@ class FakeNode:
     ) -> Completed:
         if self.broken:
             raise CommandFailed(f"node {self.name}: unreachable")
+        if argv[0] == "tail":
+            return Completed(tuple(argv), 0, self.last_event, "")
         return Completed(tuple(argv), 0, f"1 (a name) with) {self.state} 0", "")
 
     def start(self, spec: DaemonSpec) -> None:
@@ -139,6 +142,7 @@ class Lines:
         observed: bool,
         observation: str,
         error: str | None = None,
+        began_ns: int | None = None,
     ) -> None:
         self.lines.append(
             {

@@ -3,13 +3,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from random import Random
+from time import monotonic_ns
 
 import pytest
 
 from nemesis import clock, partition
 from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
 from nemesis.driver import Ledger, Nemesis
-from nemesis.process import Kill, Pause
+from nemesis.process import Kill, Pause, Stop
 from nemesis.schedule import KINDS, Mix, Slot
 from tests.unit.nemesis.fake_cluster import FakeView, Lines, Time
 
@@ -80,7 +81,7 @@ def test_carry_out_slots_starts_and_stops_each_in_order() -> None:
 def test_carry_out_stopped_in_the_middle_takes_the_fault_back() -> None:
     view, lines, time = FakeView(), Lines(), Time(end_s=3.0)
     Nemesis(MIX, 1, view, lines, clock_s=time).carry_out([slot(0, "pause", 1.0), slot(1, "kill", 6.0)], 0.0, MIX, time)
-    assert lines.brief() == [("start", "pause", ["n1"]), ("stop", "pause", ["n1"])]
+    assert lines.brief() == [("start", "pause", ["n1"]), ("stop", "pause", ["n1"]), ("skipped", "kill", [])]
     assert view.node("n1").state == "S"
 
 
@@ -88,7 +89,7 @@ def test_carry_out_late_fault_that_would_reach_into_recovery_is_left_out() -> No
     view, lines, time = FakeView(), Lines(), Time()
     time.now_s = 49.0  # Earlier faults took long; 49 + 4 is beyond 60 - 8.
     Nemesis(MIX, 1, view, lines, clock_s=time).carry_out([slot(0, "kill", 1.0)], 0.0, MIX, time)
-    assert lines.lines == []
+    assert lines.brief() == [("skipped", "kill", [])]
 
 
 def test_carry_out_fault_that_fails_is_recorded_and_reverted() -> None:
@@ -117,6 +118,42 @@ def test_run_unavailable_kinds_are_recorded_and_nothing_of_them_is_drawn() -> No
     nemesis.run(stop)
     assert lines.brief() == [("unavailable", "kill", [])]
     assert lines.lines[0]["error"] == "no nft"
+
+
+def test_run_lane_that_fails_ends_the_nemesis_with_its_error() -> None:
+    class Broken(Probe):
+        def claims(self, injection: Injection) -> frozenset[str]:
+            raise RuntimeError("no such lane")
+
+    mix = Mix(("kill",), ("one",), (0.0, 0.0), (50.0, 50.0), 1, 60.0, 8.0)
+    ended = threading.Event()
+    nemesis = Nemesis(mix, 1, FakeView(), Lines(), faults={"kill": Broken("kill")})
+    threading.Timer(0.1, ended.set).start()
+    with pytest.raises(RuntimeError, match="no such lane"):
+        nemesis.run(ended)
+
+
+def test_ledger_line_says_when_the_change_was_begun() -> None:
+    began: list[int | None] = []
+
+    class Begun(Lines):
+        def nemesis(self, f: str, *, began_ns: int | None = None, **fields: object) -> None:  # type: ignore[override]
+            began.append(began_ns)
+
+    ledger = Ledger(FakeView(), Begun(), {"pause": Pause()})
+    before_ns = monotonic_ns()
+    fault_id = ledger.admit(Injection("pause", ("n1",)))
+    ledger.start(fault_id)
+    ledger.stop(fault_id)
+    assert [value is not None and before_ns <= value <= monotonic_ns() for value in began] == [True, True]
+
+
+def test_stop_broker_that_died_while_it_stopped_is_not_seen_as_a_clean_stop() -> None:
+    view = FakeView()
+    view.node("n1").last_event = '{"e":"append"}'
+    died = Stop().start(view, Injection("stop", ("n1",)))
+    assert (died.seen, "no clean stop" in died.text) == (False, True)
+    assert Stop().start(view, Injection("stop", ("n2",))).seen
 
 
 def test_run_crash_without_a_fault_is_recorded_with_its_log() -> None:
