@@ -1,6 +1,7 @@
-"""The first record at or after a timestamp. The only place of the log that looks inside a batch.
+"""The first record at or after a timestamp. With compaction the only place of the log that looks inside a batch.
 
-Source: UnifiedLog.fetchOffsetByTimestamp, FileRecords.searchForTimestamp.
+A lookup runs between the requests of others, so it looks into batches as far as a bounded effort reaches; what comes
+next is the answer then. Source: UnifiedLog.fetchOffsetByTimestamp, FileRecords.searchForTimestamp.
 """
 
 from __future__ import annotations
@@ -9,14 +10,28 @@ from broker.log.batch_scan import BatchAt
 from broker.log.segment import Segment
 from broker.log.segments import Segments
 from broker.runtime.ports import Epoch, Offset
-from broker.wire.record_batch import CorruptBatch
-from broker.wire.records import decode_records
+from broker.wire.raw_records import payload_of, raw_records
+from broker.wire.record_batch import CorruptBatch, read_header
+
+INFLATED_BYTES_MAX = 16 << 20
+RECORDS_MAX = 200_000
 
 Found = tuple[int, Offset, Epoch]
 
 
+class _Effort:
+    """What one lookup may still inflate and look at."""
+
+    __slots__ = ("inflated_bytes", "records")
+
+    def __init__(self) -> None:
+        self.inflated_bytes = INFLATED_BYTES_MAX
+        self.records = RECORDS_MAX
+
+
 def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit_offset: Offset) -> Found | None:
     """(timestamp, offset, epoch) of the first record in [log_start, limit_offset) not older than timestamp."""
+    effort = _Effort()
     for place in range(segments.floor(log_start), len(segments)):
         segment = segments.at(place)
         start = max(log_start, segment.base_offset)
@@ -25,7 +40,7 @@ def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit
         while (batch := segment.find_by_timestamp(timestamp, start)) is not None:
             if batch.base_offset >= limit_offset:
                 return None
-            found = _first_in_batch(segment, batch, timestamp, start, limit_offset)
+            found = _first_in_batch(segment, batch, timestamp, start, limit_offset, effort)
             if found is not None:
                 return found
             start = batch.last_offset + 1
@@ -33,17 +48,31 @@ def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit
 
 
 def _first_in_batch(
-    segment: Segment, batch: BatchAt, timestamp: int, start: Offset, limit_offset: Offset
+    segment: Segment, batch: BatchAt, timestamp: int, start: Offset, limit_offset: Offset, effort: _Effort
 ) -> Found | None:
-    data = segment.batch_bytes(batch)
+    data = memoryview(segment.batch_bytes(batch))
+    header = read_header(data)
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    first = max(batch.base_offset, start)
     try:
-        records = decode_records(data)
+        if effort.inflated_bytes > 0:
+            payload = payload_of(header, data, effort.inflated_bytes)
+            effort.inflated_bytes -= len(payload)
+            for record in raw_records(header, payload):
+                if record.offset >= limit_offset:
+                    return None
+                effort.records -= 1
+                if effort.records < 0:
+                    break
+                if record.offset >= start:
+                    at = header.base_timestamp + record.timestamp_delta if append_time is None else append_time
+                    if at >= timestamp:
+                        return at, record.offset, batch.epoch
+                    first = record.offset + 1
+            else:
+                return None
     except CorruptBatch:
-        # Its CRC is good, so it is compressed in a way that is not installed here. Nothing at or after the timestamp
-        # is skipped by starting at the batch's first record.
-        first = max(batch.base_offset, start)
-        return (batch.max_timestamp, first, batch.epoch) if first < limit_offset else None
-    for record in records:
-        if record.timestamp >= timestamp and start <= record.offset < limit_offset:
-            return record.timestamp, record.offset, batch.epoch
-    return None
+        # Its CRC is good, so it is compressed in a way that is not installed here, or inflates too far.
+        pass
+    # Nothing at or after the timestamp is skipped by starting with the first record that was not looked at.
+    return (batch.max_timestamp, first, batch.epoch) if first < limit_offset else None

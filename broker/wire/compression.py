@@ -1,7 +1,7 @@
 """Record compression: gzip from the standard library, the others when cramjam is installed.
 
-The broker never needs this: batches stay opaque to it. Readers and tests do.
-Inflated size is bounded, so that a small hostile batch cannot fill the memory.
+The broker leaves batches closed, but for lookups by time and compaction. Readers and tests inflate them.
+Inflated size is bounded while it grows, so that a small hostile batch cannot fill the memory.
 Source: KIP-110; org.apache.kafka.common.record.CompressionType; snappy-java's stream framing (xerial).
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import struct
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
 from types import ModuleType
 from typing import Final
@@ -19,6 +20,8 @@ _GZIP_WINDOW_BITS: Final = 31
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE: Final = 16
 _XERIAL_BLOCK_SIZE: Final = 32 * 1024
+_FULL: Final = "failed to write whole buffer"
+"""cramjam's words for an output that is too small."""
 
 
 class Compression(IntEnum):
@@ -61,37 +64,54 @@ def compress(codec: Compression, data: bytes | bytearray) -> bytes:
             return bytes(_cramjam(codec).zstd.compress(bytes(data)))
 
 
-def decompress(codec: Compression, data: memoryview | bytes) -> bytes:
-    """The inflated bytes; raises CompressionError."""
+def decompress(codec: Compression, data: memoryview | bytes, inflated_max: int | None = None) -> bytes:
+    """The inflated bytes; raises CompressionError, before more than inflated_max of them are made."""
+    most = INFLATED_BYTES_MAX if inflated_max is None else inflated_max
     match codec:
         case Compression.NONE:
             return bytes(data)
         case Compression.GZIP:
-            return _gunzip(data)
+            return _gunzip(data, most)
     library = _cramjam(codec)
     try:
         match codec:
             case Compression.SNAPPY:
-                inflated = _unsnappy(library, bytes(data))
+                return _unsnappy(library, bytes(data), most)
             case Compression.LZ4:
-                inflated = bytes(library.lz4.decompress(bytes(data)))
+                return _inflate_into(library, library.lz4.decompress_into, bytes(data), most)
             case _:
-                inflated = bytes(library.zstd.decompress(bytes(data)))
+                return _inflate_into(library, library.zstd.decompress_into, bytes(data), most)
     except library.DecompressionError as error:
         raise CompressionError(f"not {codec.name.lower()}: {error}") from error
-    if len(inflated) > INFLATED_BYTES_MAX:
-        raise CompressionError(f"inflates to {len(inflated)} bytes, more than {INFLATED_BYTES_MAX}")
-    return inflated
 
 
-def _gunzip(data: memoryview | bytes) -> bytes:
+def _inflate_into(
+    library: ModuleType, decompress_into: Callable[[bytes, bytearray], int], data: bytes, inflated_max: int
+) -> bytes:
+    """Frames do not say how much they hold, so the room for it grows until it is enough, or too much."""
+    room = min(inflated_max, max(1 << 16, 4 * len(data)))
+    while True:
+        out = bytearray(room)
+        try:
+            size = decompress_into(data, out)
+        except library.DecompressionError as error:
+            if _FULL not in str(error):
+                raise
+            if room >= inflated_max:
+                raise CompressionError(f"inflates to more than {inflated_max} bytes") from None
+            room = min(inflated_max, 8 * room)
+        else:
+            return bytes(memoryview(out)[:size])
+
+
+def _gunzip(data: memoryview | bytes, inflated_max: int) -> bytes:
     unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
     try:
-        inflated = unpacker.decompress(data, INFLATED_BYTES_MAX)
+        inflated = unpacker.decompress(data, inflated_max)
     except zlib.error as error:
         raise CompressionError(f"not gzip: {error}") from error
     if unpacker.unconsumed_tail:
-        raise CompressionError(f"inflates to more than {INFLATED_BYTES_MAX} bytes")
+        raise CompressionError(f"inflates to more than {inflated_max} bytes")
     if not unpacker.eof:
         raise CompressionError("gzip data without an end")
     return inflated
@@ -105,11 +125,18 @@ def _xerial_frame(library: ModuleType, data: bytes) -> bytes:
     return bytes(framed)
 
 
-def _unsnappy(library: ModuleType, data: bytes) -> bytes:
+def _unsnappy(library: ModuleType, data: bytes, inflated_max: int) -> bytes:
     """Java clients frame their blocks, librdkafka sends one bare block."""
-    if not data.startswith(_XERIAL_MAGIC):
-        return bytes(library.snappy.decompress_raw(data))
     inflated = bytearray()
+
+    def take(block: bytes) -> None:
+        if len(inflated) + library.snappy.decompress_raw_len(block) > inflated_max:
+            raise CompressionError(f"inflates to more than {inflated_max} bytes")
+        inflated.extend(library.snappy.decompress_raw(block))
+
+    if not data.startswith(_XERIAL_MAGIC):
+        take(data)
+        return bytes(inflated)
     position = _XERIAL_HEADER_SIZE
     while position < len(data):
         if len(data) - position < 4:
@@ -118,6 +145,6 @@ def _unsnappy(library: ModuleType, data: bytes) -> bytes:
         position += 4
         if not 0 <= length <= len(data) - position:
             raise CompressionError(f"snappy block of {length} bytes where {len(data) - position} are left")
-        inflated += library.snappy.decompress_raw(data[position : position + length])
+        take(data[position : position + length])
         position += length
     return bytes(inflated)

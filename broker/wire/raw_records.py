@@ -28,13 +28,16 @@ class RawRecord(NamedTuple):
     end: int
 
 
-def payload_of(header: BatchHeader, batch: memoryview) -> bytes | memoryview:
-    """The records' bytes, inflated. Raises CorruptBatch, also for a codec that is not installed."""
+def payload_of(header: BatchHeader, batch: memoryview, inflated_max: int | None = None) -> bytes | memoryview:
+    """The records' bytes, inflated. Raises CorruptBatch, also for a codec that is not installed.
+
+    inflated_max: more bytes than this are not inflated, and refused in the same way.
+    """
     payload = batch[HEADER_SIZE : header.size]
     if not header.compression or not header.record_count:
         return payload
     try:
-        return decompress(Compression(header.compression), payload)
+        return decompress(Compression(header.compression), payload, inflated_max)
     except (CompressionError, ValueError) as error:
         raise CorruptBatch(0, f"batch at offset {header.base_offset}: {error}") from error
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -199,6 +200,19 @@ def test_decompress_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CompressionError, match="more than 1000"):
         decompress(Compression.GZIP, packed)
     assert len(decompress(Compression.GZIP, compress(Compression.GZIP, bytes(1000)))) == 1000
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
+def test_decompress_bomb_is_refused_before_it_goes_off(codec: Compression) -> None:
+    packed = compress(codec, bytes(50_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CompressionError, match="more than 1000000"):
+            decompress(codec, packed, 1_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000 + 2 * len(packed)
+    finally:
+        tracemalloc.stop()
+    assert len(decompress(codec, compress(codec, bytes(1_000_000)), 1_000_000)) == 1_000_000
 
 
 def test_decompress_without_cramjam_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,52 @@
+"""Lookups by time that would cost too much."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import crc32c
+import pytest
+
+from broker.wire.compression import Compression
+from broker.wire.records import NewRecord, encode_batch
+from tests.property.log.log_tools import Clock, batch, kill, open_log, open_store
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "data")
+
+
+def test_timestamp_lookup_into_batches_that_lie_about_their_time_ends_soon(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Their headers promise a late record, so each has to be looked into, and none has one.
+    monkeypatch.setattr("broker.log.time_lookup.RECORDS_MAX", 100)
+    store = open_store(path, Clock())
+    log = open_log(store)
+    for number in range(30):
+        data = bytearray(batch(number, 10, 1000))
+        struct.pack_into(">q", data, 35, 2**60)
+        struct.pack_into(">I", data, 17, crc32c.crc32c(memoryview(data)[21:]))
+        log.append_as_leader(memoryview(data), 3)
+    log.write()
+    assert log.offset_for_timestamp(5000, 300) == (2**60, 100, 3)
+    assert log.offset_for_timestamp(5000, 95) is None
+    kill(store)
+
+
+@pytest.mark.parametrize("bound", ["RECORDS_MAX", "INFLATED_BYTES_MAX"])
+def test_timestamp_lookup_in_a_batch_that_inflates_too_far_answers_with_its_start(
+    path: str, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(f"broker.log.time_lookup.{bound}", 50)
+    store = open_store(path, Clock())
+    log = open_log(store)
+    stamps = [1000 + value for value in range(100)]
+    packed = encode_batch([NewRecord(None, b"x" * 10) for _ in stamps], timestamps=stamps, compression=Compression.GZIP)
+    log.append_as_leader(memoryview(bytearray(packed)), 3)
+    log.write()
+    # What was looked at and is older is left out; nothing at or after the timestamp is.
+    assert log.offset_for_timestamp(1080, 100) == (1099, 50 if bound == "RECORDS_MAX" else 0, 3)
+    kill(store)
