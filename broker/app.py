@@ -205,8 +205,11 @@ def _broker_id(settings: Settings) -> int:
     if settings.broker_id >= 0:
         return settings.broker_id
     for folder in settings.log_dirs:
-        kept = checkpoints.read_properties(os.path.join(folder, checkpoints.META_PROPERTIES)).get("broker.id")
+        path = os.path.join(folder, checkpoints.META_PROPERTIES)
+        kept = checkpoints.read_properties(path).get("broker.id")
         if kept is not None:
+            if not kept.isdecimal():
+                raise ValueError(f"{path}: broker.id={kept!r} is not a number")
             return int(kept)
     return -1
 

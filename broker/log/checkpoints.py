@@ -185,12 +185,14 @@ def read_clean_shutdown(path: str) -> int | None:
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """meta.properties as pairs; empty when there is no file."""
+    """meta.properties as pairs; empty when there is no file. Raises ValueError when it is not text."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is not text") from None
     pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, value in pairs}
 

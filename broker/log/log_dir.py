@@ -158,7 +158,10 @@ class LogDir:
     def ensure_identity(self, broker_id: int, cluster_id: str) -> None:
         """Write meta.properties, or check the one there. Raises WrongIdentity."""
         path = self.file(checkpoints.META_PROPERTIES)
-        found = checkpoints.read_properties(path)
+        try:
+            found = checkpoints.read_properties(path)
+        except ValueError as error:
+            raise WrongIdentity(f"{error}: damaged; write broker.id and cluster.id into it anew") from error
         wanted = {"version": "0", "broker.id": str(broker_id), "cluster.id": cluster_id}
         for name in ("broker.id", "cluster.id"):
             if found.get(name, wanted[name]) != wanted[name]:

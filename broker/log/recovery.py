@@ -170,6 +170,9 @@ def load(
                 f"(recovery point {checkpointed}, high watermark {high_watermark})",
             )
         _restart_at(tp, path, state, config, environment, log_start)
+    known_until = max(checkpointed, high_watermark)
+    if state.leo < known_until and not state.reason:
+        state.reason = f"log ends at {state.leo}, below {known_until}, up to where a checkpoint knew of records"
     start = max(log_start, state.segments[0].base_offset)
     before = state.epochs.entries
     _fill_epochs(state, start)

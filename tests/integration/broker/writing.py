@@ -67,6 +67,13 @@ class Writer:
         wait_until(lambda: len(self.acknowledged) >= goal or bool(self.errors), "acknowledgements", 60)
         assert not self.errors
 
+    def abandon(self) -> None:
+        """Stop sending, and give up what is not acknowledged."""
+        self._stop.set()
+        self._thread.join()
+        self._producer.purge()
+        self._producer.flush(10)
+
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()

@@ -1,0 +1,74 @@
+"""A log dir that is full, or whose disk fails, under a leader: its replicas hand over, nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.integration.broker.writing import TOPIC, Writer, create, read
+from tests.support.brokers import running_cluster, wait_until
+from tests.support.disks import PowerlessDisk, mount_small, unmount
+
+pytestmark = pytest.mark.sandbox
+
+SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
+MEMORY = Path("/dev/shm")
+FILLING = b"x" * 20_000
+
+
+@pytest.mark.parametrize("policy", ["interval", "group-commit"])
+def test_leader_whose_log_dir_is_full_hands_over_and_loses_nothing(tmp_path: Path, policy: str) -> None:
+    small = MEMORY / "small"
+    mount_small(small, 6 << 20)
+    dirs = {1: {"log.dirs": f"{small}/data,{tmp_path}/sound"}}
+    try:
+        with running_cluster(tmp_path, settings={**SETTINGS, "flush.policy": policy}, overrides=dirs) as cluster:
+            wait_until(lambda: cluster.controller() is not None, "a controller")
+            create(cluster, 1)
+            broker = cluster.brokers[1]
+            # The dir with fewer partitions gets the next one: of two equal ones, the first named.
+            assert (small / "data" / f"{TOPIC}-0").exists()
+            producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
+            for _ in range(400):
+                producer.produce(TOPIC, FILLING, partition=0)
+            assert producer.flush(60) == 0
+            cluster.wait_state(TOPIC, 0, isr={2, 3})
+            wait_until(lambda: "No space left on device" in broker.output, "the full disk in the broker's log")
+            assert broker.process is not None
+            assert broker.process.poll() is None, "the other dir is sound"
+            writer = Writer(cluster)
+            writer.wait_for_more(50)
+            writer.stop()
+            assert read(cluster, 400, skip=FILLING) == list(range(writer.sent))
+    finally:
+        unmount(small)
+
+
+def test_leader_whose_disk_fails_ends_and_another_leads(tmp_path: Path) -> None:
+    disk = PowerlessDisk(MEMORY / "images", MEMORY / "disk")
+    settings = {**SETTINGS, "flush.policy": "group-commit"}
+    dirs = {1: {"log.dirs": str(disk.path / "data")}}
+    try:
+        with running_cluster(tmp_path, settings=settings, overrides=dirs) as cluster:
+            wait_until(lambda: cluster.controller() is not None, "a controller")
+            create(cluster, 1)
+            broker = cluster.brokers[1]
+            writer = Writer(cluster)
+            try:
+                writer.wait_for_more(50)
+                disk.break_down()
+                assert broker.process is not None
+                assert broker.process.wait(30) == 1
+                broker.process = None
+                assert "stopping: every log dir is offline" in broker.output
+                writer.wait_for_more(50)
+            finally:
+                writer.stop()
+            disk.restore_power()
+            broker.start()
+            cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+            assert read(cluster, 1) == list(range(writer.sent))
+    finally:
+        disk.close()
