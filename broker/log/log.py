@@ -143,6 +143,11 @@ class PartitionLog(ShorteningLog):
         for segment in self._segments:
             segment.distrust()
 
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp that a written batch claims, −1 where there is none."""
+        return max(segment.max_timestamp for segment in self._segments)
+
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
         self._dir.check()

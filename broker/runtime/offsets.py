@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 LATEST = -1
 EARLIEST = -2
+MAX_TIMESTAMP = -3
 _OFFSET_NOT_AVAILABLE_FROM = 5
+_MAX_TIMESTAMP_FROM = 7
 
 
 class _Led(NamedTuple):
@@ -92,10 +94,11 @@ class OffsetsHandler:
         if asked.timestamp == EARLIEST:
             start = log.log_start_offset
             return ListOffsetsPartitionResponse(index, 0, -1, start, log.epoch_at(start))
-        if asked.timestamp < 0:
+        newest = asked.timestamp == MAX_TIMESTAMP and version >= _MAX_TIMESTAMP_FROM
+        if asked.timestamp < 0 and not newest:
             return ListOffsetsPartitionResponse(index, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            found = log.offset_for_timestamp(asked.timestamp, limit)
+            found = log.offset_for_timestamp(log.max_timestamp if newest else asked.timestamp, limit)
         except (LogDirFailed, CorruptLog) as failure:
             self._manager.take_offline(replica, failure)
             return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)

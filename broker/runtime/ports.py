@@ -200,6 +200,11 @@ class Log(Protocol):
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None: ...
 
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of what is written, −1 when nothing is."""
+        ...
+
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
         ...

@@ -50,3 +50,15 @@ def test_timestamp_lookup_in_a_batch_that_inflates_too_far_answers_with_its_star
     # What was looked at and is older is left out; nothing at or after the timestamp is.
     assert log.offset_for_timestamp(1080, 100) == (1099, 50 if bound == "RECORDS_MAX" else 0, 3)
     kill(store)
+
+
+def test_max_timestamp_is_the_largest_of_all_segments(path: str) -> None:
+    store = open_store(path, Clock())
+    log = open_log(store)
+    assert log.max_timestamp == -1
+    for number, stamp in enumerate([50, 99, 20, 90, 95, 10, 98] * 5):
+        log.append_as_leader(batch(number, 1, stamp), 0)
+        log.write()
+    assert log.max_timestamp == 99
+    assert log.offset_for_timestamp(log.max_timestamp, 35) == (99, 1, 0)
+    kill(store)

@@ -17,6 +17,7 @@ from broker.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from broker.wire.records import NewRecord, encode_batch
 from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeSlot, MemoryCluster, fetched, produced, values_of
 
 
@@ -124,6 +125,29 @@ def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluste
     assert cluster.list_offsets(1).offset == 0
     assert cluster.list_offsets(1, replica_id=2).offset == 1
     assert cluster.list_offsets(1, timestamp=-2).offset == 0
+
+
+def test_list_offsets_of_the_newest_record_finds_the_first_that_has_the_largest_timestamp(
+    cluster: MemoryCluster,
+) -> None:
+    none = cluster.list_offsets(1, timestamp=-3)
+    assert (none.error_code, none.offset, none.timestamp) == (0, -1, -1)
+    for stamp in (5, 9, 9, 7):
+        batch = encode_batch([NewRecord(None, b"x")], timestamps=stamp)
+        cluster.produce_raw(1, memoryview(bytearray(batch)))
+    cluster.settle()
+    found = cluster.list_offsets(1, timestamp=-3)
+    assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (0, 1, 9, 0)
+    # KIP-734: known from version 7 on.
+    assert cluster.list_offsets(1, timestamp=-3, version=6).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert cluster.list_offsets(1, timestamp=-4).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_list_offsets_of_the_newest_record_tells_nothing_above_the_watermark(cluster: MemoryCluster) -> None:
+    cluster.hold = lambda message: True
+    cluster.produce(1, "a", acks=1)
+    assert cluster.list_offsets(1, timestamp=-3).offset == -1
+    assert cluster.list_offsets(1, timestamp=-3, replica_id=2).offset == 0
 
 
 def test_list_offsets_by_time_stops_at_the_watermark(cluster: MemoryCluster) -> None:
