@@ -72,9 +72,17 @@ class Settings:
     max_incremental_fetch_session_cache_slots: int
     message_max_bytes: int
     log_retention_check_interval_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_threads: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_io_buffer_load_factor: float
+    log_cleaner_io_buffer_size: int
+    log_cleaner_io_max_bytes_per_second: float | None
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
     producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
     lab_event_log: str | None
     topic_defaults: Mapping[str, str]
     """Topic-level names → the broker's default for them, as text: what a topic without overrides has."""
@@ -106,6 +114,12 @@ class Settings:
         for endpoint in listeners:
             if endpoint.name.upper() != "PLAINTEXT":
                 raise ConfigError(f"listeners names {endpoint.name!r}: only PLAINTEXT is served so far")
+        least, most = get("log.cleaner.min.compaction.lag.ms"), get("log.cleaner.max.compaction.lag.ms")
+        if least > most:
+            raise ConfigError(
+                f"log.cleaner.min.compaction.lag.ms={least} is above log.cleaner.max.compaction.lag.ms={most}: "
+                "records would have to be compacted before they may be"
+            )
         dirs = get("log.dirs") or [get("log.dir")]
         fields = {name.replace(".", "_").replace("-", "_"): value for name, value in values.items()}
         return cls(
@@ -150,6 +164,16 @@ def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]
     return usable
 
 
+def validate_topic_configs(overrides: Mapping[str, str], settings: Settings) -> None:
+    """Raises ConfigError where settings of one topic, each sound by itself, contradict each other."""
+    least = topic_int(overrides, settings, "min.compaction.lag.ms")
+    most = topic_int(overrides, settings, "max.compaction.lag.ms")
+    if least > most:
+        raise ConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
+
+
 def topic_int(overrides: Mapping[str, str], settings: Settings, name: str) -> int:
     """A topic's integer setting: the override if the topic has one, else the broker's default."""
     return int(overrides.get(name, settings.topic_defaults[name]))
@@ -175,7 +199,10 @@ def _value(setting: Setting, properties: Mapping[str, str]) -> Any:
 def _convert(name: str, setting: Setting, text: str) -> object:
     text = text.strip()
     if setting.kind == "list":
-        return [item.strip() for item in text.split(",") if item.strip()]
+        items = [item.strip() for item in text.split(",") if item.strip()]
+        if setting.choices is not None and (not items or set(items) - set(setting.choices)):
+            raise ConfigError(f"{name}={text!r}: must be one or more of {', '.join(setting.choices)}")
+        return items
     if setting.kind == "bool":
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"{name}={text!r}: must be true or false")
@@ -215,6 +242,9 @@ def _topic_defaults(values: Mapping[str, object]) -> dict[str, str]:
         if setting.topic_name is not None
     }
     out["segment.ms"] = _text(_first(values["log.roll.ms"], _scaled(values["log.roll.hours"], 3_600_000)))
+    out["segment.jitter.ms"] = _text(
+        _first(values["log.roll.jitter.ms"], _scaled(values["log.roll.jitter.hours"], 3_600_000))
+    )
     out["retention.ms"] = _text(
         _first(
             values["log.retention.ms"],
@@ -240,4 +270,6 @@ def _scaled(value: object, factor: int) -> object:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(map(str, value))
     return str(value)

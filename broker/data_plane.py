@@ -13,12 +13,15 @@ from functools import partial
 
 from broker.config import Settings
 from broker.control_plane import ControlPlane, Handler
+from broker.log.cleaner_process import ProcessRunner
+from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
 from broker.log.environment import Done, Environment, Job
 from broker.log.store import DiskLogStore
 from broker.net.connection import Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
+from broker.runtime.cleanable_replicas import CleanableReplicas
 from broker.runtime.dispatch import Dispatcher
 from broker.runtime.event_log import EventLog
 from broker.runtime.metadata_cache import Address
@@ -125,6 +128,8 @@ class DataPlane:
             identity=(settings.broker_id, cluster_id),
         )
         self.manager: ReplicaManager | None = None
+        self.cleaner: LogCleaner | None = None
+        self._cleaner_processes = ProcessRunner(loop.call_soon_threadsafe)
         self._listeners: list[Listener] = []
 
     def build(self, control: ControlPlane, event_log: EventLog | None, incarnation: str) -> None:
@@ -163,6 +168,7 @@ class DataPlane:
             ApiKey.FETCH: manager.handle_fetch,
             ApiKey.LIST_OFFSETS: manager.handle_list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
+            ApiKey.DELETE_RECORDS: manager.handle_delete_records,
             ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
         }
 
@@ -193,6 +199,9 @@ class DataPlane:
         assert self.manager is not None
         self.manager.startup()
         self._every(self.settings.log_retention_check_interval_ms, self._apply_retention)
+        if self.settings.log_cleaner_enable:
+            self.cleaner = self._make_cleaner(self.manager)
+            self._every(self.settings.log_cleaner_backoff_ms, self.cleaner.check)
         self._every(_FLUSH_CHECK_MS, self.store.flush_due)
 
     def _every(self, interval_ms: float, duty: Callable[[], None]) -> None:
@@ -201,6 +210,23 @@ class DataPlane:
             duty()
 
         self._loop.call_later(interval_ms, run)
+
+    def _make_cleaner(self, manager: ReplicaManager) -> LogCleaner:
+        settings = self.settings
+        rate = settings.log_cleaner_io_max_bytes_per_second
+        return LogCleaner(
+            self.store,
+            CleanableReplicas(manager),
+            self._cleaner_processes,
+            CleanerSettings(
+                settings.log_cleaner_threads,
+                settings.log_cleaner_dedupe_buffer_size,
+                settings.log_cleaner_io_buffer_load_factor,
+                settings.log_cleaner_io_buffer_size,
+                float("inf") if rate is None else rate,
+            ),
+            lambda: time.time_ns() / 1e6,
+        )
 
     def _apply_retention(self) -> None:
         assert self.manager is not None
@@ -232,5 +258,8 @@ class DataPlane:
         self._listeners.clear()
         if self.manager is not None and not self.manager.stopped:
             self.manager.shutdown(clean)
+        if self.cleaner is not None:
+            self.cleaner.close()
+        self._cleaner_processes.close()
         self._files.close()
         self._flushes.close()

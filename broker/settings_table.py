@@ -14,7 +14,9 @@ Kind = Literal["int", "float", "bool", "str", "list"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. `minimum` and `maximum` are inclusive; `choices` is the closed set of a `str`."""
+    """One setting. `minimum` and `maximum` are inclusive; `choices` is the closed set of a `str`, or of a
+    `list`'s items, of which there is then at least one.
+    """
 
     name: str
     kind: Kind
@@ -76,12 +78,31 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log.segment.bytes", "int", 1073741824, 14, _INT_MAX, topic_name="segment.bytes"),
     Setting("log.roll.ms", "int", None, 1),
     Setting("log.roll.hours", "int", 168, 1),
+    Setting("log.roll.jitter.ms", "int", None, 0),
+    Setting("log.roll.jitter.hours", "int", 0, 0),
     Setting("log.retention.bytes", "int", -1, topic_name="retention.bytes"),
     Setting("log.retention.ms", "int", None, -1, _LONG_MAX),
     Setting("log.retention.minutes", "int", None, -1),
     Setting("log.retention.hours", "int", 168, -1),
     Setting("log.retention.check.interval.ms", "int", 300000, 1),
-    Setting("log.cleanup.policy", "str", "delete", choices=("delete",), topic_name="cleanup.policy"),
+    Setting(
+        "log.cleanup.policy",
+        "list",
+        ["delete"],
+        choices=("delete", "compact"),
+        topic_name="cleanup.policy",
+    ),
+    Setting("log.cleaner.enable", "bool", True),
+    Setting("log.cleaner.threads", "int", 1, 0),
+    Setting("log.cleaner.backoff.ms", "int", 15000, 0),
+    Setting("log.cleaner.dedupe.buffer.size", "int", 134217728, 1 << 20),
+    Setting("log.cleaner.io.buffer.load.factor", "float", 0.9, 0.01, 1.0),
+    Setting("log.cleaner.io.buffer.size", "int", 524288, 0),
+    Setting("log.cleaner.io.max.bytes.per.second", "float", None, 1),
+    Setting("log.cleaner.min.cleanable.ratio", "float", 0.5, 0, 1, topic_name="min.cleanable.dirty.ratio"),
+    Setting("log.cleaner.delete.retention.ms", "int", 86400000, 0, topic_name="delete.retention.ms"),
+    Setting("log.cleaner.min.compaction.lag.ms", "int", 0, 0, topic_name="min.compaction.lag.ms"),
+    Setting("log.cleaner.max.compaction.lag.ms", "int", _LONG_MAX, 1, topic_name="max.compaction.lag.ms"),
     Setting("log.index.interval.bytes", "int", 4096, 0, topic_name="index.interval.bytes"),
     Setting("log.index.size.max.bytes", "int", 10485760, 4, topic_name="segment.index.bytes"),
     Setting("log.flush.interval.messages", "int", _LONG_MAX, 1, topic_name="flush.messages"),
@@ -91,6 +112,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log.flush.start.offset.checkpoint.interval.ms", "int", 60000, 0),
     Setting("log.segment.delete.delay.ms", "int", 60000, 0, topic_name="file.delete.delay.ms"),
     Setting("producer.id.expiration.ms", "int", 86400000, 1),
+    Setting("producer.id.expiration.check.interval.ms", "int", 600000, 1),
     Setting("lab.event.log", "str", None),
 )
 
@@ -98,6 +120,7 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 TOPIC_ONLY: tuple[Setting, ...] = (
     Setting("segment.ms", "int", None, 1, _LONG_MAX),
+    Setting("segment.jitter.ms", "int", None, 0, _LONG_MAX),
     Setting("retention.ms", "int", None, -1, _LONG_MAX),
     Setting("flush.ms", "int", None, 0, _LONG_MAX),
 )

@@ -15,14 +15,15 @@ NEVER = float("-inf")
 
 
 class FollowerProgress:
-    """One follower as its leader sees it, within one leader epoch."""
+    """One follower as its leader sees it, within one leader epoch. log_start: where its log begins, as it says."""
 
-    __slots__ = ("broker_epoch", "broker_id", "caught_up_ms", "fetch_ms", "leader_leo_at_fetch", "leo")
+    __slots__ = ("broker_epoch", "broker_id", "caught_up_ms", "fetch_ms", "leader_leo_at_fetch", "leo", "log_start")
 
     def __init__(self, broker_id: int, in_isr: bool, now_ms: float) -> None:
         """A member of the ISR has until now + lag time to come and fetch; another counts as never caught up."""
         self.broker_id = broker_id
         self.leo = UNKNOWN_OFFSET
+        self.log_start = UNKNOWN_OFFSET
         self.broker_epoch = NO_EPOCH
         self.fetch_ms = NEVER
         self.leader_leo_at_fetch = UNKNOWN_OFFSET
@@ -58,6 +59,7 @@ class FollowerProgress:
 
     def _void(self) -> None:
         self.leo = UNKNOWN_OFFSET
+        self.log_start = UNKNOWN_OFFSET
         self.fetch_ms = NEVER
         self.leader_leo_at_fetch = UNKNOWN_OFFSET
         self.caught_up_ms = NEVER

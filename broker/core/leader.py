@@ -115,6 +115,25 @@ class Leader:
         """Count a checked fetch that does not diverge; True when the follower's LEO changed."""
         return self.followers[follower_id].record_fetch(offset, broker_epoch, self.leo, now_ms)
 
+    def note_log_start(self, follower_id: int, log_start: int) -> bool:
+        """Take what a counted fetch says of where the follower's log begins; True when that is news."""
+        progress = self.followers[follower_id]
+        if progress.log_start == log_start:
+            return False
+        progress.log_start = log_start
+        return True
+
+    def low_watermark(self, log_start: int) -> int:
+        """Smallest log start offset among the live replicas: no record below it is on any of them. log_start: own.
+
+        −1 while a live follower has not told its own. Source: Partition.lowWatermarkIfLeader; KIP-107.
+        """
+        alive = self.alive
+        for broker, progress in self.followers.items():
+            if progress.log_start < log_start and (alive is None or broker in alive):
+                log_start = progress.log_start
+        return log_start
+
     def advance_leo(self, leo: int) -> None:
         """This broker has written up to leo."""
         assert leo >= self.leo

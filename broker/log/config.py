@@ -28,6 +28,11 @@ _DEFAULTS: Mapping[str, str] = {
     "message.timestamp.type": "CreateTime",
     "file.delete.delay.ms": "60000",
     "cleanup.policy": "delete",
+    "segment.jitter.ms": "0",
+    "delete.retention.ms": str(24 * 3600 * 1000),
+    "min.cleanable.dirty.ratio": "0.5",
+    "min.compaction.lag.ms": "0",
+    "max.compaction.lag.ms": str(LONG_MAX),
 }
 
 
@@ -48,6 +53,13 @@ class LogConfig:
     file_delete_delay_ms: int
     deletes: bool
     compacts: bool
+    jitter_ms: int
+    """A segment is rolled up to so much before segment.ms, each by another draw."""
+    delete_retention_ms: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    index_bytes: int
     index_entries_max: int
     """Entries that fit both indexes within segment.index.bytes."""
     index_safe_bytes: int
@@ -76,6 +88,16 @@ class LogConfig:
                 raise ValueError(f"{name}={parsed}: must be at least {least}")
             return parsed
 
+        def fraction(name: str) -> float:
+            value = text(name)
+            try:
+                parsed = float(value)
+            except ValueError:
+                raise ValueError(f"{name}={value!r}: a number is needed") from None
+            if not 0 <= parsed <= 1:
+                raise ValueError(f"{name}={value}: must be from 0 to 1")
+            return parsed
+
         timestamp_type = text("message.timestamp.type")
         if timestamp_type not in ("CreateTime", "LogAppendTime"):
             raise ValueError(f"message.timestamp.type={timestamp_type!r}: must be CreateTime or LogAppendTime")
@@ -85,12 +107,17 @@ class LogConfig:
         policies = {policy.strip() for policy in text("cleanup.policy").split(",") if policy.strip()}
         if not policies or policies - {"delete", "compact"}:
             raise ValueError(f"cleanup.policy={text('cleanup.policy')!r}: must be delete, compact or both")
+        max_lag_ms = number("max.compaction.lag.ms", 1)
+        segment_ms = number("segment.ms", 1)
+        if "compact" in policies:
+            # What is in the active segment cannot be compacted: it must be rolled in time.
+            segment_ms = min(segment_ms, max_lag_ms)
         index_bytes = number("segment.index.bytes", 4)
         interval_bytes = number("index.interval.bytes", 0)
         index_entries_max = min(index_bytes // OFFSET_ENTRY_BYTES, index_bytes // TIME_ENTRY_BYTES - 1)
         return cls(
             segment_bytes=number("segment.bytes", 14),
-            segment_ms=number("segment.ms", 1),
+            segment_ms=segment_ms,
             index_interval_bytes=interval_bytes,
             # Kafka takes any negative number for no limit here, but not as retention.ms.
             retention_bytes=number("retention.bytes", -LONG_MAX - 1),
@@ -103,6 +130,13 @@ class LogConfig:
             file_delete_delay_ms=number("file.delete.delay.ms", 0),
             deletes="delete" in policies,
             compacts="compact" in policies,
+            jitter_ms=min(number("segment.jitter.ms", 0), segment_ms),
+            delete_retention_ms=number("delete.retention.ms", 0),
+            min_cleanable_dirty_ratio=fraction("min.cleanable.dirty.ratio"),
+            # That the two do not contradict each other was checked when they were set.
+            min_compaction_lag_ms=min(number("min.compaction.lag.ms", 0), max_lag_ms),
+            max_compaction_lag_ms=max_lag_ms,
+            index_bytes=index_bytes,
             index_entries_max=index_entries_max,
             index_safe_bytes=index_entries_max * (interval_bytes + 1),
         )

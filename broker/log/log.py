@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from random import randrange
 
 from broker.log import checkpoints
-from broker.log.log_shortening import ShorteningLog
+from broker.log.cleaner_swap import SwappingLog
 from broker.log.staging import ParsedBatches, read_batches, stamp_batches
 from broker.log.time_lookup import first_record_at
 from broker.runtime.ports import AppendInfo, Epoch, Offset, OffsetOutOfRange
@@ -22,7 +23,7 @@ from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.record_batch import BatchHeader
 
 
-class PartitionLog(ShorteningLog):
+class PartitionLog(SwappingLog):
     """A log whose segments are loaded; `recovery.load` makes one."""
 
     _closed = False
@@ -49,7 +50,7 @@ class PartitionLog(ShorteningLog):
         if self._dir.failed is not None:
             raise self._dir.failed
         tp = self.topic_partition
-        return self._stage(batches, read_batches(tp, batches, self._leo, self._epochs.latest, self.config.compacts))
+        return self._stage(batches, read_batches(tp, batches, self._leo, self._epochs.latest, self.has_holes))
 
     def _stage(self, view: memoryview, parsed: ParsedBatches) -> AppendInfo:
         batches, newest, epochs = parsed
@@ -63,7 +64,8 @@ class PartitionLog(ShorteningLog):
         now_ms = self._environment.now_ms()
         if staging.must_roll(size, newest, last, self.config, now_ms, self._segments.active.index):
             snapshot = self.snapshot_at_roll(base) if self.snapshot_at_roll is not None else None
-            staging.begin_segment(base, snapshot, now_ms)
+            jitter_ms = randrange(self.config.jitter_ms) if self.config.jitter_ms else 0
+            staging.begin_segment(base, snapshot, now_ms, jitter_ms)
         staging.add(view, batches, size)
         self._leo = last + 1
         return AppendInfo(base, last, newest, size, len(batches))
@@ -95,16 +97,6 @@ class PartitionLog(ShorteningLog):
         runs.clear()
         if self._written_leo - self.durability.recovery_point >= self.config.flush_messages:
             self.flush()
-
-    def _roll(self, base: Offset, snapshot: bytes | None) -> None:
-        """Finish the active segment and begin one at `base`; what is finished is flushed in the background."""
-        self._segments.active.finish()
-        if snapshot is not None:
-            self.snapshots.write(base, snapshot, sync=False)
-        self._segments.add(self._new_segment(base))
-        self._tail.clear()
-        self.durability.names_changed()
-        self.durability.flush_in_background(base, self.topic_id)
 
     # Read
 
@@ -232,6 +224,7 @@ class PartitionLog(ShorteningLog):
             except OSError as error:
                 self._fail(error)
         self._closed = True
+        self.abandon_swap()
         self._graveyard.clear()
         for segment in self._segments:
             segment.close()

@@ -41,8 +41,12 @@ class LogBase:
         recovery_point: Offset,
         epochs: EpochCache,
         new: bool,
+        has_holes: bool = False,
     ) -> None:
-        """path: this partition's folder in log_dir. new: its names are not on disk for good yet."""
+        """path: this partition's folder in log_dir. new: its names are not on disk for good yet.
+
+        has_holes: as the attribute.
+        """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.path = path
@@ -59,6 +63,8 @@ class LogBase:
         self._staging = Staging()
         self._tail = Tail()
         self._graveyard = Graveyard(environment)
+        self.has_holes = has_holes
+        """Offsets may be missing: it is or was compacted. Once true it stays so."""
         self.config = config
         """May be replaced; takes effect with the next append, read or check."""
         self._aim_at_active()
@@ -123,7 +129,23 @@ class LogBase:
     def epoch_at(self, offset: Offset) -> Epoch:
         return self._epochs.epoch_at(offset)
 
+    def allow_holes(self) -> None:
+        """It is compacted from now on."""
+        self.has_holes = True
+        for segment in self._segments:
+            segment.allow_gaps()
+
     # What the halves share
+
+    def _roll(self, base: Offset, snapshot: bytes | None) -> None:
+        """Finish the active segment and begin one at `base`; what is finished is flushed in the background."""
+        self._segments.active.finish()
+        if snapshot is not None:
+            self.snapshots.write(base, snapshot, sync=False)
+        self._segments.add(self._new_segment(base))
+        self._tail.clear()
+        self.durability.names_changed()
+        self.durability.flush_in_background(base, self.topic_id)
 
     def _new_segment(self, base: Offset) -> Segment:
         return Segment.create(
@@ -131,7 +153,7 @@ class LogBase:
             self.path,
             base,
             self.config.index_interval_bytes,
-            self.config.compacts,
+            self.has_holes,
             self._environment.now_ms(),
         )
 

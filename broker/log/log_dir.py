@@ -16,6 +16,7 @@ from typing import Protocol
 
 from broker.log import checkpoints
 from broker.log.checkpoints import OrderedFile
+from broker.log.cleaner_checkpoint import CleanerOffsets
 from broker.log.run_mark import RunMark
 from broker.runtime.ports import LogDirFailed, Offset, TopicPartition
 
@@ -58,6 +59,7 @@ class LogDir:
         self.recovery_point_file = OrderedFile(self.file(checkpoints.RECOVERY_POINTS))
         self.log_start_file = OrderedFile(self.file(checkpoints.LOG_STARTS))
         self.high_watermark_file = OrderedFile(self.file(checkpoints.HIGH_WATERMARKS))
+        self.cleaner_offsets = CleanerOffsets(self.path)
         self._on_failed = on_failed
         self._lock_fd = -1
         self._run_mark: RunMark | None = None
@@ -219,6 +221,8 @@ class LogDir:
             self.write_recovery_points()
         if topic_partition in self.checkpointed_log_starts:
             self.write_log_starts()
+        if self.cleaner_offsets.forget(topic_partition):
+            self.run(self.cleaner_offsets.job())
         if topic_partition in self.checkpointed_high_watermarks:
             known = self.checkpointed_high_watermarks
             kept = {tp: offset for tp, offset in known.items() if self._holds(tp)}

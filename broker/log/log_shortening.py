@@ -35,7 +35,8 @@ class ShorteningLog(LogBase):
                 segment = self._segments.at(self._segments.floor(offset))
                 cut = segment.find(offset)
                 if cut is not None:
-                    offset = cut.base_offset
+                    # With holes the next batch may begin beyond.
+                    offset = min(offset, cut.base_offset)
                 self._lower_marks(offset)
                 removed = self._segments.above(offset)
                 for segment in reversed(removed):
@@ -103,6 +104,8 @@ class ShorteningLog(LogBase):
             self._dir.write_log_starts()
         if self._dir.checkpointed_high_watermarks.get(self.topic_partition, 0) > offset:
             self._dir.lower_high_watermark(self.topic_partition, offset)
+        if self._dir.cleaner_offsets.lower(self.topic_partition, offset):
+            self._dir.run(self._dir.cleaner_offsets.job())
 
     # Old segments
 
@@ -117,10 +120,17 @@ class ShorteningLog(LogBase):
         return True
 
     def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
-        """Remove the oldest segments that retention no longer wants; returns how many. Never the active one."""
+        """Remove the oldest segments that retention no longer wants; returns how many.
+
+        Never the active one: where it has expired too, an empty one takes over first.
+        """
         self._dir.check()
         try:
-            count = expired_segments(self._segments, self.config, wall_ms, high_watermark, self._log_start)
+            count = expired_segments(
+                self._segments, self.config, wall_ms, high_watermark, self._log_start, self._written_leo
+            )
+            if count == len(self._segments):
+                count -= self._begin_new_active()
             if count == 0:
                 return 0
             gone = self._segments.drop_first(count)
@@ -133,3 +143,13 @@ class ShorteningLog(LogBase):
             self._fail(error)
         _logger.info("%s: %d segments deleted, log starts at %d", self.topic_partition, count, self._log_start)
         return count
+
+    def _begin_new_active(self) -> int:
+        """Let an empty segment follow the active one; how many segments must not go for it."""
+        if self.dirty:
+            # What is staged belongs behind the old one.
+            return 1
+        end = self._written_leo
+        self._roll(end, self.snapshot_at_roll(end) if self.snapshot_at_roll is not None else None)
+        self._aim_at_active()
+        return 0

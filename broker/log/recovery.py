@@ -21,16 +21,15 @@ from dataclasses import dataclass
 
 from broker.log import checkpoints
 from broker.log.batch_scan import BadBatch, BatchAt, find_valid_batch, walk
+from broker.log.cleaner_swap import finish_swaps
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
 from broker.log.epoch_cache import EpochCache
 from broker.log.files import (
-    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SUFFIXES,
-    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     parse_segment_file,
@@ -125,27 +124,30 @@ def load(
     log_start: Offset,
     high_watermark: Offset = 0,
     mend: bool = False,
+    has_holes: bool = False,
 ) -> tuple[PartitionLog, RecoveryReport]:
     """The log in folder `path`. recovery_point, log_start, high_watermark: as checkpointed, 0 when they were not.
 
     Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with mend it
-    is cut where the damage begins. OSError.
+    is cut where the damage begins. OSError. has_holes: it was compacted once, whatever its config says now.
     """
     tp = topic_partition
+    has_holes = has_holes or config.compacts
     checkpointed = recovery_point
     try:
         topic_id = checkpoints.read_partition_metadata(f"{path}/{checkpoints.PARTITION_METADATA}")
     except ValueError as error:
         raise CorruptLog(tp, path, str(error)) from error
+    finish_swaps(tp, path)
     bases = _tidy(tp, path)
     entries = _read_epochs(path)
-    segments = [Segment(tp, path, base, config.index_interval_bytes, config.compacts) for base in bases]
+    segments = [Segment(tp, path, base, config.index_interval_bytes, has_holes) for base in bases]
     new = not segments
     if not mend:
         _check_start(tp, path, bases, entries or [], log_start, max(recovery_point, high_watermark))
     if new:
         segments.append(
-            Segment.create(tp, path, log_start, config.index_interval_bytes, config.compacts, environment.now_ms())
+            Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
         )
     state: _Scan | None = None
     reason = ""
@@ -158,7 +160,13 @@ def load(
             recovery_point = min(recovery_point, segments[-1].base_offset)
     if state is None:
         state = _scan(
-            tp, segments, config, recovery_point, entries, _Damage(tp, checkpointed, mend, config.group_commit)
+            tp,
+            segments,
+            config,
+            has_holes,
+            recovery_point,
+            entries,
+            _Damage(tp, checkpointed, mend, config.group_commit),
         )
         state.reason = state.reason or reason
     if state.leo < log_start:
@@ -169,7 +177,7 @@ def load(
                 f"it ends at {state.leo}; its checkpointed start is {log_start}, which it never reached "
                 f"(recovery point {checkpointed}, high watermark {high_watermark})",
             )
-        _restart_at(tp, path, state, config, environment, log_start)
+        _restart_at(tp, path, state, config, environment, log_start, has_holes)
     known_until = max(checkpointed, high_watermark)
     if state.leo < known_until and not state.reason:
         state.reason = f"log ends at {state.leo}, below {known_until}, up to where a checkpoint knew of records"
@@ -210,6 +218,7 @@ def load(
         recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
         epochs=state.epochs,
         new=new or not was_clean,
+        has_holes=has_holes,
     )
     log.snapshots.remove_above(state.leo)
     return log, report
@@ -238,18 +247,10 @@ def _check_start(
 def _tidy(tp: TopicPartition, path: str) -> list[Offset]:
     """Remove leftovers of deletions and interrupted work; returns the segments' base offsets, rising."""
     names = os.listdir(path)
-    swapped = [name for name in names if name.endswith(SWAP_SUFFIX)]
-    if swapped:
-        raise CorruptLog(
-            tp,
-            path,
-            f"{swapped[0]} is left over from a compaction that was interrupted: let Apache Kafka, whose it is, "
-            "finish it first",
-        )
     known = {name for name in names if name.endswith(LOG_SUFFIX)}
     for name in names:
         stem, suffix = name[:20], name[20:]
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
+        if name.endswith((DELETED_SUFFIX, ".tmp")):
             os.unlink(f"{path}/{name}")
         elif suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in known:
             _logger.warning("%s: %s has no segment, removed", tp, name)
@@ -270,6 +271,7 @@ def _scan(
     tp: TopicPartition,
     segments: list[Segment],
     config: LogConfig,
+    has_holes: bool,
     recovery_point: Offset,
     entries: list[tuple[Epoch, Offset]] | None,
     damage: _Damage,
@@ -284,7 +286,7 @@ def _scan(
     epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
     state = _Scan([], segments[0].base_offset, epochs)
     for place, segment in enumerate(segments):
-        if segment.base_offset != state.leo and (segment.base_offset < state.leo or not config.compacts):
+        if segment.base_offset != state.leo and (segment.base_offset < state.leo or not has_holes):
             state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
             state.corrupt_middle = any(_has_batch(later) for later in segments[place:])
             damage.check(state, segment.path(LOG_SUFFIX))
@@ -301,7 +303,7 @@ def _scan(
                 pass
         if damage.reread:
             _forget_cached(segment)
-        if not _scan_segment(state, segment, segments[place + 1 :], config.compacts, damage):
+        if not _scan_segment(state, segment, segments[place + 1 :], has_holes, damage):
             _remove(state, segments[place + 1 :])
             return state
     return state
@@ -405,12 +407,11 @@ def _restart_at(
     config: LogConfig,
     environment: Environment,
     log_start: Offset,
+    has_holes: bool,
 ) -> None:
     """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start."""
     state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
     _remove(state, state.segments)
-    state.segments = [
-        Segment.create(tp, path, log_start, config.index_interval_bytes, config.compacts, environment.now_ms())
-    ]
+    state.segments = [Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())]
     state.leo = log_start
     state.epochs.clear()

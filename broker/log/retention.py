@@ -1,9 +1,13 @@
 """How many of a log's oldest segments may go. Decides only; deletes nothing.
 
-Never the active segment, never one that reaches above the high watermark. Source: UnifiedLog.deleteOldSegments.
+In Kafka's order: what lies below the log start, what is too much, what is too old. Never one that reaches above the
+high watermark. The active segment is never deleted: where it has expired too, all are counted, and whoever deletes
+begins a new one first. Source: UnifiedLog.deleteOldSegments, deletableSegments.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from broker.log.config import LogConfig
 from broker.log.segment import Segment
@@ -12,25 +16,39 @@ from broker.runtime.ports import Offset
 
 
 def expired_segments(
-    segments: Segments, config: LogConfig, wall_ms: float, high_watermark: Offset, log_start: Offset
+    segments: Segments, config: LogConfig, wall_ms: float, high_watermark: Offset, log_start: Offset, leo: Offset
 ) -> int:
-    """Count of oldest segments that lie below the log start, are too old, or are too much."""
-    most = 0
-    while most < len(segments) - 1 and segments.end_of(most, high_watermark) <= high_watermark:
-        most += 1
-    count = 0
-    while count < most and segments.end_of(count, log_start) <= log_start:
-        count += 1
+    """Count of oldest segments that are to go. leo: where the active one ends, with nothing staged behind it."""
+    last = len(segments) - 1
+
+    def count_on(count: int, wanted: Callable[[int], bool]) -> int:
+        while (
+            count <= last
+            and segments.end_of(count, leo) <= high_watermark
+            and not (count == last and segments.at(count).size == 0)
+            and wanted(count)
+        ):
+            count += 1
+        return count
+
+    count = count_on(0, lambda place: place < last and segments.end_of(place, leo) <= log_start)
     if not config.deletes:
         return count
+    if config.retention_bytes >= 0:
+        surplus = sum(segments.at(place).size for place in range(count, last + 1)) - config.retention_bytes
+
+        def is_too_much(place: int) -> bool:
+            nonlocal surplus
+            size = segments.at(place).size
+            if surplus < size:
+                return False
+            surplus -= size
+            return True
+
+        if surplus >= 0:
+            count = count_on(count, is_too_much)
     if config.retention_ms >= 0:
-        while count < most and wall_ms - _newest_ms(segments.at(count)) > config.retention_ms:
-            count += 1
-    if config.retention_bytes >= 0 and count < most:
-        surplus = sum(segments.at(n).size for n in range(count, len(segments))) - config.retention_bytes
-        while count < most and surplus >= segments.at(count).size:
-            surplus -= segments.at(count).size
-            count += 1
+        count = count_on(count, lambda place: wall_ms - _newest_ms(segments.at(place)) > config.retention_ms)
     return count
 
 

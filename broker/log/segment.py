@@ -191,7 +191,7 @@ class Segment(SegmentFiles):
             return self.next_offset()
         self._cut(first.position, first.base_offset)
         os.fsync(self.fd)
-        return first.base_offset
+        return min(offset, first.base_offset)
 
     def _cut(self, position: int, offset: Offset) -> None:
         self.index.cut_at_position(position)

@@ -97,6 +97,10 @@ class SegmentFiles:
         segment._opened = True
         return segment
 
+    def allow_gaps(self) -> None:
+        """Offsets may be missing from now on."""
+        self._gaps = True
+
     def path(self, suffix: str) -> str:
         return segment_path(self.directory, self.base_offset, suffix)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from broker.log import checkpoints, run_mark, stops
+from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
 from broker.log.files import deleted_dir_name, is_deleted_dir, parse_deleted_dir, parse_partition_dir
@@ -107,6 +108,7 @@ class DiskLogStore:
         recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
         log_starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
         high_watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
+        log_dir.cleaner_offsets.load(log_dir.read_offsets(CLEANER_OFFSETS))
         found: dict[TopicPartition, str] = {}
         for entry in sorted(os.scandir(log_dir.path), key=lambda entry: entry.name):
             if not entry.is_dir():
@@ -133,7 +135,7 @@ class DiskLogStore:
                 return load(
                     tp, log_dir, found[tp], self._config(tp.topic), self._environment,
                     clean=epoch is not None, recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
-                    high_watermark=high_watermarks.get(tp, 0),
+                    high_watermark=high_watermarks.get(tp, 0), has_holes=tp in log_dir.cleaner_offsets,
                 )  # fmt: skip
             except CorruptLog as error:
                 return error
@@ -147,6 +149,8 @@ class DiskLogStore:
             log, report = result
             self._logs[tp] = log
             log_dir.logs[tp] = log
+            if log.has_holes:
+                log.allow_holes()
             self.reports.append(report)
         for tp, log in ((tp, self._logs[tp]) for tp in log_dir.logs):
             reason = stops.read_mark(log.path) or stops.unclean_reason(
@@ -281,6 +285,8 @@ class DiskLogStore:
         self._logs[tp] = log
         self._homes[tp] = log_dir
         log_dir.logs[tp] = log
+        if log.has_holes:
+            log.allow_holes()
         # Its names and its id need not wait for the first records to be on disk for good.
         log.flush_in_background()
         log_dir.remember_end(tp, log.leo)
@@ -307,6 +313,7 @@ class DiskLogStore:
                 log_start=log_dir.checkpointed_log_starts.get(tp, 0),
                 high_watermark=log_dir.checkpointed_high_watermarks.get(tp, 0),
                 mend=True,
+                has_holes=tp in log_dir.cleaner_offsets,
             )  # fmt: skip
         except CorruptLog as damage:
             _logger.warning("%s; its folder gives way to an empty one", damage)
@@ -338,6 +345,7 @@ class DiskLogStore:
         path = log_dir.file(deleted_dir_name(tp))
         if tp in self._logs:
             self._logs[tp].durability.discard()
+            self._logs[tp].abandon_swap()
         if tp in self.offline_logs and self._folder_is_gone(tp):
             self._forget_offline(tp)
             log_dir.forget_checkpoints(tp)
@@ -390,6 +398,8 @@ class DiskLogStore:
         for tp, log in self._logs.items():
             if tp.topic == topic and log.config != parsed:
                 log.config = parsed
+                if parsed.compacts:
+                    log.allow_holes()
 
     def _config(self, topic: str) -> LogConfig:
         return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)

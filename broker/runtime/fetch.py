@@ -150,13 +150,16 @@ class FetchHandler:
         if role.check_fetch(follower, asked.replica_epoch) is not ErrorCode.NONE:
             return
         log = replica.log
-        if not part.checked:
+        named = not part.checked
+        if named:
             if not log.log_start_offset <= part.fetch_offset <= log.written_leo:
                 return
             if epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, part.fetch_offset):
                 return
             part.checked = True
         moved = role.record_fetch(follower, part.fetch_offset, asked.replica_epoch, now_ms)
+        if named and role.note_log_start(follower, part.log_start_offset):
+            self._manager.delete_records.on_follower(replica, role)
         if follower not in role.isr.committed:
             proposal = role.propose_expand(follower, now_ms)
             if proposal is not None:
@@ -175,6 +178,12 @@ class FetchHandler:
         """The watermark rose: consumers may fetch more. Followers are not woken by it."""
         for session in self._consumers.of(replica.topic_partition):
             self._wake(session)
+
+    def on_log_start(self, replica: Replica) -> None:
+        """The log now begins later: followers hear of it at once, for someone waits until theirs does too."""
+        for session in self._followers.of(replica.topic_partition):
+            if session.wait is not None:
+                self._complete(session.wait)
 
     def on_role_change(self, replica: Replica) -> None:
         """Whoever waits for this partition here has to hear that something else holds now."""

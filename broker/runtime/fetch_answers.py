@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.core import epochs
 from broker.core.partition import Following
+from broker.runtime.ports import Offset
 from broker.runtime.replica import Replica
 from broker.wire.messages.fetch import FetchPartitionResult
 from broker.wire.record_batch import iter_batches
@@ -37,6 +38,8 @@ class FetchAnswers:
         if result.records:
             self._append(replica, result.records_view)
         self._learn_high_watermark(replica, role, result.high_watermark, rid)
+        if result.log_start_offset > replica.log.log_start_offset:
+            self._learn_log_start(replica, result.log_start_offset)
 
     def _append(self, replica: Replica, view: memoryview) -> None:
         end = 0
@@ -61,3 +64,8 @@ class FetchAnswers:
             event_log.emit(
                 "hw", p=replica.name, le=role.leader_epoch, role="follower", hw=replica.high_watermark, rid=rid
             )
+
+    def _learn_log_start(self, replica: Replica, leader_log_start: Offset) -> None:
+        """What the leader has deleted goes here too; never beyond what is known committed."""
+        if replica.log.maybe_raise_log_start(min(leader_log_start, replica.high_watermark)):
+            self._manager.delete_records.on_raised(replica)

@@ -43,6 +43,7 @@ class SessionPartition:
         "hw_sent",
         "last_fetched_epoch",
         "leader_epoch",
+        "log_start_offset",
         "log_start_sent",
         "max_bytes",
         "partition",
@@ -67,6 +68,7 @@ class SessionPartition:
         self.leader_epoch: Epoch = asked.current_leader_epoch
         self.last_fetched_epoch: Epoch = asked.last_fetched_epoch
         self.max_bytes = asked.max_bytes
+        self.log_start_offset: Offset = asked.log_start_offset
         self.checked = False
 
     def told(self, hw: Offset, log_start: Offset) -> None:

@@ -53,7 +53,8 @@ _SOON_OVER = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-_Position = tuple[Offset, Epoch, Epoch]
+_Position = tuple[Offset, Epoch, Epoch, Offset]
+"""Fetch offset, leader epoch, last fetched epoch, log start offset."""
 _Key = tuple[str, int]
 
 
@@ -186,10 +187,10 @@ class Fetcher:
     def _position(self, followed: Followed) -> _Position:
         log = followed.replica.log
         last_fetched = log.latest_epoch if self._manager.truncates_by_epoch else -1
-        return (followed.replica.replicated_leo, followed.leader_epoch, last_fetched)
+        return (followed.replica.replicated_leo, followed.leader_epoch, last_fetched, log.log_start_offset)
 
     def _ask(self, followed: Followed, position: _Position) -> FetchPartition:
-        offset, leader_epoch, last_fetched = position
+        offset, leader_epoch, last_fetched, log_start = position
         return FetchPartition(
             "",
             followed.replica.topic_id,
@@ -197,7 +198,7 @@ class Fetcher:
             leader_epoch,
             offset,
             last_fetched,
-            followed.replica.log.log_start_offset,
+            log_start,
             self._manager.settings.replica_fetch_max_bytes,
         )
 

@@ -192,6 +192,10 @@ class Log(Protocol):
         """
         ...
 
+    def maybe_raise_log_start(self, offset: Offset) -> bool:
+        """Let the log begin at `offset`, ≤ leo; False where it begins there or later already."""
+        ...
+
     def distrust(self) -> None:
         """Check the bytes in the files again when they are next read."""
         ...

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.core.leader import Leader
 from broker.runtime.deadlines import Deadlines
+from broker.runtime.keyless_records import refuse_keyless
 from broker.runtime.ports import LogDirFailed, Offset
 from broker.runtime.replica import Replica
 from broker.runtime.request import Request, refuse, respond, respond_nothing
@@ -143,6 +144,10 @@ class ProduceHandler:
             return _failed(part, invalid.error, invalid.reason)
         if header.is_transactional:
             return _failed(part, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+        if replica.compacted:
+            invalid = refuse_keyless(header, records, replica.name)
+            if invalid is not None:
+                return _failed(part, invalid.error, invalid.reason)
         if header.producer_id >= 0:
             error, repeated = replica.producers.check(
                 header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.core.leader import Leader
@@ -38,7 +39,9 @@ class Replica:
 
     __slots__ = (
         "ack_waits",
+        "compacted",
         "damaged",
+        "deletes_records",
         "dirty",
         "group_commit",
         "log",
@@ -71,6 +74,10 @@ class Replica:
         self.min_insync_replicas = 1
         self.max_batch_bytes = 1 << 20
         self.unclean = False
+        self.compacted = False
+        """Records need keys: cleanup.policy names compact."""
+        self.deletes_records = True
+        """cleanup.policy names delete."""
         self.group_commit = False
         """Only what is on disk counts as replicated."""
 
@@ -138,8 +145,10 @@ class Replica:
             entries = producer_snapshot.decode(kept[1]) if kept is not None else None
             if kept is not None and entries is not None and kept[0] >= position:
                 position = kept[0]
-                for producer_id, epoch, batch in entries:
-                    self.producers.append(producer_id, epoch, *batch, now_ms)
+                wall_ms = _wall_ms()
+                for known in entries:
+                    seen_ms = now_ms - max(0, wall_ms - known.seen_ms)
+                    self.producers.append(known.producer_id, known.epoch, *known.batch, seen_ms)
         end = log.written_leo
         while position < end:
             view = chunk_view(log.read(position, _REPLAY_BYTES, end, True))
@@ -150,22 +159,26 @@ class Replica:
                 break
             position = runs[-1].last + 1
 
-    def watch_rolls(self) -> None:
+    def watch_rolls(self, now_ms: Callable[[], float]) -> None:
         """Leave a snapshot where each segment ends."""
         if isinstance(self.log, SnapshotLog):
-            self.log.snapshot_at_roll = lambda _: self._snapshot()
+            self.log.snapshot_at_roll = lambda _: self._snapshot(now_ms())
 
-    def snapshot_producers(self) -> None:
+    def snapshot_producers(self, now_ms: float) -> None:
         """Leave a snapshot at the log's end, for a quick start. Raises LogDirFailed."""
         log = self.log
         if isinstance(log, SnapshotLog):
-            content = self._snapshot()
+            content = self._snapshot(now_ms)
             if content is not None:
                 log.write_producer_snapshot(log.written_leo, content)
 
-    def _snapshot(self) -> bytes | None:
+    def _snapshot(self, now_ms: float) -> bytes | None:
         # An empty one is worth writing too: it says that nothing before this offset has to be read.
-        return producer_snapshot.encode(self.producers, time.time_ns() // 1_000_000)
+        return producer_snapshot.encode(self.producers, _wall_ms(), now_ms)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def chunk_view(chunk: bytes | bytearray | memoryview | FileSlice) -> memoryview:

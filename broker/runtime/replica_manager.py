@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 
 from broker.config import Settings, topic_bool, topic_int, topic_text
 from broker.core.leader import Leader
+from broker.runtime.delete_records import DeleteRecordsHandler
 from broker.runtime.event_log import EventLog, leos_field
 from broker.runtime.fetch import FetchHandler
 from broker.runtime.fetcher import Fetcher
@@ -33,8 +34,6 @@ from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIs
 from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 logger = logging.getLogger(__name__)
-
-PRODUCER_EXPIRY_CHECK_MS = 600_000.0
 
 Peers = Callable[[BrokerId], Peer | None]
 """The fetch connection to a broker, made on first use with this broker's fetcher client id; None: address unknown."""
@@ -83,6 +82,7 @@ class ReplicaManager:
         self.produce = ProduceHandler(self)
         self.fetch = FetchHandler(self)
         self.offsets = OffsetsHandler(self)
+        self.delete_records = DeleteRecordsHandler(self)
         self.producer_ids = ProducerIdHandler(producer_ids)
         self.follower_logs = FollowerLogs(self)
         self.state_changes = StateChanges(self)
@@ -115,7 +115,7 @@ class ReplicaManager:
             settings.log_flush_start_offset_checkpoint_interval_ms,
             self.log_store.checkpoint_log_start_offsets,
         )
-        self._every("producer-expiry", PRODUCER_EXPIRY_CHECK_MS, self._expire_producers)
+        self._every("producer-expiry", settings.producer_id_expiration_check_interval_ms, self._expire_producers)
 
     def shutdown(self, clean: bool) -> None:
         """Give up all roles and waits, write the last checkpoints if clean. The log store stays open for its owner."""
@@ -128,7 +128,7 @@ class ReplicaManager:
             for replica in self.replicas.values():
                 if not replica.offline:
                     try:
-                        replica.snapshot_producers()
+                        replica.snapshot_producers(self.loop.now_ms())
                     except LogDirFailed as failure:
                         self.take_offline(replica, failure)
             self.checkpoint_high_watermarks()
@@ -141,10 +141,12 @@ class ReplicaManager:
         Raises CorruptLog and LogDirFailed where the log cannot be read; the replica is among `replicas` all the same.
         """
         replica = Replica(self.broker_id, log, high_watermark)
-        replica.watch_rolls()
+        replica.watch_rolls(self.loop.now_ms)
         self.replicas[log.topic_partition] = replica
         self.learn_topic_id(replica)
-        replica.restore_producers(self.loop.now_ms())
+        now_ms = self.loop.now_ms()
+        replica.restore_producers(now_ms)
+        replica.producers.expire(now_ms, self.settings.producer_id_expiration_ms)
         self.configure(replica)
         if self.event_log is not None:
             self.event_log.emit(
@@ -184,6 +186,9 @@ class ReplicaManager:
     def handle_offset_for_leader_epoch(self, request: Request) -> None:
         self.offsets.handle_offset_for_leader_epoch(request)
 
+    def handle_delete_records(self, request: Request) -> None:
+        self.delete_records.handle(request)
+
     def handle_init_producer_id(self, request: Request) -> None:
         self.producer_ids.handle(request)
 
@@ -212,8 +217,9 @@ class ReplicaManager:
             role = replica.leader
             if role is not None:
                 role.alive = self.live_brokers
-                # A joiner that died is not waited for any more.
+                # A joiner that died is not waited for any more, nor is a replica that should delete records.
                 self.maybe_advance(replica, role)
+                self.delete_records.on_follower(replica, role)
         self.follower_logs.retry_all()
 
     def on_topic_config(self, topic: str) -> None:
@@ -232,6 +238,8 @@ class ReplicaManager:
         overrides = self.topic_configs.overrides(replica.topic_partition.topic)
         replica.min_insync_replicas = topic_int(overrides, self.settings, "min.insync.replicas")
         replica.max_batch_bytes = topic_int(overrides, self.settings, "max.message.bytes")
+        policies = topic_text(overrides, self.settings, "cleanup.policy")
+        replica.compacted, replica.deletes_records = "compact" in policies, "delete" in policies
         replica.unclean = topic_bool(overrides, self.settings, "unclean.leader.election.enable")
         replica.group_commit = topic_text(overrides, self.settings, "flush.policy") == "group-commit"
         self.group_commit.note(replica)

@@ -96,6 +96,7 @@ class StateChanges:
         manager.follower_logs.unfollow(replica)
         replica.partition.resign()
         manager.produce.fail_waits(replica, error)
+        manager.delete_records.fail_waits(replica, error)
         manager.fetch.on_role_change(replica)
 
     def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
@@ -253,6 +254,7 @@ class StateChanges:
         manager.follower_logs.unfollow(replica)
         self._log_follower(replica, role)
         manager.produce.fail_waits(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        manager.delete_records.fail_waits(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         manager.fetch.on_role_change(replica)
         if role.leader == NO_LEADER:
             return

@@ -226,6 +226,13 @@ class MemoryLog:
             found += data
         return found
 
+    def maybe_raise_log_start(self, offset: int) -> bool:
+        if offset <= self.start:
+            return False
+        assert offset <= self.leo
+        self.start = offset
+        return True
+
     def distrust(self) -> None: ...
 
     def truncate_to(self, offset: int) -> None:
@@ -616,7 +623,7 @@ class MemoryCluster:
         node.manager = None
         node.paused = False
         node.incarnation += 1
-        for log in node.store.logs().values():
+        for log in _in_memory(node):
             log.commits.clear()
         gone = [message for message in [*self.links, *self.held] if i in (message.source, message.target)]
         self.links = deque(message for message in self.links if message not in gone)
@@ -713,6 +720,7 @@ class MemoryCluster:
             ApiKey.LIST_OFFSETS: manager.handle_list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
             ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
+            ApiKey.DELETE_RECORDS: manager.handle_delete_records,
         }
         handlers[ApiKey(request.api_key)](request)
 
@@ -734,14 +742,14 @@ class MemoryCluster:
                 busy = True
             busy |= self._disk_is_done(node)
             node.manager.end_of_turn()
-            busy |= any(log.commits for log in node.store.logs().values()) and node.broker_id not in self.stalled_disks
+            busy |= any(log.commits for log in _in_memory(node)) and node.broker_id not in self.stalled_disks
         return busy or any(not self.nodes[m.target].paused for m in self.links if m.target in self.nodes)
 
     def _disk_is_done(self, node: Node) -> bool:
         """Flushes that were asked for in an earlier turn end, unless the disk is stalled."""
         if node.broker_id in self.stalled_disks:
             return False
-        return any(log.finish_commits() for log in node.store.logs().values())
+        return any(log.finish_commits() for log in _in_memory(node))
 
     def settle(self, turns: int = 200) -> None:
         """Turn until nothing moves any more without time."""
@@ -838,6 +846,11 @@ class MemoryCluster:
         assert slot.answer is not None
         header = 4 + response_header_version(ApiKey.LIST_OFFSETS, version)
         return ListOffsetsResponse.decode(version, slot.answer[header:]).topics[0].partitions[0]
+
+
+def _in_memory(node: Node) -> list[MemoryLog]:
+    """Its logs whose disk is fake; a test may put real ones in the store."""
+    return [log for log in node.store.logs().values() if isinstance(log, MemoryLog)]
 
 
 def produced(slot: FakeSlot) -> produce.ProducePartitionResult | None:

@@ -257,7 +257,7 @@ def test_retention_by_time_on_a_virtual_clock_keeps_seven_days(path: str) -> Non
     kill(store)
 
 
-def test_retention_never_takes_the_active_segment_nor_what_is_above_the_high_watermark(path: str) -> None:
+def test_retention_never_takes_what_is_above_the_high_watermark(path: str) -> None:
     clock = Clock()
     store = open_store(path, clock, TINY | {"retention.ms": "1"})
     _append(store, range(40))
@@ -265,11 +265,79 @@ def test_retention_never_takes_the_active_segment_nor_what_is_above_the_high_wat
     bases = log.segment_base_offsets
     log.delete_old_segments(1e15, bases[2])
     assert log.segment_base_offsets == bases[2:]
-    log.delete_old_segments(1e15, 40)
+    log.delete_old_segments(1e15, 39)
     assert log.segment_base_offsets == bases[-1:]
     assert [int.from_bytes(row[:8], "big") for row in read_all(log)][-1] == 39
     clock.advance(20)
     assert not [name for name in os.listdir(f"{path}/t-0") if name.endswith(".deleted")]
+    kill(store)
+
+
+def test_retention_lets_an_empty_segment_take_over_before_the_active_one_goes(path: str) -> None:
+    store = open_store(path, Clock(), TINY | {"retention.ms": "1"})
+    _append(store, range(40))
+    log = open_log(store)
+    log.append_as_leader(batch(40), 0)
+    log.delete_old_segments(1e15, 40)
+    assert log.segment_base_offsets[-1] < 40, "what is staged still goes behind the old one"
+    log.write()
+    log.delete_old_segments(1e15, 41)
+    assert (log.segment_base_offsets, log.log_start_offset, log.leo) == ([41], 41, 41)
+    assert log.delete_old_segments(1e15, 41) == 0
+    _append(store, range(41, 43))
+    assert len(read_all(log)) == 2
+    kill(store)
+    again = open_store(path, Clock(), TINY)
+    assert open_log(again).leo == 43
+    kill(again)
+
+
+def test_retention_applies_new_overrides_at_the_next_check(path: str) -> None:
+    store = open_store(path, Clock(), TINY | {"retention.ms": "-1"})
+    _append(store, range(40))
+    log = open_log(store)
+    count = len(log.segment_base_offsets)
+    assert log.delete_old_segments(1e15, 40) == 0
+    store.update_config("t", {"retention.bytes": "1000"})
+    assert log.delete_old_segments(1e15, 40) > 0
+    assert 1000 <= log.size_bytes < 1700
+    store.update_config("t", {"retention.ms": "100"})
+    assert log.delete_old_segments(0, 40) == 0
+    store.update_config("t", {"cleanup.policy": "compact", "retention.ms": "100"})
+    assert log.delete_old_segments(1e15, 40) == 0
+    log.maybe_raise_log_start(39)
+    assert log.delete_old_segments(1e15, 40) > 0, "below the log start they go whatever the policy"
+    assert len(log.segment_base_offsets) < count
+    kill(store)
+
+
+def test_segments_roll_by_time_up_to_the_jitter_earlier(path: str) -> None:
+    clock = Clock()
+    store = open_store(path, clock, {"segment.ms": "1000", "segment.jitter.ms": "400"})
+    log = open_log(store)
+    lives: list[int] = []
+    first = 0
+    for moment in range(0, 60_000, 50):
+        before = len(log.segment_base_offsets)
+        log.append_as_leader(batch(moment, timestamp=moment), 0)
+        log.write()
+        if len(log.segment_base_offsets) > before:
+            lives.append(moment - first)
+            first = moment
+    assert all(600 <= life <= 1050 for life in lives), lives
+    assert min(lives[1:]) < 900
+    assert max(lives[1:]) > min(lives[1:])
+    kill(store)
+
+
+def test_active_segment_of_a_compacted_log_is_rolled_within_max_compaction_lag(path: str) -> None:
+    config = {"cleanup.policy": "compact", "segment.ms": "100000", "max.compaction.lag.ms": "1000"}
+    store = open_store(path, Clock(), config)
+    log = open_log(store)
+    for moment in (0, 900, 1001):
+        log.append_as_leader(batch(moment, timestamp=moment), 0)
+        log.write()
+    assert log.segment_base_offsets == [0, 2]
     kill(store)
 
 

@@ -34,7 +34,12 @@ def test_settings_without_overrides_have_kafkas_defaults() -> None:
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, ["advertised.listeners", "0.0.0.0"]),
         ({"advertised.listeners": "OTHER://a:1"}, ["advertised.listeners", "same names"]),
         ({"auto.create.topics.enable": "yes"}, ["auto.create.topics.enable", "'yes'", "true or false"]),
-        ({"log.cleanup.policy": "compact"}, ["log.cleanup.policy", "'compact'", "delete"]),
+        ({"log.cleanup.policy": "compress"}, ["log.cleanup.policy", "'compress'", "delete", "compact"]),
+        ({"log.cleanup.policy": ","}, ["log.cleanup.policy", "one or more of delete, compact"]),
+        (
+            {"log.cleaner.min.compaction.lag.ms": "2", "log.cleaner.max.compaction.lag.ms": "1"},
+            ["log.cleaner.min.compaction.lag.ms=2", "log.cleaner.max.compaction.lag.ms=1"],
+        ),
     ],
 )
 def test_settings_with_a_bad_value_name_setting_value_and_remedy(

@@ -137,13 +137,13 @@ def test_snapshot_round_trip_keeps_the_newest_batch_of_each_producer() -> None:
     states = ProducerStates()
     states.append(1, 0, 0, 4, 10, 14, 0.0)
     states.append(1, 0, 5, 9, 15, 19, 0.0)
-    states.append(2, 3, 2**31 - 1, 1, 20, 22, 0.0)
-    found = producer_snapshot.decode(producer_snapshot.encode(states, 5))
-    assert found == [(1, 0, (5, 9, 15, 19)), (2, 3, (2**31 - 1, 1, 20, 22))]
+    states.append(2, 3, 2**31 - 1, 1, 20, 22, 300.0)
+    found = producer_snapshot.decode(producer_snapshot.encode(states, wall_ms=50_000, now_ms=1000.0))
+    assert found == [(1, 0, (5, 9, 15, 19), 49_000), (2, 3, (2**31 - 1, 1, 20, 22), 49_300)]
 
 
 def test_damaged_snapshot_is_none() -> None:
-    data = bytearray(producer_snapshot.encode(ProducerStates(), 5))
+    data = bytearray(producer_snapshot.encode(ProducerStates(), 5, 0))
     assert producer_snapshot.decode(bytes(data)) == []
     data[-1] ^= 1
     assert producer_snapshot.decode(bytes(data)) is None

@@ -1,0 +1,309 @@
+"""Which log is cleaned next, and what becomes of what a cleaning made. Runs on the loop's thread.
+
+Every backoff the dirtiest log that is worth it is handed to the runner; its groups are swapped in one after the other
+as they come; the checkpoint moves once all are in. A log that was cut, deleted or closed meanwhile refuses a swap,
+which ends the cleaning. A log with bytes that cannot be right is reported and not tried again until it was made anew.
+Source: kafka LogCleaner, LogCleanerManager (grabFilthiestCompactedLog, doneCleaning, markPartitionUncleanable).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from broker.core.compaction import (
+    LONG_MAX,
+    CleanableRange,
+    SegmentFacts,
+    cleanable_range,
+    compaction_delay_ms,
+    dirtiness,
+    is_worth_it,
+)
+from broker.log.cleaner import CleanedGroup, CleaningJob
+from broker.log.cleaner_process import CleaningEnd, Event, Runner, Stop
+from broker.log.files import CLEANED_SUFFIX, remove_if_there
+from broker.log.log import PartitionLog
+from broker.log.segment import Segment
+from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+# Without room nothing was lost yet, and there may be some when the next cleaning is due.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerSettings:
+    """The broker's log.cleaner.* settings; sizes and the rate are for all cleanings together."""
+
+    threads: int = 1
+    dedupe_bytes: int = 128 << 20
+    load_factor: float = 0.9
+    io_buffer_bytes: int = 512 << 10
+    bytes_per_second: float = float("inf")
+
+
+class Replicas(Protocol):
+    """What replication knows of a log."""
+
+    def last_stable_offset(self, topic_partition: TopicPartition) -> Offset | None:
+        """None: not known, or offline; then nothing is cleaned."""
+        ...
+
+    def active_producers(self, topic_partition: TopicPartition) -> Mapping[int, Offset]:
+        """Producer id → last offset of its newest batch."""
+        ...
+
+
+class Store(Protocol):
+    """All logs of the broker."""
+
+    def logs(self) -> Mapping[TopicPartition, PartitionLog]: ...
+
+
+class _Candidate(NamedTuple):
+    log: PartitionLog
+    found: CleanableRange
+    ratio: float
+
+
+class _Cleaning:
+    """One cleaning under way."""
+
+    __slots__ = ("end", "first_dirty", "groups", "log", "segments", "stop", "stopped", "swapping")
+
+    def __init__(self, log: PartitionLog, segments: list[Segment], first_dirty: Offset) -> None:
+        self.log = log
+        self.segments = {segment.base_offset: segment for segment in segments}
+        self.first_dirty = first_dirty
+        self.groups: deque[CleanedGroup] = deque()
+        self.swapping = False
+        self.end: CleaningEnd | None = None
+        self.stop: Stop = lambda: None
+        self.stopped = False
+
+
+class LogCleaner:
+    """All cleanings of a broker."""
+
+    def __init__(
+        self,
+        store: Store,
+        replicas: Replicas,
+        runner: Runner,
+        settings: CleanerSettings,
+        wall_ms: Callable[[], float],
+    ) -> None:
+        self.uncleanable: dict[TopicPartition, tuple[PartitionLog, str]] = {}
+        """Logs that are not cleaned any more, and why."""
+        self.runs = 0
+        """Cleanings that came to a good end."""
+        self._store = store
+        self._replicas = replicas
+        self._runner = runner
+        self._settings = settings
+        self._wall_ms = wall_ms
+        self._running: dict[TopicPartition, _Cleaning] = {}
+        self._closed = False
+
+    def check(self) -> None:
+        """Start cleaning what is dirtiest, as many logs at once as there are threads."""
+        if self._closed:
+            return
+        logs = self._store.logs()
+        for tp, (log, _) in list(self.uncleanable.items()):
+            if logs.get(tp) is not log:
+                del self.uncleanable[tp]
+        for tp, cleaning in list(self._running.items()):
+            if logs.get(tp) is not cleaning.log:
+                self._call_off(cleaning)
+        while len(self._running) < self._settings.threads:
+            chosen = self._dirtiest(logs)
+            if chosen is None or not self._start(chosen):
+                return
+
+    def close(self) -> None:
+        """No more cleanings; what is under way is stopped and its result left alone."""
+        self._closed = True
+        for cleaning in self._running.values():
+            self._call_off(cleaning)
+            cleaning.log.abandon_swap()
+
+    # Choosing
+
+    def _dirtiest(self, logs: Mapping[TopicPartition, PartitionLog]) -> _Candidate | None:
+        best: _Candidate | None = None
+        for tp, log in logs.items():
+            if not log.config.compacts or tp in self._running or tp in self.uncleanable:
+                continue
+            try:
+                candidate = self._look_at(tp, log)
+            except (OSError, LogDirFailed):
+                # Who reads or writes there next finds out, and takes the dir offline.
+                continue
+            except CorruptLog as error:
+                self._give_up(tp, log, str(error))
+                continue
+            if candidate is not None and (best is None or candidate.ratio > best.ratio):
+                best = candidate
+        return best
+
+    def _look_at(self, tp: TopicPartition, log: PartitionLog) -> _Candidate | None:
+        stable = self._replicas.last_stable_offset(tp)
+        if stable is None:
+            return None
+        config = log.config
+        now_ms = self._wall_ms()
+        last_clean = log.cleaned_until
+        bases = log.segment_base_offsets
+        inactive = log.inactive_segments(LONG_MAX)
+        found = cleanable_range(bases, log.log_start_offset, log.leo, last_clean, stable, None)
+        dirty = [
+            segment
+            for place, segment in enumerate(inactive)
+            if bases[place + 1] > found.first_dirty and segment.base_offset < found.first_uncleanable
+        ]
+        if config.min_compaction_lag_ms > 0:
+            for segment in dirty:
+                segment.open()
+                if segment.max_timestamp > now_ms - config.min_compaction_lag_ms:
+                    young = segment.base_offset
+                    found = cleanable_range(bases, log.log_start_offset, log.leo, last_clean, stable, young)
+                    break
+        if found.checkpoint_wrong:
+            if last_clean is not None and last_clean > log.leo:
+                _logger.warning("%s: cleaned up to %d, but it ends at %d: all of it is dirty", tp, last_clean, log.leo)
+            log.note_cleaned(found.first_dirty)
+        facts = [SegmentFacts(segment.base_offset, segment.size) for segment in inactive]
+        measure = dirtiness(facts, found)
+        delay_ms = 0.0
+        if config.max_compaction_lag_ms < LONG_MAX:
+            firsts = [segment.first_timestamp for segment in dirty]
+            delay_ms = compaction_delay_ms(
+                min((first for first in firsts if first > 0), default=None), now_ms, config.max_compaction_lag_ms
+            )
+        if not is_worth_it(measure, config.min_cleanable_dirty_ratio, delay_ms):
+            return None
+        return _Candidate(log, found, measure.ratio)
+
+    # One cleaning
+
+    def _start(self, chosen: _Candidate) -> bool:
+        log, found = chosen.log, chosen.found
+        tp, config, settings = log.topic_partition, log.config, self._settings
+        segments = log.inactive_segments(found.first_uncleanable)
+        job = CleaningJob(
+            directory=log.path,
+            bases=[segment.base_offset for segment in segments],
+            sizes=[segment.size for segment in segments],
+            first_dirty=found.first_dirty,
+            first_uncleanable=found.first_uncleanable,
+            now_ms=int(self._wall_ms()),
+            delete_retention_ms=config.delete_retention_ms,
+            segment_bytes=config.segment_bytes,
+            index_bytes_max=config.index_bytes,
+            interval_bytes=config.index_interval_bytes,
+            dedupe_bytes=settings.dedupe_bytes // settings.threads,
+            load_factor=settings.load_factor,
+            io_buffer_bytes=settings.io_buffer_bytes // settings.threads // 2,
+            bytes_per_second=settings.bytes_per_second / settings.threads,
+            producers=dict(self._replicas.active_producers(tp)),
+        )
+        cleaning = self._running[tp] = _Cleaning(log, segments, found.first_dirty)
+        _logger.info("%s: cleaning of [%d, %d) begins", tp, found.first_dirty, found.first_uncleanable)
+        try:
+            cleaning.stop = self._runner.start(job, lambda event: self._on_event(cleaning, event))
+        except OSError as error:
+            _logger.error("%s: no cleaning can be started: %s", tp, error)
+            del self._running[tp]
+            return False
+        return True
+
+    def _on_event(self, cleaning: _Cleaning, event: Event) -> None:
+        if isinstance(event, CleanedGroup):
+            cleaning.groups.append(event)
+        else:
+            cleaning.end = event
+        self._go_on(cleaning)
+
+    def _go_on(self, cleaning: _Cleaning) -> None:
+        """Swap the next group in, or end."""
+        while cleaning.groups and not cleaning.swapping and not cleaning.stopped:
+            group = cleaning.groups.popleft()
+            cleaning.swapping = True
+            try:
+                old = [cleaning.segments[base] for base in group.bases]
+                begun = cleaning.log.swap_in(old, lambda swapped: self._on_swapped(cleaning, swapped))
+            except (CorruptLog, LogDirFailed) as error:
+                _logger.error("%s: cleaned segments cannot be put in place: %s", cleaning.log.topic_partition, error)
+                begun = False
+            if not begun:
+                cleaning.swapping = False
+                self._call_off(cleaning)
+        if cleaning.end is not None and not cleaning.swapping and (cleaning.stopped or not cleaning.groups):
+            self._finish(cleaning, cleaning.end)
+
+    def _on_swapped(self, cleaning: _Cleaning, swapped: bool) -> None:
+        cleaning.swapping = False
+        if not swapped:
+            self._call_off(cleaning)
+        self._go_on(cleaning)
+
+    def _call_off(self, cleaning: _Cleaning) -> None:
+        if not cleaning.stopped:
+            cleaning.stopped = True
+            cleaning.stop()
+
+    def _finish(self, cleaning: _Cleaning, end: CleaningEnd) -> None:
+        log = cleaning.log
+        tp = log.topic_partition
+        if self._running.get(tp) is not cleaning:
+            return
+        del self._running[tp]
+        if self._closed or self._store.logs().get(tp) is not log:
+            return
+        if end.outcome == "done" and not cleaning.stopped and end.stats is not None:
+            stats = end.stats
+            self.runs += 1
+            log.note_cleaned(stats.end)
+            _logger.info(
+                "%s: cleaned up to %d: %d keys%s, %d of %d records stay, %d of %d bytes",
+                tp, stats.end, stats.keys, " (map full, the rest comes next)" if stats.map_full else "",
+                stats.records_kept, stats.records_read, stats.bytes_written, stats.bytes_read,
+            )  # fmt: skip
+            if stats.keyless:
+                _logger.warning("%s: %d records without a key were removed", tp, stats.keyless)
+            if stats.end > cleaning.first_dirty:
+                # There may be more to do; Kafka pauses only when there is nothing.
+                self.check()
+            return
+        _discard_leftovers(log.path)
+        if end.outcome == "uncleanable" and not cleaning.stopped:
+            self._give_up(tp, log, end.detail)
+        elif end.outcome == "failed" and end.errno not in _NO_ROOM:
+            log.report_io_error(OSError(end.errno, end.detail))
+        elif end.outcome in ("failed", "died") and not cleaning.stopped:
+            _logger.error("%s: cleaning failed and will be tried again: %s", tp, end.detail)
+        else:
+            _logger.info("%s: cleaning called off %s", tp, end.detail)
+
+    def _give_up(self, tp: TopicPartition, log: PartitionLog, reason: str) -> None:
+        _logger.error("%s is not cleaned any more: %s", tp, reason)
+        self.uncleanable[tp] = (log, reason)
+
+
+def _discard_leftovers(path: str) -> None:
+    """What a cleaning wrote that did not end well. No other one is at work in this folder."""
+    try:
+        names = os.listdir(path)
+    except FileNotFoundError:
+        return
+    for name in names:
+        if name.endswith(CLEANED_SUFFIX):
+            remove_if_there(f"{path}/{name}")

@@ -1,0 +1,267 @@
+"""Puts a cleaned segment in the place of those that it was made from, such that a crash leaves the one or the others.
+
+Names tell how far it came, as in Kafka (whose recovery finishes our swaps and ours its):
+1. `.cleaned`: durable, and of no account: removed at the next start.
+2. `.swap`: from here on a start finishes the swap. Durable before anything else is touched.
+3. the old segments' files are `.deleted`. Durable before step 4: else the new file and an old one that it replaces
+   could both be there under their final names.
+4. `.swap` goes, the .log's last: until then a start knows that there is work left.
+Renames are done on the loop's thread, where all other changes of the log are; what waits for the disk is not. Whoever
+shortens the log in between has the swap settled first: taken back before step 3, finished at once from there on.
+Source: kafka LocalLog.replaceSegments, LogLoader (removeTempFilesAndCollectSwapFiles).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+
+from broker.log.batch_scan import BadBatch, walk
+from broker.log.checkpoints import fsync_dir
+from broker.log.cleaner_writer import CLEANED_SUFFIXES, discard_cleaned
+from broker.log.files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    parse_segment_file,
+    remove_if_there,
+    segment_path,
+)
+from broker.log.log_shortening import ShorteningLog
+from broker.log.segment import Segment
+from broker.runtime.ports import CorruptLog, Offset, TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+Swapped = Callable[[bool], None]
+
+
+class _Swap:
+    """One swap under way. hidden: step 3 is done, there is no way back."""
+
+    __slots__ = ("base", "done", "hidden", "old")
+
+    def __init__(self, old: Sequence[Segment], done: Swapped) -> None:
+        self.old = old
+        self.base = old[0].base_offset
+        self.done = done
+        self.hidden = False
+
+
+class SwappingLog(ShorteningLog):
+    """A log whose inactive segments may be replaced."""
+
+    _swap: _Swap | None = None
+
+    @property
+    def cleaned_until(self) -> Offset | None:
+        """Where its dirty part begins, as checkpointed; None when nothing says so."""
+        return self._dir.cleaner_offsets.get(self.topic_partition)
+
+    def note_cleaned(self, offset: Offset) -> None:
+        """Checkpoint that everything below is clean."""
+        self._dir.cleaner_offsets.put(self.topic_partition, offset)
+
+        def done(error: OSError | None) -> None:
+            if error is not None:
+                self._dir.fail(error)
+
+        self._environment.background(self._dir.cleaner_offsets.job(), done)
+
+    def allow_holes(self) -> None:
+        """It is compacted from now on, and a start will know it."""
+        super().allow_holes()
+        if self.topic_partition not in self._dir.cleaner_offsets:
+            self.note_cleaned(self._log_start)
+
+    def report_io_error(self, error: OSError) -> None:
+        """A cleaning met it in this log's dir: as bad as if it had happened here."""
+        self._dir.fail(error)
+
+    def inactive_segments(self, below: Offset) -> list[Segment]:
+        """Segments that end at or below this offset, the oldest first; never the active one."""
+        segments = self._segments
+        return [segments.at(n) for n in range(len(segments) - 1) if segments.at(n + 1).base_offset <= below]
+
+    def swap_in(self, old: Sequence[Segment], done: Swapped) -> bool:
+        """Begin to replace these neighbours by the `.cleaned` segment with the first one's base.
+
+        False, the `.cleaned` files gone, when they are no longer this log's inactive segments. Else done(True) follows
+        once the new segment is in place, done(False) when the log was shortened before that. Raises LogDirFailed,
+        CorruptLog.
+        """
+        self._dir.check()
+        base = old[0].base_offset
+        place = self._segments.floor(base)
+        there = [self._segments.at(n) for n in range(place, min(place + len(old), len(self._segments) - 1))]
+        if self._swap is not None or len(there) != len(old) or any(a is not b for a, b in zip(there, old, strict=True)):
+            discard_cleaned(self.path, base)
+            return False
+        try:
+            for segment in old:
+                # Reads go on from the descriptors when the names are gone.
+                segment.open()
+            self._rename(base, CLEANED_SUFFIX, SWAP_SUFFIX)
+        except OSError as error:
+            self._fail(error)
+        self._swap = swap = _Swap(old, done)
+        self._environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
+        return True
+
+    def abandon_swap(self) -> None:
+        """Nothing more is done to the files: they are another's, or the next start's, business."""
+        swap, self._swap = self._swap, None
+        if swap is not None:
+            swap.done(False)
+
+    def _hide_old(self, swap: _Swap, error: OSError | None) -> None:
+        if self._swap is not swap:
+            return
+        try:
+            self._check(error)
+            for segment in swap.old:
+                segment.rename(DELETED_SUFFIX)
+        except OSError as failure:
+            self._dir.fail(failure)
+        if self._dir.failed is not None:
+            self.abandon_swap()
+            return
+        swap.hidden = True
+        self._environment.background(self._sync_names, lambda error: self._take_in(swap, error))
+
+    def _take_in(self, swap: _Swap, error: OSError | None) -> None:
+        if self._swap is not swap:
+            return
+        try:
+            self._check(error)
+            self._finish(swap)
+        except OSError as failure:
+            self._dir.fail(failure)
+        if self._dir.failed is not None:
+            self.abandon_swap()
+            return
+        swap.done(True)
+
+    def _check(self, error: OSError | None) -> None:
+        if error is not None:
+            raise error
+
+    def _finish(self, swap: _Swap) -> None:
+        self._rename(swap.base, SWAP_SUFFIX, "")
+        self._swap = None
+        new = Segment(self.topic_partition, self.path, swap.base, self.config.index_interval_bytes, gaps=True)
+        self._segments.replace(swap.old, new)
+        for segment in swap.old:
+            self._graveyard.bury(segment, self.config.file_delete_delay_ms)
+            if segment.base_offset != swap.base:
+                remove_if_there(segment_path(self.path, segment.base_offset, SNAPSHOT_SUFFIX))
+
+    def _rename(self, base: Offset, before: str, after: str) -> None:
+        # The .log's name changes first to .swap and last from it. Half of the files with either name are no harm: while
+        # a .cleaned one is left the swap has not begun, and without a .log.swap indexes are all that is left to rename.
+        suffixes = CLEANED_SUFFIXES if after == SWAP_SUFFIX else CLEANED_SUFFIXES[::-1]
+        for suffix in suffixes:
+            path = segment_path(self.path, base, suffix)
+            os.rename(path + before, path + after)
+
+    def _sync_names(self) -> None:
+        try:
+            fsync_dir(self.path)
+        except FileNotFoundError:
+            # The partition was deleted meanwhile; `abandon_swap` was called, or is about to be.
+            if os.path.exists(os.path.dirname(self.path)):
+                return
+            raise
+
+    # Whoever shortens the log
+
+    def truncate_to(self, offset: Offset) -> None:
+        self._settle_swap()
+        super().truncate_to(offset)
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        self._settle_swap()
+        super().truncate_fully_and_start_at(offset)
+
+    def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
+        """As its base, but not during a swap: the next check comes soon enough."""
+        return 0 if self._swap is not None else super().delete_old_segments(wall_ms, high_watermark)
+
+    def _settle_swap(self) -> None:
+        swap = self._swap
+        if swap is None:
+            return
+        self._dir.check()
+        try:
+            if swap.hidden:
+                fsync_dir(self.path)
+                self._finish(swap)
+            else:
+                self._swap = None
+                for suffix in CLEANED_SUFFIXES:
+                    remove_if_there(segment_path(self.path, swap.base, suffix) + SWAP_SUFFIX)
+                # A start after a crash must not swap it in behind what is cut now.
+                fsync_dir(self.path)
+        except OSError as error:
+            self._fail(error)
+        swap.done(swap.hidden)
+
+
+def finish_swaps(topic_partition: TopicPartition, path: str) -> None:
+    """At a start: bring interrupted swaps in this folder to an end, remove what had not become one.
+
+    A `.swap` file counts unless a `.cleaned` one with the same or a smaller base is left: then not all of its files had
+    the name yet. Whatever its batches cover goes, then it takes its place. Raises CorruptLog, OSError.
+    """
+    names = os.listdir(path)
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    begun = min((_base(name, CLEANED_SUFFIX) for name in cleaned), default=None)
+    swaps: list[str] = []
+    for name in names:
+        if name.endswith(SWAP_SUFFIX):
+            if begun is not None and _base(name, SWAP_SUFFIX) >= begun:
+                cleaned.append(name)
+            else:
+                swaps.append(name)
+    # The names that say that a swap is void go last, the swap's own first.
+    for name in sorted(cleaned, key=lambda name: name.endswith(CLEANED_SUFFIX)):
+        os.unlink(f"{path}/{name}")
+    if not swaps:
+        return
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    ranges = [(_base(name, SWAP_SUFFIX), _end_of(topic_partition, f"{path}/{name}")) for name in logs]
+    if ranges:
+        first, end = min(base for base, _ in ranges), max(end for _, end in ranges)
+        for name in os.listdir(path):
+            found = parse_segment_file(name)
+            # Producer snapshots stay true: compaction changes no offset.
+            if found is not None and first <= found[0] < end and found[1] != SNAPSHOT_SUFFIX:
+                os.unlink(f"{path}/{name}")
+        fsync_dir(path)
+    for name in sorted(swaps, key=lambda name: name in logs):
+        os.rename(f"{path}/{name}", f"{path}/{name.removesuffix(SWAP_SUFFIX)}")
+    fsync_dir(path)
+    _logger.info("%s: finished an interrupted swap of %s", topic_partition, ", ".join(sorted(logs)) or "indexes")
+
+
+def _base(name: str, suffix: str) -> Offset:
+    found = parse_segment_file(name.removesuffix(suffix))
+    # A name that is no segment's voids no swap and is in none.
+    return found[0] if found is not None else 2**63 - 1
+
+
+def _end_of(tp: TopicPartition, path: str) -> Offset:
+    """Offset after the last batch of a `.log.swap`; past its base in any case, so that an empty one replaces too."""
+    end = _base(os.path.basename(path), SWAP_SUFFIX) + 1
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        for batch in walk(fd, 0, os.fstat(fd).st_size):
+            end = batch.last_offset + 1
+    except BadBatch as bad:
+        raise CorruptLog(tp, path, str(bad)) from bad
+    finally:
+        os.close(fd)
+    return end

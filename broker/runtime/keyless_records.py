@@ -1,0 +1,32 @@
+"""What a compacted topic refuses of a producer: records without a key, of which compaction could keep none.
+
+The one check that looks into a produced batch; only compacted topics pay for it.
+Source: LogValidator.validateKey, processRecordErrors; RecordError.
+"""
+
+from __future__ import annotations
+
+from broker.wire.errors import ErrorCode
+from broker.wire.raw_records import payload_of, raw_records
+from broker.wire.record_batch import BatchHeader, CorruptBatch, InvalidBatch
+
+_SHOWN_MAX = 3
+
+
+def refuse_keyless(header: BatchHeader, batch: memoryview, name: str) -> InvalidBatch | None:
+    """None when every record has a key. name: the partition's, as Kafka prints it."""
+    try:
+        keyless = [
+            place for place, record in enumerate(raw_records(header, payload_of(header, batch))) if record.key is None
+        ]
+    except CorruptBatch as corrupt:
+        return InvalidBatch(ErrorCode.CORRUPT_MESSAGE, str(corrupt))
+    if not keyless:
+        return None
+    text = f"Compacted topic cannot accept message without key in topic partition {name}"
+    shown = ", ".join(f"RecordError(batchIndex={place}, message='{text}')" for place in keyless[:_SHOWN_MAX])
+    return InvalidBatch(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(keyless)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]",
+    )

@@ -1,0 +1,198 @@
+"""A cleaning in its own process: it does the work, says how it ended, and outlives nobody."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.log.cleaner import CleanedGroup, CleaningJob
+from broker.log.cleaner_process import CleaningEnd, Event, ProcessRunner, decode_job, encode_job
+from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
+from broker.log.log import PartitionLog
+from broker.log.store import DiskLogStore
+from tests.property.log.compaction_tools import COMPACTED, Replicas, keyed, last_values, records_of
+from tests.property.log.log_tools import TP, Clock, kill, open_log, open_store
+
+
+class Loop:
+    """Takes calls from other threads and runs them here."""
+
+    def __init__(self) -> None:
+        self._calls: queue.Queue[Callable[[], None]] = queue.Queue()
+        self.call_soon_threadsafe = self._calls.put
+
+    def run_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        until = time.monotonic() + seconds
+        while not condition():
+            self._calls.get(timeout=max(0.01, until - time.monotonic()))()
+
+
+def _filled(path: str) -> tuple[DiskLogStore, PartitionLog]:
+    store = open_store(path, Clock(), COMPACTED | {"segment.bytes": "20000"})
+    log = open_log(store)
+    for n in range(2000):
+        log.append_as_leader(keyed([(b"k%d" % (n % 10), b"v%d" % n * 5)]), 0)
+    log.write()
+    return store, log
+
+
+def _job(log: PartitionLog, **changes: object) -> CleaningJob:
+    segments = log.inactive_segments(log.leo)
+    fields: dict[str, object] = {
+        "directory": log.path,
+        "bases": [segment.base_offset for segment in segments],
+        "sizes": [segment.size for segment in segments],
+        "first_dirty": 0,
+        "first_uncleanable": log.segment_base_offsets[-1],
+        "now_ms": 1000,
+        "delete_retention_ms": 0,
+        "segment_bytes": 20000,
+        "index_bytes_max": 1 << 20,
+        "interval_bytes": 4096,
+    }
+    return CleaningJob(**fields | changes)  # type: ignore[arg-type]
+
+
+def _cleaned_names(log: PartitionLog) -> list[str]:
+    return [name for name in os.listdir(log.path) if name.endswith(".cleaned")]
+
+
+def test_job_survives_its_way_to_the_process(tmp_path: Path) -> None:
+    store, log = _filled(str(tmp_path))
+    for job in (_job(log), _job(log, bytes_per_second=5.5, producers={7: 12})):
+        assert decode_job(encode_job(job)) == job
+    kill(store)
+
+
+def test_process_cleans_a_log_from_start_to_swap(tmp_path: Path) -> None:
+    store, log = _filled(str(tmp_path))
+    loop = Loop()
+    runner = ProcessRunner(loop.call_soon_threadsafe)
+    before = last_values(records_of(log))
+    cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: 1e6)
+    cleaner.check()
+    loop.run_until(lambda: cleaner.runs == 1)
+    assert len(records_of(log)) < 500
+    assert last_values(records_of(log)) == before
+    assert not _cleaned_names(log)
+    cleaner.close()
+    runner.close()
+    kill(store)
+
+
+def test_process_that_is_stopped_leaves_the_log_as_it_is(tmp_path: Path) -> None:
+    store, log = _filled(str(tmp_path))
+    loop = Loop()
+    runner = ProcessRunner(loop.call_soon_threadsafe)
+    events: list[Event] = []
+    # Slow enough not to end by itself.
+    stop = runner.start(_job(log, bytes_per_second=20_000.0), events.append)
+    stop()
+    loop.run_until(lambda: any(isinstance(event, CleaningEnd) for event in events))
+    assert events[-1] == CleaningEnd("died", "the cleaner process ended with SIGKILL")
+    assert len(records_of(log)) == 2000
+    runner.close()
+    kill(store)
+
+
+def test_cleaning_is_called_off_when_the_partition_is_deleted_and_leaves_the_dir_alone(tmp_path: Path) -> None:
+    store, _ = _filled(str(tmp_path))
+    loop = Loop()
+    runner = ProcessRunner(loop.call_soon_threadsafe)
+    cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(bytes_per_second=50_000.0), lambda: 1e6)
+    cleaner.check()
+    store.delete(TP)
+    cleaner.check()
+    loop.run_until(lambda: not cleaner._running)
+    assert not store.offline_dirs
+    assert not cleaner.uncleanable
+    runner.close()
+    kill(store)
+
+
+def test_damaged_log_is_uncleanable_and_nothing_of_it_is_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, log = _filled(str(tmp_path))
+    path = log.inactive_segments(log.leo)[1].path(".log")
+    with open(path, "r+b") as file:
+        file.seek(5000)
+        byte = file.read(1)[0]
+        file.seek(5000)
+        file.write(bytes([byte ^ 0x10]))
+    before = {name: os.stat(f"{log.path}/{name}").st_size for name in os.listdir(log.path)}
+    loop = Loop()
+    runner = ProcessRunner(loop.call_soon_threadsafe)
+    cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: 1e6)
+    cleaner.check()
+    loop.run_until(lambda: bool(cleaner.uncleanable))
+    assert path in cleaner.uncleanable[TP][1]
+    assert "CRC32C" in cleaner.uncleanable[TP][1]
+    assert f"{TP} is not cleaned any more" in caplog.text
+    assert {name: os.stat(f"{log.path}/{name}").st_size for name in os.listdir(log.path)} == before
+    cleaner.check()
+    assert not cleaner._running
+    runner.close()
+    kill(store)
+
+
+def test_process_keeps_to_its_rate(tmp_path: Path) -> None:
+    store, log = _filled(str(tmp_path))
+    loop = Loop()
+    runner = ProcessRunner(loop.call_soon_threadsafe)
+    events: list[Event] = []
+    bytes_read = 2 * sum(segment.size for segment in log.inactive_segments(log.leo))
+    rate = bytes_read / 2.0
+    begin = time.monotonic()
+    runner.start(_job(log, bytes_per_second=rate), events.append)
+    loop.run_until(lambda: any(isinstance(event, CleaningEnd) for event in events))
+    assert time.monotonic() - begin >= 1.3
+    end = events[-1]
+    assert isinstance(end, CleaningEnd)
+    assert end.stats is not None
+    assert end.stats.bytes_read == bytes_read
+    assert isinstance(events[0], CleanedGroup)
+    runner.close()
+    kill(store)
+
+
+_PARENT = """
+import sys, time
+from broker.log.cleaner_process import ProcessRunner, decode_job
+runner = ProcessRunner(lambda call: None)
+runner.start(decode_job(sys.stdin.buffer.readline()), lambda event: None)
+print(next(iter(runner._running)).pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_process_dies_with_its_broker(tmp_path: Path) -> None:
+    store, log = _filled(str(tmp_path))
+    job = encode_job(_job(log, bytes_per_second=1000.0))
+    with subprocess.Popen([sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        parent.stdin.write(job + b"\n")
+        parent.stdin.flush()
+        child = int(parent.stdout.readline())
+        assert Path(f"/proc/{child}").exists()
+        parent.kill()
+    until = time.monotonic() + 10
+    while _lives(child) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not _lives(child)
+    kill(store)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

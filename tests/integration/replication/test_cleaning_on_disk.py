@@ -1,0 +1,274 @@
+"""Compaction and deletion under replication, on the real log store: three replicas, each cleaned by itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.log.cleaner import CleaningJob
+from broker.log.cleaner_process import OnEvent, Stop
+from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
+from broker.log.log import PartitionLog
+from broker.runtime import replica as replica_module
+from broker.runtime.cleanable_replicas import CleanableReplicas
+from broker.wire.api import ApiKey
+from broker.wire.compression import Compression
+from broker.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from broker.wire.record_batch import iter_batches
+from broker.wire.records import Record, decode_records
+from tests.integration.replication.test_on_disk import DiskCluster
+from tests.property.log.compaction_tools import HereRunner, keyed, last_values, records_of
+from tests.support.memory_cluster import TOPIC, fetched, produced
+
+KEYS = 6
+
+
+class PausedRunner(HereRunner):
+    """Holds a cleaning back until `go`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[tuple[CleaningJob, OnEvent]] = []
+
+    def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
+        self.held.append((job, on_event))
+        return lambda: None
+
+    def go(self) -> None:
+        held, self.held = self.held, []
+        for job, on_event in held:
+            super().start(job, on_event)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[DiskCluster]:
+    cluster = DiskCluster(tmp_path)
+    cluster.topic_config |= {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0",
+        "delete.retention.ms": "0",
+        "segment.bytes": "2000",
+        "file.delete.delay.ms": "10",
+    }
+    cluster.settle()
+    yield cluster
+    cluster.close()
+
+
+def _cleaner(cluster: DiskCluster, i: int, runner: HereRunner | None = None) -> LogCleaner:
+    node = cluster.nodes[i]
+    return LogCleaner(
+        node.store,  # type: ignore[arg-type]
+        CleanableReplicas(node.up),
+        runner or HereRunner(),
+        CleanerSettings(),
+        lambda: cluster.loop.now,
+    )
+
+
+def _log(cluster: DiskCluster, i: int) -> PartitionLog:
+    log = cluster.nodes[i].log
+    assert isinstance(log, PartitionLog)
+    return log
+
+
+def _write(cluster: DiskCluster, leader: int, rounds: range, seed: int = 1) -> None:
+    rng = random.Random(f"{seed}/{rounds}")
+    for n in rounds:
+        records = [
+            (b"k%d" % rng.randrange(KEYS), None if rng.random() < 0.1 else b"%d/%d" % (n, part) * 5)
+            for part in range(3)
+        ]
+        slot = cluster.produce_raw(leader, keyed(records, n, rng.choice(list(Compression))))
+        cluster.settle()
+        result = produced(slot)
+        assert result is not None
+        assert result.error == 0, result
+    cluster.advance(1000)
+
+
+def _consume(cluster: DiskCluster, leader: int) -> list[Record]:
+    """Everything from the beginning, as a client reads it."""
+    found: list[Record] = []
+    offset = _log(cluster, leader).log_start_offset
+    end = cluster.list_offsets(leader).offset
+    while offset < end:
+        result = fetched(cluster.fetch(leader, offset, max_bytes=1500))
+        assert result is not None
+        assert result.error == 0
+        view = result.records_view
+        assert view, f"nothing at {offset} of {end}"
+        for position, header in iter_batches(view, verify_crc=True):
+            found += [r for r in decode_records(view[position : position + header.size]) if r.offset >= offset]
+            offset = header.last_offset + 1
+    assert [record.offset for record in found] == sorted({record.offset for record in found})
+    return found
+
+
+def test_replicas_cleaned_at_different_times_serve_the_same_values(cluster: DiskCluster) -> None:
+    _write(cluster, 1, range(40))
+    expected = last_values(_consume(cluster, 1))
+    _cleaner(cluster, 1).check()
+    _write(cluster, 1, range(40, 60))
+    expected = last_values(_consume(cluster, 1))
+    _cleaner(cluster, 3).check()
+    for leader in (2, 3, 1):
+        cluster.elect(leader)
+        cluster.advance(1000)
+        assert last_values(_consume(cluster, leader)) == expected
+    sizes = {i: len(records_of(_log(cluster, i))) for i in (1, 2, 3)}
+    assert sizes[3] < sizes[1] < sizes[2] == 180
+
+
+def test_replica_that_was_away_follows_over_the_holes_of_a_cleaned_leader(cluster: DiskCluster) -> None:
+    _write(cluster, 1, range(10))
+    cluster.stop(3)
+    cluster.expire(3)
+    _write(cluster, 1, range(10, 60))
+    _cleaner(cluster, 1).check()
+    expected = last_values(_consume(cluster, 1))
+    cluster.start(3)
+    cluster.advance(5000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    assert _log(cluster, 3).leo == _log(cluster, 1).leo
+    assert len(records_of(_log(cluster, 3))) < 180
+    cluster.elect(3)
+    cluster.advance(1000)
+    assert last_values(_consume(cluster, 3)) == expected
+    _cleaner(cluster, 3).check()
+    assert last_values(_consume(cluster, 3)) == expected
+    cluster.stop(3)
+    cluster.start(3)
+    cluster.advance(3000)
+    assert last_values(records_of(_log(cluster, 3))) == expected
+
+
+def test_new_replica_of_a_cleaned_log_reaches_its_end(cluster: DiskCluster) -> None:
+    _write(cluster, 1, range(60))
+    for i in (1, 2):
+        _cleaner(cluster, i).check()
+    cluster.kill(3)
+    cluster.expire(3)
+    for path in cluster.folder_of(3).parent.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    cluster.folder_of(3).rmdir()
+    cluster.start(3)
+    cluster.advance(5000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    assert last_values(records_of(_log(cluster, 3))) == last_values(_consume(cluster, 1))
+
+
+def test_leader_that_changes_during_a_cleaning_changes_nothing_for_it(cluster: DiskCluster) -> None:
+    _write(cluster, 1, range(50))
+    runners = {i: PausedRunner() for i in (1, 2, 3)}
+    cleaners = {i: _cleaner(cluster, i, runner) for i, runner in runners.items()}
+    for cleaner in cleaners.values():
+        cleaner.check()
+    assert all(runner.held for runner in runners.values())
+    cluster.elect(2)
+    cluster.advance(1000)
+    _write(cluster, 2, range(50, 70))
+    expected = last_values(_consume(cluster, 2))
+    for i, runner in runners.items():
+        runner.go()
+        assert cleaners[i].runs >= 1
+        assert len(records_of(_log(cluster, i))) < 210
+    for leader in (1, 2, 3):
+        cluster.elect(leader)
+        cluster.advance(1000)
+        assert last_values(_consume(cluster, leader)) == expected
+
+
+def test_nothing_above_the_watermark_is_cleaned(cluster: DiskCluster) -> None:
+    _write(cluster, 1, range(10))
+    committed = cluster.nodes[1].hw
+    cluster.nodes[2].paused = cluster.nodes[3].paused = True
+    for n in range(30):
+        cluster.produce_raw(1, keyed([(b"k%d" % key, b"uncommitted%d" % n) for key in range(KEYS)], 50), acks=1)
+    cluster.settle()
+    before = [record for record in records_of(_log(cluster, 1)) if record.offset < committed]
+    _cleaner(cluster, 1).check()
+    after = [record for record in records_of(_log(cluster, 1)) if record.offset < committed]
+    assert last_values(after) == last_values(before)
+    assert (_log(cluster, 1).cleaned_until or 0) <= committed
+
+
+def test_idempotent_producer_is_known_after_its_records_were_compacted_away(cluster: DiskCluster) -> None:
+    producer = {"producer_id": 5, "producer_epoch": 0}
+    for sequence in range(40):
+        cluster.produce_raw(1, keyed([(b"same", b"v" * 90)], 1, base_sequence=sequence, **producer))
+    last_of_producer = keyed([(b"other", b"v" * 90)], 1, base_sequence=40, **producer)
+    again = memoryview(bytearray(last_of_producer))
+    cluster.produce_raw(1, last_of_producer)
+    for _ in range(60):
+        cluster.produce_raw(1, keyed([(b"other", b"w" * 90), (b"same", b"w" * 90)], 1))
+    cluster.advance(1000)
+    for i in (1, 2, 3):
+        _cleaner(cluster, i).check()
+        assert 40 not in {record.offset for record in records_of(_log(cluster, i))}
+    # No snapshot helps: the log itself must still say it.
+    for i in (2, 3, 1):
+        cluster.kill(i)
+        for path in cluster.folder_of(i).glob("*.snapshot"):
+            path.unlink()
+        cluster.expire(i)
+    for i in (1, 2, 3):
+        cluster.start(i)
+    cluster.advance(3000)
+    leader = cluster.state.leader
+    repeated = produced(cluster.produce_raw(leader, again, acks=1))
+    assert repeated is not None
+    assert (repeated.error, repeated.base_offset) == (0, 40)
+    gap = produced(cluster.produce_raw(leader, keyed([(b"x", b"y")], 1, base_sequence=99, **producer), acks=1))
+    assert gap is not None
+    assert gap.error == 45
+
+
+def test_deleted_records_stay_deleted_over_kills_and_new_leaders(cluster: DiskCluster) -> None:
+    cluster.topic_config["cleanup.policy"] = "delete"
+    for node in cluster.nodes.values():
+        node.up.on_topic_config(TOPIC)
+    _write(cluster, 1, range(40))
+    request = DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 77)])], 5000)
+    slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, request.encode(2))
+    cluster.settle()
+    assert slot.answer is not None
+    cluster.advance(1100)
+    cluster.kill(1)
+    cluster.expire(1)
+    cluster.settle()
+    assert cluster.list_offsets(cluster.state.leader, -2).offset == 77
+    cluster.start(1)
+    cluster.settle()
+    assert _log(cluster, 1).log_start_offset == 77
+    for i in (1, 2, 3):
+        cluster.kill(i)
+        cluster.expire(i)
+    for i in (1, 2, 3):
+        cluster.start(i)
+    cluster.advance(3000)
+    assert [_log(cluster, i).log_start_offset for i in (1, 2, 3)] == [77, 77, 77]
+    first = _consume(cluster, cluster.state.leader)[0]
+    assert first.offset == 77
+    before = _log(cluster, 1).segment_base_offsets
+    _log(cluster, 1).delete_old_segments(0, cluster.nodes[1].hw)
+    assert before[0] < _log(cluster, 1).segment_base_offsets[0] <= 77
+
+
+@pytest.mark.parametrize(("away_ms", "known"), [(3_600_000, True), (90_000_000, False)])
+def test_idle_producer_expires_also_while_its_broker_is_away(
+    cluster: DiskCluster, monkeypatch: pytest.MonkeyPatch, away_ms: int, known: bool
+) -> None:
+    wall = [1_700_000_000_000]
+    monkeypatch.setattr(replica_module, "_wall_ms", lambda: wall[0])
+    cluster.produce_raw(1, keyed([(b"k", b"v")], 1, producer_id=5, producer_epoch=0, base_sequence=0))
+    cluster.settle()
+    cluster.stop(3)
+    wall[0] += away_ms
+    cluster.start(3, tell=False)
+    producers = dict(cluster.nodes[3].up.replicas[(TOPIC, 0)].producers)
+    assert (5 in producers) is known

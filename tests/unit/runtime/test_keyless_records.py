@@ -1,0 +1,65 @@
+"""Records without a key are refused by compacted topics, with Kafka's words."""
+
+from __future__ import annotations
+
+import crc32c
+import pytest
+
+from broker.wire.compression import Compression
+from broker.wire.errors import ErrorCode
+from broker.wire.record_batch import HEADER_SIZE
+from broker.wire.records import NewRecord, encode_batch
+from tests.support.memory_cluster import TOPIC, MemoryCluster, produced
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    cluster = MemoryCluster()
+    cluster.topic_config["cleanup.policy"] = "compact,delete"
+    cluster.settle()
+    return cluster
+
+
+def _batch(keys: list[bytes | None], codec: Compression = Compression.NONE) -> memoryview:
+    return memoryview(bytearray(encode_batch([NewRecord(key, b"v") for key in keys], timestamps=1, compression=codec)))
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+def test_produce_without_a_key_to_a_compacted_topic_is_refused(cluster: MemoryCluster, codec: Compression) -> None:
+    result = produced(cluster.produce_raw(1, _batch([b"k", None, b"k", None, None, None], codec)))
+    assert result is not None
+    assert (result.error, result.base_offset) == (ErrorCode.INVALID_RECORD, -1)
+    one = "message='Compacted topic cannot accept message without key in topic partition t-0'"
+    assert result.error_message == (
+        "One or more records have been rejected due to 4 record errors in total, and only showing the first three "
+        f"errors at most: [RecordError(batchIndex=1, {one}), RecordError(batchIndex=3, {one}), "
+        f"RecordError(batchIndex=4, {one})]"
+    )
+    assert cluster.nodes[1].log.leo == 0
+
+
+def test_produce_with_keys_even_empty_ones_is_taken(cluster: MemoryCluster) -> None:
+    slot = cluster.produce_raw(1, _batch([b"k", b""], Compression.GZIP))
+    cluster.settle()
+    result = produced(slot)
+    assert result is not None
+    assert result.error == 0
+
+
+def test_produce_of_records_that_do_not_decode_to_a_compacted_topic_is_corrupt(cluster: MemoryCluster) -> None:
+    batch = bytearray(_batch([b"k"]))
+    batch[HEADER_SIZE] = 0x7F
+    batch[17:21] = crc32c.crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    result = produced(cluster.produce_raw(1, memoryview(batch)))
+    assert result is not None
+    assert result.error == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_policy_that_changes_changes_what_is_refused(cluster: MemoryCluster) -> None:
+    cluster.topic_config["cleanup.policy"] = "delete"
+    cluster.nodes[1].up.on_topic_config(TOPIC)
+    slot = cluster.produce_raw(1, _batch([None]))
+    cluster.settle()
+    result = produced(slot)
+    assert result is not None
+    assert result.error == 0
