@@ -10,10 +10,10 @@ SEEDS ?= 20
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit nightly bench wheel doctor heal clean python
+.PHONY: help demo test check unit nightly bench bench-quick wheel doctor heal clean python
 
 help: ## What can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 python:
 	@test -n "$(PYTHON)" || { echo "highwater needs Python 3.11, 3.12 or 3.13 on PATH; none was found. On Debian or Ubuntu:"; \
@@ -50,6 +50,14 @@ nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, and the long tes
 	@$(BIN)/highwater nightly examples/runs --seeds $(SEEDS) --resume $(ARGS); runs=$$?; \
 		echo "the long tests:"; $(BIN)/python -m pytest -m nightly -q; tests=$$?; \
 		if [ $$runs -ne 0 ]; then exit $$runs; fi; exit $$tests
+
+bench: $(VENV)/.lab ## Our broker beside Apache Kafka, every row (hours); table in benchmarks/results/
+	@$(BIN)/python -m harness.tools.install --for bench
+	$(BIN)/python -m benchmarks full $(ARGS)
+
+bench-quick: $(VENV)/.lab ## The core of it in about 5 minutes
+	@$(BIN)/python -m harness.tools.install --for bench
+	$(BIN)/python -m benchmarks quick $(ARGS)
 
 wheel: $(VENV)/.dev ## dist/highwater-*.whl; installed without extras it is the broker alone
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -43,7 +43,13 @@ _TEST = (
     Package("debootstrap", ("debootstrap",)),
     Package("chromium", ("chromium", "chromium-browser", "google-chrome")),
 )
-PACKAGES = {"demo": _DEMO, "test": _TEST}
+_BENCH = (
+    # For the lean client; gcc alone would come without the C library's headers.
+    Package("build-essential", ("gcc", "cc")),
+    Package("maven", ("mvn",)),
+    Package("openjdk-17-jre-headless", ("java",)),
+)
+PACKAGES = {"demo": _DEMO, "test": _TEST, "bench": _BENCH}
 
 
 def missing(purpose: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Programs that produce and consume: our lean C client, and the tools that come with Kafka."""

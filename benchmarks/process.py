@@ -1,0 +1,132 @@
+"""Server processes of a benchmark: started, watched, and never left behind.
+
+Decides how a process is started and ended. Must not know what runs in it. Invariant: a process is killed by the kernel
+when the benchmark dies, so start only from the main thread, whose end is the benchmark's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+STOP_TIMEOUT_S = 60.0
+_LIBC = ctypes.CDLL(None)
+
+
+class BenchmarkFailed(Exception):
+    """Something needed for measuring is missing or did not come up; the text says what and how to get on."""
+
+
+class Daemon:
+    """A process with its output in a file; `start` may be called again after it ended."""
+
+    def __init__(self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self.name = name
+        self.output = folder / f"{name}.out"
+        self._argv = list(argv)
+        self._folder = folder
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        assert not self.alive, f"{self.name} is already running"
+        with self.output.open("ab") as out:
+            self._process = subprocess.Popen(
+                self._argv,
+                cwd=self._folder,
+                env={**os.environ, **self._environment},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,
+            )
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; the process is still to be reaped by `wait`."""
+        assert self._process is not None, f"{self.name} is not running"
+        self._process.send_signal(number)
+
+    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Until it has ended; killed when that takes longer."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def stop(self) -> None:
+        """SIGTERM, and wait."""
+        if self.alive:
+            self.signal(signal.SIGTERM)
+        self.wait()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait."""
+        if self.alive:
+            self.signal(signal.SIGKILL)
+        self.wait()
+
+    def tail(self, size: int = 2000) -> str:
+        """The end of its output."""
+        return self.output.read_text(errors="replace")[-size:] if self.output.exists() else ""
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(what: str, condition: Callable[[], bool], timeout_s: float, pause_s: float = 0.02) -> None:
+    """Until the condition holds. Raises BenchmarkFailed that names `what`."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= deadline:
+            raise BenchmarkFailed(f"{what}: not within {timeout_s:g} s")
+        time.sleep(pause_s)
+
+
+def run_tool(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None) -> str:
+    """Run a client to its end and return its standard output. Raises BenchmarkFailed with what it complained of."""
+    try:
+        done = subprocess.run(
+            list(argv),
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            preexec_fn=_die_with_parent,
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchmarkFailed(f"{Path(argv[0]).name}: did not end within {timeout_s:g} s") from None
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "nothing")[-400:]
+        raise BenchmarkFailed(f"{Path(argv[0]).name}: exit code {done.returncode}: {said}")
+    return done.stdout
+
+
+def _die_with_parent() -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

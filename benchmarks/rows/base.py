@@ -1,0 +1,82 @@
+"""What a row is, and what it runs with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from benchmarks.clients.java_tools import JavaTools
+from benchmarks.clients.lean import Lean, LeanResult
+from benchmarks.measure.guard import Guard, VoidRun
+from benchmarks.measure.memory import Ballast
+from benchmarks.report.metrics import Target
+from benchmarks.systems import Cluster
+
+GB = 1e9
+_topic_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One system, its clients, and the memory that is touched before each run."""
+
+    cluster: Cluster
+    lean: Lean
+    java: JavaTools
+    ballast: Ballast
+
+    @contextmanager
+    def topic(self, partitions: int, config: Mapping[str, str] | None = None) -> Iterator[str]:
+        """A fresh topic with full ISRs; deleted afterwards, files and all."""
+        self.ballast.pretouch()
+        name = f"row{next(_topic_numbers)}"
+        self.cluster.create_topic(name, partitions, config)
+        try:
+            yield name
+        finally:
+            self.cluster.delete_topic(name)
+            self.ballast.pretouch()
+
+    def guard(self, topic: str, partitions: int) -> Guard:
+        return Guard(self.cluster, topic, partitions)
+
+
+class Row(Protocol):
+    """metrics: keys of report.metrics.METRICS that `run` gives and the table shows."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def metrics(self) -> tuple[str, ...]: ...
+
+    @property
+    def targets(self) -> tuple[Target, ...]: ...
+
+    def run(self, bench: Bench) -> Mapping[str, float]:
+        """Measure once. Raises VoidRun when the run may not be counted, BenchmarkFailed when it could not be made."""
+        ...
+
+
+def size_text(record_bytes: int) -> str:
+    return "1 KB" if record_bytes == 1024 else f"{record_bytes} B"
+
+
+def acks_text(acks: int) -> str:
+    return "all" if acks == -1 else str(acks)
+
+
+def batch_text(batch_bytes: int) -> str:
+    return "1 MB" if batch_bytes >= 1_000_000 else f"{batch_bytes // 1024} KB"
+
+
+def require_all_taken(result: LeanResult) -> None:
+    """Raises VoidRun when the brokers refused anything."""
+    if result.failed_records or result.first_error:
+        raise VoidRun(f"{result.failed_records} records failed, first with error code {result.first_error}")

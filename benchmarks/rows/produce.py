@@ -1,0 +1,137 @@
+"""Produce as fast as it goes: with the lean client, with Kafka's own tool, and one small record a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from benchmarks.report.metrics import Target, at_least, at_most
+from benchmarks.rows.base import GB, Bench, acks_text, batch_text, require_all_taken, size_text
+
+
+@dataclass(frozen=True, slots=True)
+class LeanProduce:
+    """record_bytes: of the value. Time runs until the last replica holds the last record."""
+
+    acks: int
+    record_bytes: int
+    partitions: int
+    batch_bytes: int
+    total_bytes: int
+    group: str = "Produce, lean client"
+    metrics: tuple[str, ...] = ("mb_per_s", "krecords_per_s", "cpu_s_per_gb", "client_cores")
+    targets: tuple[Target, ...] = (at_least("mb_per_s", 2), at_most("cpu_s_per_gb", 0.33))
+
+    @property
+    def name(self) -> str:
+        return (
+            f"acks={acks_text(self.acks)}, {size_text(self.record_bytes)}, "
+            f"{self.partitions} partition{'s' if self.partitions > 1 else ''}, {batch_text(self.batch_bytes)} batches"
+        )
+
+    def run(self, bench: Bench) -> Mapping[str, float]:
+        with bench.topic(self.partitions) as topic:
+            guard = bench.guard(topic, self.partitions)
+            before = bench.cluster.cpu_seconds()
+            result = bench.lean.produce(
+                topic,
+                acks=self.acks,
+                record_bytes=self.record_bytes,
+                batch_bytes=self.batch_bytes,
+                records=max(self.total_bytes // self.record_bytes, 1),
+            )
+            end_ns = guard.await_replicas()
+            used = bench.cluster.cpu_seconds() - before
+            require_all_taken(result)
+            guard.check(result.records)
+        seconds = (end_ns - result.first_send_ns) / 1e9
+        value_bytes = result.records * self.record_bytes
+        return {
+            "mb_per_s": value_bytes / seconds / 1e6,
+            "krecords_per_s": result.records / seconds / 1e3,
+            "cpu_s_per_gb": used / (value_bytes / GB),
+            "client_cores": result.cpu_s / seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SmallRequests:
+    """One 100-byte record a request, five requests in flight a broker: what a request costs."""
+
+    acks: int
+    records: int
+    partitions: int = 6
+    record_bytes: int = 100
+    group: str = "One record a request"
+    metrics: tuple[str, ...] = ("krecords_per_s", "cpu_ms_per_1000_requests", "client_cores")
+    targets: tuple[Target, ...] = (at_most("cpu_ms_per_1000_requests", 0.33),)
+
+    @property
+    def name(self) -> str:
+        return f"acks={acks_text(self.acks)}, {self.record_bytes} B, five in flight a broker"
+
+    def run(self, bench: Bench) -> Mapping[str, float]:
+        with bench.topic(self.partitions) as topic:
+            guard = bench.guard(topic, self.partitions)
+            before = bench.cluster.cpu_seconds()
+            result = bench.lean.produce(
+                topic,
+                acks=self.acks,
+                record_bytes=self.record_bytes,
+                batch_bytes=1,
+                request_max_bytes=1,
+                records=self.records,
+            )
+            end_ns = guard.await_replicas()
+            used = bench.cluster.cpu_seconds() - before
+            require_all_taken(result)
+            guard.check(result.records)
+        seconds = (end_ns - result.first_send_ns) / 1e9
+        return {
+            "krecords_per_s": result.records / seconds / 1e3,
+            "cpu_ms_per_1000_requests": used * 1e3 / (result.requests / 1e3),
+            "client_cores": result.cpu_s / seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProduce:
+    """kafka-producer-perf-test with its defaults but for acks, batch size and what goes with large batches."""
+
+    acks: int
+    record_bytes: int
+    partitions: int
+    batch_bytes: int
+    total_bytes: int
+    group: str = "Produce, kafka-producer-perf-test"
+    metrics: tuple[str, ...] = ("mb_per_s", "krecords_per_s", "cpu_s_per_gb", "client_cores")
+    targets: tuple[Target, ...] = (at_most("cpu_s_per_gb", 0.33),)
+
+    @property
+    def name(self) -> str:
+        return (
+            f"acks={acks_text(self.acks)}, {size_text(self.record_bytes)}, "
+            f"{self.partitions} partition{'s' if self.partitions > 1 else ''}, {batch_text(self.batch_bytes)} batches"
+        )
+
+    def run(self, bench: Bench) -> Mapping[str, float]:
+        records = max(self.total_bytes // self.record_bytes, 1)
+        properties = {"acks": acks_text(self.acks), "batch.size": str(self.batch_bytes)}
+        if self.batch_bytes >= 1_000_000:
+            # The largest request must hold the largest batch, and the memory a window of batches for each partition.
+            properties |= {"max.request.size": "2097152", "buffer.memory": "134217728", "linger.ms": "5"}
+        with bench.topic(self.partitions) as topic:
+            guard = bench.guard(topic, self.partitions)
+            before = bench.cluster.cpu_seconds()
+            result = bench.java.produce(topic, records, self.record_bytes, properties)
+            end_ns = guard.await_replicas()
+            used = bench.cluster.cpu_seconds() - before
+            guard.check(result.records)
+        seconds = result.seconds + max(end_ns - result.exited_ns, 0) / 1e9
+        value_bytes = result.records * self.record_bytes
+        return {
+            "mb_per_s": value_bytes / seconds / 1e6,
+            "krecords_per_s": result.records / seconds / 1e3,
+            "cpu_s_per_gb": used / (value_bytes / GB),
+            "client_cores": result.cpu_s / seconds,
+        }

@@ -1,0 +1,246 @@
+"""The two systems under measurement, as clusters of three brokers on loopback.
+
+Decides how each broker is started; the settings of both are the same text but for ids, ports and folders. Must not know
+what is measured. Kafka gets the JVM options of its own start script.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from benchmarks.kafka import java_for_kafka, kafka_classpath
+from benchmarks.measure.os_usage import cpu_seconds, rss_bytes
+from benchmarks.process import BenchmarkFailed, Daemon, free_port, wait_for
+from benchmarks.zookeeper import PartitionState, ZooKeeper
+from harness.systems.answers import broker_answers
+
+BROKERS = (1, 2, 3)
+REPLICATION_FACTOR = 3
+START_TIMEOUT_S = 90.0
+TOPIC_TIMEOUT_S = 120.0
+ROOT = Path(__file__).resolve().parents[1]
+
+SETTINGS: Mapping[str, str] = {
+    "auto.create.topics.enable": "false",
+    "default.replication.factor": str(REPLICATION_FACTOR),
+    "min.insync.replicas": "2",
+    "unclean.leader.election.enable": "false",
+    "replica.lag.time.max.ms": "30000",
+    "replica.fetch.wait.max.ms": "500",
+    "replica.fetch.min.bytes": "1",
+    "replica.fetch.max.bytes": "1048576",
+    "replica.fetch.response.max.bytes": "10485760",
+    "log.flush.interval.messages": "9223372036854775807",
+    "log.segment.bytes": "1073741824",
+    "log.retention.hours": "168",
+    "log.segment.delete.delay.ms": "500",
+    "zookeeper.session.timeout.ms": "18000",
+    "controlled.shutdown.enable": "true",
+}
+"""What both systems run with: Kafka's defaults, said aloud where a row depends on them."""
+
+_HEAP = ("-Xmx1G", "-Xms1G")
+_JVM = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+_JMX = (
+    "-Dcom.sun.management.jmxremote=true",
+    "-Dcom.sun.management.jmxremote.authenticate=false",
+    "-Dcom.sun.management.jmxremote.ssl=false",
+)
+_LOG4J = """\
+log4j.rootLogger=INFO, kafkaAppender
+log4j.appender.kafkaAppender=org.apache.log4j.DailyRollingFileAppender
+log4j.appender.kafkaAppender.DatePattern='.'yyyy-MM-dd-HH
+log4j.appender.kafkaAppender.File=${kafka.logs.dir}/server.log
+log4j.appender.kafkaAppender.layout=org.apache.log4j.PatternLayout
+log4j.appender.kafkaAppender.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A system. argv: its broker's command, in which {folder} and {config} stand for a broker's own."""
+
+    name: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    def command(self, folder: Path, config: Path) -> list[str]:
+        return [part.replace("{folder}", str(folder)).replace("{config}", str(config)) for part in self.argv]
+
+
+def highwater(source: Path = ROOT) -> Kind:
+    """The broker package in that folder, run by the Python that runs the benchmark."""
+    argv = (sys.executable, "-m", "broker.cli", "--config", "{config}")
+    return Kind("highwater", argv, {"PYTHONPATH": str(source), "PYTHONUNBUFFERED": "1"})
+
+
+def kafka(home: Path | None) -> Kind:
+    """Apache Kafka from an installation folder, or from Maven Central."""
+    gc_log = "-Xlog:gc*:file={folder}/kafkaServer-gc.log:time,tags:filecount=10,filesize=100M"
+    logs = ("-Dkafka.logs.dir={folder}", "-Dlog4j.configuration=file:{folder}/log4j.properties")
+    java = str(java_for_kafka().executable)
+    argv = (java, *_HEAP, *_JVM, gc_log, *_JMX, *logs, "-cp", kafka_classpath(home), "kafka.Kafka", "{config}")
+    return Kind("kafka", argv, {})
+
+
+class Broker:
+    """One broker; id, port and data stay the same over restarts."""
+
+    def __init__(self, kind: Kind, folder: Path, broker_id: int, zookeeper: str, settings: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True)
+        self.broker_id = broker_id
+        self.port = free_port()
+        self.data = folder / "data"
+        listener = f"PLAINTEXT://127.0.0.1:{self.port}"
+        values = {
+            "broker.id": str(broker_id),
+            "listeners": listener,
+            "advertised.listeners": listener,
+            "log.dirs": str(self.data),
+            "zookeeper.connect": zookeeper,
+            **settings,
+        }
+        config = folder / "server.properties"
+        config.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+        (folder / "log4j.properties").write_text(_LOG4J)
+        self.daemon = Daemon("broker", kind.command(folder, config), folder, kind.environment)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def answers(self) -> bool:
+        return broker_answers("127.0.0.1", self.port)
+
+
+class Cluster:
+    """Three brokers of one kind and their ZooKeeper."""
+
+    def __init__(self, kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.zookeeper = ZooKeeper(folder / "zookeeper")
+        self.brokers: Mapping[int, Broker] = {
+            broker_id: Broker(
+                kind,
+                folder / f"broker-{broker_id}",
+                broker_id,
+                self.zookeeper.connect,
+                {**SETTINGS, **(settings or {})},
+            )
+            for broker_id in BROKERS
+        }
+        self._admin: AdminClient | None = None
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    def start(self) -> float:
+        """Start ZooKeeper, then the brokers; returns seconds from the brokers' start until all are serving."""
+        self.zookeeper.start()
+        return self.start_brokers()
+
+    def start_brokers(self) -> float:
+        """Seconds from the first process's start until every broker is registered and answers."""
+        begun = time.monotonic()
+        for broker in self.brokers.values():
+            broker.daemon.start()
+        self.await_serving(BROKERS)
+        return time.monotonic() - begun
+
+    def await_serving(self, among: tuple[int, ...]) -> None:
+        """Until these brokers are registered and answer, and there is a controller. Raises BenchmarkFailed."""
+
+        def serving() -> bool:
+            for broker_id in among:
+                if not self.brokers[broker_id].daemon.alive:
+                    raise BenchmarkFailed(
+                        f"{self.name}: broker {broker_id} ended: {self.brokers[broker_id].daemon.tail()}"
+                    )
+            return (
+                set(among) <= self.zookeeper.live_brokers()
+                and self.zookeeper.controller() is not None
+                and all(self.brokers[broker_id].answers() for broker_id in among)
+            )
+
+        wait_for(f"{self.name}: brokers {among} serving", serving, START_TIMEOUT_S, pause_s=0.005)
+
+    def stop_brokers(self) -> None:
+        """SIGTERM to all at once, then wait."""
+        for broker in self.brokers.values():
+            if broker.daemon.alive:
+                broker.daemon.signal(signal.SIGTERM)
+        for broker in self.brokers.values():
+            broker.daemon.wait()
+
+    def close(self) -> None:
+        """End everything; idempotent."""
+        for broker in self.brokers.values():
+            broker.daemon.kill()
+        self.zookeeper.close()
+
+    def cpu_seconds(self) -> float:
+        """User and system time of the three brokers so far."""
+        return sum(cpu_seconds(broker.daemon.pid) for broker in self.brokers.values())
+
+    def rss_bytes(self) -> list[int]:
+        """Resident memory of each broker."""
+        return [rss_bytes(broker.daemon.pid) for broker in self.brokers.values()]
+
+    def create_topic(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+        """Leaders go round the brokers from 1 on. Returns when every partition has all replicas in its ISR."""
+        assignment = [[BROKERS[(p + i) % len(BROKERS)] for i in range(REPLICATION_FACTOR)] for p in range(partitions)]
+        new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment, config=dict(config or {}))
+        self._done(self._admin_client().create_topics([new], request_timeout=60)[topic])
+        wait_for(
+            f"{self.name}: {topic} with full ISRs",
+            lambda: all(map(is_full, self.zookeeper.partitions(topic, partitions))),
+            TOPIC_TIMEOUT_S,
+        )
+
+    def delete_topic(self, topic: str) -> None:
+        """Returns when its folders are gone from every broker, so that the work of deleting falls to no row."""
+        self._done(self._admin_client().delete_topics([topic], operation_timeout=30)[topic])
+        wait_for(
+            f"{self.name}: files of {topic} deleted",
+            lambda: not any(list(broker.data.glob(f"{topic}-*")) for broker in self.brokers.values()),
+            TOPIC_TIMEOUT_S,
+        )
+
+    def _admin_client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        return self._admin
+
+    def _done(self, future: object) -> None:
+        try:
+            future.result(timeout=90)  # type: ignore[attr-defined]
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            raise BenchmarkFailed(f"{self.name}: {cause.str()}") from None
+
+
+def is_full(state: PartitionState | None) -> bool:
+    """Whether the partition is led and every replica is in the ISR."""
+    return state is not None and state.leader >= 0 and len(state.isr) == REPLICATION_FACTOR

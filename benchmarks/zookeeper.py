@@ -1,0 +1,120 @@
+"""One ZooKeeper server for one system, and what it says about the system's partitions.
+
+Decides the server's settings, the same for both systems. Must not know which system stores its state there: Kafka and
+highwater use the same paths and the same JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from benchmarks.process import Daemon, free_port, wait_for
+from harness.systems.answers import zookeeper_answers
+from harness.tools.java import find_java_for_zookeeper, zookeeper_classpath
+
+START_TIMEOUT_S = 60.0
+_SETTINGS = """\
+tickTime=500
+minSessionTimeout=1000
+maxSessionTimeout=120000
+dataDir={data}
+clientPort={port}
+clientPortAddress=127.0.0.1
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=srvr
+"""
+_LOG_SETTINGS = """\
+status=error
+rootLogger.level=warn
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %c{1} %m%n
+"""
+_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-Dzookeeper.forceSync=no")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """version: of the znode; it rises with every change of leader or ISR."""
+
+    leader: int
+    isr: tuple[int, ...]
+    version: int
+
+
+class ZooKeeper:
+    """A server and a session to it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.port = free_port()
+        (folder / "zoo.cfg").write_text(_SETTINGS.format(data=folder / "data", port=self.port))
+        (folder / "log4j2.properties").write_text(_LOG_SETTINGS)
+        java = find_java_for_zookeeper().executable
+        log = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        argv = [str(java), *_OPTIONS, log, "-cp", zookeeper_classpath(), main, str(folder / "zoo.cfg")]
+        self.daemon = Daemon("zookeeper", argv, folder, {})
+        logging.getLogger("kazoo").setLevel(logging.ERROR)
+        self._session = KazooClient(self.connect, timeout=60)
+
+    @property
+    def connect(self) -> str:
+        """For zookeeper.connect."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Return when it serves. Raises BenchmarkFailed."""
+        self.daemon.start()
+        wait_for("ZooKeeper's start", lambda: zookeeper_answers("127.0.0.1", self.port), START_TIMEOUT_S)
+        self._session.start()
+
+    def close(self) -> None:
+        self._session.stop()
+        self._session.close()
+        self.daemon.kill()
+
+    def live_brokers(self) -> set[int]:
+        """Ids that are registered."""
+        return {int(name) for name in self._children("/brokers/ids")}
+
+    def controller(self) -> int | None:
+        found = self._read("/controller")
+        return None if found is None else int(json.loads(found[0])["brokerid"])
+
+    def partition(self, topic: str, partition: int) -> PartitionState | None:
+        """Leader and ISR as the controller or leader last wrote them; None when there is no state yet."""
+        found = self._read(f"/brokers/topics/{topic}/partitions/{partition}/state")
+        if found is None:
+            return None
+        state = json.loads(found[0])
+        return PartitionState(int(state["leader"]), tuple(sorted(state["isr"])), found[1])
+
+    def partitions(self, topic: str, count: int) -> list[PartitionState | None]:
+        return [self.partition(topic, index) for index in range(count)]
+
+    def topics(self) -> Sequence[str]:
+        return self._children("/brokers/topics")
+
+    def _children(self, path: str) -> list[str]:
+        try:
+            return list(self._session.get_children(path))
+        except NoNodeError:
+            return []
+
+    def _read(self, path: str) -> tuple[bytes, int] | None:
+        try:
+            data, stat = self._session.get(path)
+        except NoNodeError:
+            return None
+        return data, int(stat.version)
