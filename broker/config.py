@@ -17,6 +17,7 @@ from broker.settings_table import BY_NAME, TOPIC_SETTINGS, Setting
 _log = logging.getLogger("broker.config")
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
+_THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
 _LONG_MAX = 2**63 - 1
 
 
@@ -49,6 +50,11 @@ class Settings:
     default_replication_factor: int
     auto_create_topics_enable: bool
     delete_topic_enable: bool
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    leader_imbalance_per_broker_percentage: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
     min_insync_replicas: int
     unclean_leader_election_enable: bool
     replica_lag_time_max_ms: int
@@ -85,7 +91,10 @@ class Settings:
     producer_id_expiration_check_interval_ms: int
     lab_event_log: str | None
     topic_defaults: Mapping[str, str]
-    """Topic-level names → the broker's default for them, as text: what a topic without overrides has."""
+    """Topic-level names → the broker's default for them, as text: what a topic without overrides has.
+
+    The one thing here that changes while the broker runs; see `retake_topic_defaults`.
+    """
     given: Mapping[str, str]
     """What the file said, for DescribeConfigs."""
     unknown: tuple[str, ...]
@@ -145,6 +154,11 @@ def validate_topic_config(name: str, value: str) -> None:
     if setting is None:
         raise ConfigError(f"Unknown topic config name: {name}")
     _convert(name, setting, value)
+    if name.endswith(".replication.throttled.replicas") and not _THROTTLED_REPLICAS.match(value.strip()):
+        raise ConfigError(
+            f"{name}={value!r}: must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
 
 
 def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
@@ -162,6 +176,25 @@ def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]
         else:
             usable[name] = value
     return usable
+
+
+def validate_broker_config(name: str, value: str) -> None:
+    """Raises ConfigError unless `value` is in the range of this broker setting."""
+    setting = BY_NAME.get(name)
+    if setting is None:
+        raise ConfigError(f"{name} is no setting of a broker")
+    _convert(name, setting, value)
+
+
+def retake_topic_defaults(settings: Settings, dynamic: Mapping[str, str]) -> None:
+    """Make the running broker's defaults for topics those of its file with `dynamic` on top, in place.
+
+    Everything that resolves a topic's settings reads `topic_defaults` when it does. Raises ConfigError.
+    """
+    fresh = Settings.parse({**settings.given, **dynamic}).topic_defaults
+    live = settings.topic_defaults
+    assert isinstance(live, dict)
+    live.update(fresh)
 
 
 def validate_topic_configs(overrides: Mapping[str, str], settings: Settings) -> None:
@@ -253,6 +286,8 @@ def _topic_defaults(values: Mapping[str, object]) -> dict[str, str]:
         )
     )
     out["flush.ms"] = _text(_first(values["log.flush.interval.ms"], _LONG_MAX))
+    for name in ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"):
+        out[name] = ""
     return out
 
 

@@ -13,15 +13,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.config import Settings, usable_overrides
+from broker.config import Settings, topic_bool, usable_overrides
 from broker.core.cluster_state import NO_BROKER_EPOCH, Broker, BrokerEndpoint
+from broker.runtime.admin_alter_configs import AlterConfigHandlers
 from broker.runtime.admin_configs import ConfigHandlers
+from broker.runtime.admin_controller import ControllerAdminHandlers
+from broker.runtime.admin_partitions import PartitionHandlers
 from broker.runtime.admin_topics import TopicHandlers
 from broker.runtime.alter_partition import ControllerAlterPartition
 from broker.runtime.controlled_shutdown import ControlledShutdown
-from broker.runtime.controller import Controller, ControllerSettings
+from broker.runtime.controller import Controller, ControllerSettings, RebalanceSettings
 from broker.runtime.controller_handlers import ControllerHandlers
 from broker.runtime.controller_outbox import Emit
+from broker.runtime.dynamic_config import DynamicConfig
 from broker.runtime.log_failure import LogFailureNotice
 from broker.runtime.metadata_cache import Address, MetadataCache
 from broker.runtime.metadata_handlers import MetadataHandlers
@@ -32,6 +36,7 @@ from broker.runtime.request import Request
 from broker.runtime.suspicion import OpenLink, Suspicion
 from broker.runtime.topic_config import TopicConfigCache, gate
 from broker.wire.api import ApiKey
+from broker.zk.admin_store import ZkAdminStore
 from broker.zk.client import SessionEvent, ZkClient
 from broker.zk.controller_store import ZkControllerStore
 from broker.zk.registration import Registration, cluster_id, generate_broker_id, prepare
@@ -117,6 +122,9 @@ class ControlPlane:
         self._suspect = False
         store = ZkTopicStore(self.client, id_)
         attempt_ms = min(float(settings.controller_socket_timeout_ms), _CONTROLLER_ATTEMPT_MAX_MS)
+        admin_store = ZkAdminStore(self.client)
+        self.dynamic = DynamicConfig(settings, id_, admin_store, self.worker, loop)
+        self.dynamic.read_first()
         self.configs = TopicConfigCache(store, self.worker, loop)
         self.cache = MetadataCache(
             self.cluster_id,
@@ -126,14 +134,22 @@ class ControlPlane:
             self.configs.forget,
         )
         self.topics = TopicHandlers(
-            settings, self.cache, store, self.worker, loop, lambda: self.controller.active, random.Random()
+            settings,
+            self.cache,
+            store,
+            self.worker,
+            loop,
+            lambda: self.controller.active,
+            random.Random(),
+            self.dynamic,
         )
         self.controller = Controller(
             ControllerSettings(
                 id_,
-                settings.unclean_leader_election_enable,
+                topic_bool({}, settings, "unclean.leader.election.enable"),
                 settings.delete_topic_enable,
                 attempt_ms,
+                _rebalance(settings),
                 int(settings.topic_defaults["min.insync.replicas"]),
             ),
             ZkControllerStore(self.client, _wall_clock_ms),
@@ -144,6 +160,11 @@ class ControlPlane:
             self.topics.on_deleted,
         )
         self.configs.add_listener(self.controller.topic_config_changed)
+        self.configs.add_stranger_listener(self.controller.topic_config_changed)
+        self.configs.add_entity_listener(self.dynamic.on_entity)
+        self.dynamic.add_listener(
+            lambda: self.controller.unclean_default_changed(topic_bool({}, settings, "unclean.leader.election.enable"))
+        )
         broker = Broker(id_, NO_BROKER_EPOCH, advertised, settings.rack, reports=True)
         self.registration = BrokerRegistration(
             Registration(self.client, broker, SessionFile(Path(self._session_dir)), _wall_clock_ms),
@@ -178,7 +199,10 @@ class ControlPlane:
         self._metadata = MetadataHandlers(
             self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None, loop
         )
-        self._configs = ConfigHandlers(settings, id_, self.cache, self.configs)
+        self._configs = ConfigHandlers(settings, id_, self.cache, self.configs, self.dynamic)
+        self._alter_configs = AlterConfigHandlers(settings, id_, admin_store, self.worker, loop, store.topic_exists)
+        self._partitions = PartitionHandlers(self.cache, admin_store, self.worker, loop, lambda: self.controller.active)
+        self._controller_admin = ControllerAdminHandlers(self.controller, self.cache, loop)
         self._controller_handlers = ControllerHandlers(self.controller)
         self._shutdown = ControlledShutdown(
             settings,
@@ -205,6 +229,12 @@ class ControlPlane:
             ApiKey.CREATE_TOPICS: self.topics.handle_create_topics,
             ApiKey.DELETE_TOPICS: self.topics.handle_delete_topics,
             ApiKey.DESCRIBE_CONFIGS: self._configs.handle_describe_configs,
+            ApiKey.ALTER_CONFIGS: self._alter_configs.handle_alter_configs,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: self._alter_configs.handle_incremental_alter_configs,
+            ApiKey.CREATE_PARTITIONS: self._partitions.handle_create_partitions,
+            ApiKey.ELECT_LEADERS: self._controller_admin.handle_elect_leaders,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS: self._controller_admin.handle_alter_partition_reassignments,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS: self._controller_admin.handle_list_partition_reassignments,
             ApiKey.ALTER_PARTITION: self._controller_handlers.handle_alter_partition,
             ApiKey.CONTROLLED_SHUTDOWN: self._controller_handlers.handle_controlled_shutdown,
         }
@@ -259,6 +289,7 @@ class ControlPlane:
         self.registration.on_session(change)
         if change is not SessionChange.DISCONNECTED:
             self._loop.call_soon_threadsafe(self.configs.start)
+            self._loop.call_soon_threadsafe(self.dynamic.refresh)
 
     def _check_suspect(self) -> None:
         if self._closed:
@@ -268,6 +299,14 @@ class ControlPlane:
             self._suspect = suspect
             self._on_suspect(suspect)
         self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)
+
+
+def _rebalance(settings: Settings) -> RebalanceSettings | None:
+    if not settings.auto_leader_rebalance_enable:
+        return None
+    return RebalanceSettings(
+        float(settings.leader_imbalance_check_interval_seconds), settings.leader_imbalance_per_broker_percentage
+    )
 
 
 def _wall_clock_ms() -> int:

@@ -23,6 +23,7 @@ from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.runtime.cleanable_replicas import CleanableReplicas
 from broker.runtime.dispatch import Dispatcher
+from broker.runtime.dynamic_config import DynamicConfig
 from broker.runtime.event_log import EventLog
 from broker.runtime.metadata_cache import Address
 from broker.runtime.ports import BrokerId, CorruptLog, LogDirFailed, Peer, ResponseSlot
@@ -148,6 +149,8 @@ class DataPlane:
         )
         control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))
         control.configs.add_listener(lambda topic, _: manager.on_topic_config(topic))
+        control.dynamic.add_listener(lambda: self._on_broker_config(control.dynamic, manager))
+        self._on_broker_config(control.dynamic, manager)
         self._loop.add_before_send(manager.end_of_turn)
         requests = ReplicaRequests(manager)
         reports = ReplicaReports(manager, control.cache)
@@ -171,6 +174,13 @@ class DataPlane:
             ApiKey.DELETE_RECORDS: manager.handle_delete_records,
             ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
         }
+
+    def _on_broker_config(self, dynamic: DynamicConfig, manager: ReplicaManager) -> None:
+        """Settings of this broker changed at run time: topics without overrides have others now."""
+        manager.throttle.set_rates(*dynamic.throttle_rates)
+        self.store.update_defaults(self.settings.topic_defaults)
+        for topic in {replica.topic_partition.topic for replica in manager.replicas.values()}:
+            manager.on_topic_config(topic)
 
     def listen(self) -> None:
         """Bind every listener; requests wait until the loop runs. Raises OSError naming the address."""

@@ -45,6 +45,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("default.replication.factor", "int", 1, 1),
     Setting("auto.create.topics.enable", "bool", True),
     Setting("delete.topic.enable", "bool", True),
+    Setting("auto.leader.rebalance.enable", "bool", True),
+    Setting("leader.imbalance.check.interval.seconds", "int", 300, 1),
+    Setting("leader.imbalance.per.broker.percentage", "int", 10, 0),
+    Setting("replication.quota.window.num", "int", 11, 1),
+    Setting("replication.quota.window.size.seconds", "int", 1, 1),
     Setting("min.insync.replicas", "int", 1, 1, topic_name="min.insync.replicas"),
     Setting("unclean.leader.election.enable", "bool", False, topic_name="unclean.leader.election.enable"),
     Setting("replica.lag.time.max.ms", "int", 30000, 1),
@@ -123,6 +128,8 @@ TOPIC_ONLY: tuple[Setting, ...] = (
     Setting("segment.jitter.ms", "int", None, 0, _LONG_MAX),
     Setting("retention.ms", "int", None, -1, _LONG_MAX),
     Setting("flush.ms", "int", None, 0, _LONG_MAX),
+    Setting("leader.replication.throttled.replicas", "list", []),
+    Setting("follower.replication.throttled.replicas", "list", []),
 )
 """Topic settings whose broker default is computed from several broker settings."""
 

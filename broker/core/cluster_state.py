@@ -77,11 +77,16 @@ class LeaderAndIsr:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic's assignment. topic_id: Kafka's base64 text. partitions: index → replicas, preferred leader first."""
+    """A topic's assignment. topic_id: Kafka's base64 text. partitions: index → replicas, preferred leader first.
+
+    adding, removing: of partitions that are being reassigned; `reassignment.Assignment` says what they mean.
+    """
 
     name: str
     topic_id: str
     partitions: Mapping[int, tuple[BrokerId, ...]]
+    adding: Mapping[int, tuple[BrokerId, ...]] = field(default_factory=dict)
+    removing: Mapping[int, tuple[BrokerId, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -401,6 +401,13 @@ class DiskLogStore:
                 if parsed.compacts:
                     log.allow_holes()
 
+    def update_defaults(self, defaults: Mapping[str, str]) -> None:
+        """Replace the broker's defaults. Raises ValueError naming a bad one, changing nothing."""
+        LogConfig.parse({}, defaults)
+        self._defaults = dict(defaults)
+        for topic in {tp.topic for tp in self._logs}:
+            self.update_config(topic, self._overrides.get(topic, {}))
+
     def _config(self, topic: str) -> LogConfig:
         return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)
 

@@ -18,6 +18,7 @@ from broker.core.cluster_state import StoreUnavailable, Topic
 from broker.runtime.admin_configs import created_configs
 from broker.runtime.admin_rules import Planned, Refused, default_topic, plan
 from broker.runtime.admin_waits import Waits
+from broker.runtime.dynamic_config import DynamicConfig
 from broker.runtime.metadata_cache import MetadataCache
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
@@ -68,6 +69,7 @@ class TopicHandlers:
         loop: Loop,
         is_controller: Callable[[], bool],
         dice: Random,
+        dynamic: DynamicConfig,
     ) -> None:
         self._settings = settings
         self._cache = cache
@@ -76,6 +78,7 @@ class TopicHandlers:
         self._loop = loop
         self._is_controller = is_controller
         self._dice = dice
+        self._dynamic = dynamic
         self._creating: set[str] = set()
         self._awaited: dict[str, int] = {}
         """Topics whose deletion somebody waits for, and how many do."""
@@ -110,7 +113,7 @@ class TopicHandlers:
 
         def answer(ids: Mapping[str, str]) -> None:
             encoded = CreateTopicsResponse(
-                topics=[_created(self._settings, name, result, ids) for name, result in results.items()]
+                topics=[self._created(name, result, ids) for name, result in results.items()]
             ).encode(version)
             respond(request, encoded)
 
@@ -258,16 +261,15 @@ class TopicHandlers:
             else:
                 self._deleted.discard(name)
 
-
-def _created(settings: Settings, name: str, result: Planned | Refused, ids: Mapping[str, str]) -> CreatableTopicResult:
-    if isinstance(result, Refused):
-        return CreatableTopicResult(name=name, error_code=result.error, error_message=result.text, configs=[])
-    made = CreatableTopicResult(
-        name=name,
-        num_partitions=len(result.partitions),
-        replication_factor=result.replication_factor,
-        configs=created_configs(settings, result.config),
-    )
-    if name in ids:
-        made.topic_id = ids[name]
-    return made
+    def _created(self, name: str, result: Planned | Refused, ids: Mapping[str, str]) -> CreatableTopicResult:
+        if isinstance(result, Refused):
+            return CreatableTopicResult(name=name, error_code=result.error, error_message=result.text, configs=[])
+        made = CreatableTopicResult(
+            name=name,
+            num_partitions=len(result.partitions),
+            replication_factor=result.replication_factor,
+            configs=created_configs(self._settings, self._dynamic, result.config),
+        )
+        if name in ids:
+            made.topic_id = ids[name]
+        return made

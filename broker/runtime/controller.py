@@ -33,9 +33,18 @@ from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, 
 _log = logging.getLogger("broker.controller")
 
 _RETRY_S = 0.2
+_FIRST_REBALANCE_S = 5.0
 _FLUSH_EVENTS_MAX = 50
 
 _Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceSettings:
+    """When leadership goes back to preferred leaders by itself; percentage: of a broker's own that others may lead."""
+
+    interval_s: float
+    percentage: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class ControllerSettings:
     unclean_leader_election: bool
     delete_topic_enable: bool
     socket_timeout_ms: float
+    rebalance: RebalanceSettings | None = None
     min_insync_replicas: int = 1
 
 
@@ -55,6 +65,9 @@ class _Watches:
     topics: Watch
     deletions: Watch
     log_dirs: Watch
+    elections: Watch
+    reassignments: Watch
+    topic: Callable[[str], Watch]
 
 
 class Controller(Reports):
@@ -88,11 +101,16 @@ class Controller(Reports):
         self._term: ControllerTerm | None = None
         self._registered = False
         self._stopping = False
+        self._rebalance_timer: threading.Timer | None = None
+        self._unclean_default = settings.unclean_leader_election
         self._watches = _Watches(
             brokers=lambda: self._put_once("brokers", self._brokers_changed),
             topics=lambda: self._put_once("topics", self._topics_changed),
             deletions=lambda: self._put_once("deletions", self._deletions_changed),
             log_dirs=lambda: self._put_once("log-dirs", self._log_dirs_changed),
+            elections=lambda: self._put_once("elections", self._elections_asked),
+            reassignments=lambda: self._put_once("reassignments", self._reassignments_asked),
+            topic=lambda name: lambda: self._put_once(f"topic-{name}", lambda: self._topic_changed(name)),
         )
 
     # Any thread
@@ -134,6 +152,15 @@ class Controller(Reports):
     def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
         self._put("config", lambda: self._in_term(lambda term: term.topic_config_changed(topic, overrides)))
 
+    def unclean_default_changed(self, allowed: bool) -> None:
+        """What topics without a setting of their own have."""
+
+        def event() -> None:
+            self._unclean_default = allowed
+            self._in_term(lambda term: term.unclean_default_changed(allowed))
+
+        self._put("config", event)
+
     def prepare_suspicion(self, broker: BrokerId, then: Callable[[Suspect | None], None]) -> None:
         """then is called on the loop's thread, exactly once."""
 
@@ -158,7 +185,7 @@ class Controller(Reports):
         self, request: AlterPartitionRequest, version: int, answer: Callable[[AlterPartitionResponse], None]
     ) -> None:
         """answer is called on the loop's thread, exactly once."""
-        self._ask(
+        self.ask(
             lambda term: term.alter_partition(request, version),
             lambda error: AlterPartitionResponse(error_code=error),
             answer,
@@ -168,7 +195,7 @@ class Controller(Reports):
         self, request: ControlledShutdownRequest, answer: Callable[[ControlledShutdownResponse], None]
     ) -> None:
         """answer is called on the loop's thread, exactly once."""
-        self._ask(
+        self.ask(
             lambda term: term.controlled_shutdown(request.broker_id, request.broker_epoch),
             lambda error: ControlledShutdownResponse(error_code=error),
             answer,
@@ -181,6 +208,9 @@ class Controller(Reports):
 
     def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         self._put("deleted", lambda: self._in_term(lambda term: self._on_replicas_deleted(term, broker, deleted)))
+
+    def replicas_kept(self, broker: BrokerId, kept: list[TopicPartition]) -> None:
+        self._put("kept", lambda: self._in_term(lambda term: term.admin.replicas_kept(broker, kept)))
 
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         self._put("failed", lambda: self._in_term(lambda term: term.replicas_failed(broker, broker_epoch, failed)))
@@ -211,13 +241,16 @@ class Controller(Reports):
         timer.daemon = True
         timer.start()
 
-    def _ask(
+    def ask(
         self,
         do: Callable[[ControllerTerm], _Answer],
         refuse: Callable[[ErrorCode], _Answer],
         answer: Callable[[_Answer], None],
     ) -> None:
-        """Queue a broker's request. What failed in the middle is answered as unknown, never as done."""
+        """Queue a request; answer is called on the loop's thread, exactly once.
+
+        What failed in the middle is answered as unknown, never as done.
+        """
 
         def event() -> None:
             result = refuse(ErrorCode.NOT_CONTROLLER)
@@ -277,6 +310,15 @@ class Controller(Reports):
 
     def _log_dirs_changed(self) -> None:
         self._in_term(lambda term: term.log_dirs_changed())
+
+    def _topic_changed(self, name: str) -> None:
+        self._in_term(lambda term: term.admin.topic_changed(name))
+
+    def _elections_asked(self) -> None:
+        self._in_term(lambda term: term.admin.elections.on_request())
+
+    def _reassignments_asked(self) -> None:
+        self._in_term(lambda term: term.admin.reassignments.on_request())
 
     def _on_replicas_deleted(self, term: ControllerTerm, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         term.replicas_deleted(broker, deleted)
@@ -357,7 +399,7 @@ class Controller(Reports):
             self._store,
             self._outbox,
             self._watches,
-            self._settings.unclean_leader_election,
+            self._unclean_default,
             self._settings.delete_topic_enable,
             new_topic_id,
             self._settings.min_insync_replicas,
@@ -366,7 +408,20 @@ class Controller(Reports):
         self._loop.call_soon_threadsafe(lambda: self._on_controller(self._settings.broker_id))
         if suspect is not None:
             self._term.carry_suspicion(suspect.broker, suspect.broker_epoch)
+        if self._settings.rebalance is not None:
+            self._rebalance_in(min(_FIRST_REBALANCE_S, self._settings.rebalance.interval_s))
         self._term.load()
+
+    def _rebalance_in(self, delay_s: float) -> None:
+        self._rebalance_timer = threading.Timer(delay_s, self._put_once, ("rebalance", self._rebalance))
+        self._rebalance_timer.daemon = True
+        self._rebalance_timer.start()
+
+    def _rebalance(self) -> None:
+        settings = self._settings.rebalance
+        if self._term is not None and settings is not None:
+            self._rebalance_in(settings.interval_s)
+            self._term.admin.elections.rebalance(settings.percentage)
 
     def _give_up(self) -> None:
         if self._term is None:
@@ -374,6 +429,8 @@ class Controller(Reports):
         epoch = self._term.term.epoch
         _log.info("this broker is not controller any more, epoch %d", epoch)
         self._term = None
+        if self._rebalance_timer is not None:
+            self._rebalance_timer.cancel()
         self._outbox.emit("controller", ce=epoch, what="resigned")
         self._outbox.set_brokers(())
 

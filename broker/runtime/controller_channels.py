@@ -44,6 +44,10 @@ class Reports:
         """A broker removed these replicas."""
         raise NotImplementedError
 
+    def replicas_kept(self, broker: BrokerId, kept: list[TopicPartition]) -> None:
+        """A broker could not remove these replicas."""
+        raise NotImplementedError
+
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         """A broker cannot use its files of these partitions, (topic id, index)."""
         raise NotImplementedError
@@ -195,6 +199,8 @@ class _Channel:
         if stopped.error_code == ErrorCode.NONE and request.deletes:
             deleted = [topic_partition for topic_partition in request.deletes if topic_partition not in kept]
             self._reports.replicas_deleted(self.broker.id, deleted)
+            if kept:
+                self._reports.replicas_kept(self.broker.id, sorted(kept))
         return stopped.error_code
 
     def _read_reports(self, answer: ReplicaReportResponse) -> int:

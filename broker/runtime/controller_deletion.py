@@ -54,7 +54,7 @@ class TopicDeletion:
             self._open[topic] = {
                 (TopicPartition(topic, partition), broker)
                 for partition, replicas in state.topics[topic].partitions.items()
-                for broker in replicas
+                for broker in {*replicas, *state.topics[topic].removing.get(partition, ())}
             }
         self.resume(state)
 

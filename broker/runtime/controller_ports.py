@@ -47,7 +47,47 @@ class StateWrite(NamedTuple):
     after: LeaderAndIsr
 
 
-class ControllerStore(Protocol):
+class AssignmentWrite(NamedTuple):
+    """A topic's new assignment with the states that go with it, written together or not at all."""
+
+    topic: Topic
+    states: Sequence[StateWrite]
+
+
+class AssignmentStore(Protocol):
+    """What administration needs."""
+
+    def read_topic(self, name: str, watch: Watch) -> Topic | None:
+        """One topic as it is now; the watch fires when it changes."""
+        ...
+
+    def write_assignments(
+        self, term: Term, writes: Sequence[AssignmentWrite]
+    ) -> Sequence[Mapping[TopicPartition, LeaderAndIsr] | None]:
+        """Per write the states as written; None where topic or state is not as it was last read.
+
+        At most one write per topic, of a topic that `topics` or `read_topic` has read.
+        """
+        ...
+
+    def asked_elections(self, watch: Watch | None) -> Sequence[TopicPartition] | None:
+        """Partitions for which a tool wants preferred leaders; None while none does."""
+        ...
+
+    def finish_elections(self, term: Term) -> None:
+        """Forget that request."""
+        ...
+
+    def asked_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
+        """Targets that a tool wants; None while none does."""
+        ...
+
+    def keep_reassignments(self, term: Term, targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
+        """Reduce that request to what is not done yet; nothing left removes it."""
+        ...
+
+
+class ControllerStore(AssignmentStore, Protocol):
     """ZooKeeper as the controller sees it."""
 
     def current_controller(self, watch: Watch | None) -> BrokerId | None:
@@ -89,8 +129,8 @@ class ControllerStore(Protocol):
 
     def topic_names(self, watch: Watch | None) -> AbstractSet[str]: ...
 
-    def topics(self, names: Sequence[str]) -> TopicsRead:
-        """Those of the named topics that exist."""
+    def topics(self, names: Sequence[str], watch: Callable[[str], Watch]) -> TopicsRead:
+        """Those of the named topics that exist. watch(name) fires when that topic changes."""
         ...
 
     def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:

@@ -128,10 +128,11 @@ class RequestBatch:
             if current is None:
                 continue
             leaders.add(current.leader)
+            topic = state.topics[topic_partition.topic]
+            adding = topic.adding.get(topic_partition.partition, ())
             entry = topics.get(topic_partition.topic)
             if entry is None:
-                name = topic_partition.topic
-                entry = topics[name] = LeaderAndIsrTopicState(name, state.topics[name].topic_id, [])
+                entry = topics[topic.name] = LeaderAndIsrTopicState(topic.name, topic.topic_id, [])
             entry.partition_states.append(
                 LeaderAndIsrPartitionState(
                     partition_index=topic_partition.partition,
@@ -141,7 +142,10 @@ class RequestBatch:
                     isr=list(current.isr),
                     partition_epoch=current.partition_epoch,
                     replicas=list(state.replicas(topic_partition)),
-                    is_new=is_new,
+                    adding_replicas=list(adding),
+                    removing_replicas=list(topic.removing.get(topic_partition.partition, ())),
+                    # A replica that is being added, and has not caught up yet, may begin in any log dir.
+                    is_new=is_new or (broker.id in adding and broker.id not in current.isr),
                     leader_recovery_state=int(current.recovering),
                 )
             )

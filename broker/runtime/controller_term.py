@@ -18,9 +18,11 @@ from broker.core import controller_alter_partition as alter
 from broker.core import elr, suspicion
 from broker.core.cluster_state import NO_LEADER, Broker, ClusterState, StoreUnavailable, Topic
 from broker.runtime import controller_isr
+from broker.runtime.controller_admin import ControllerAdmin
 from broker.runtime.controller_deletion import TopicDeletion
 from broker.runtime.controller_ports import ControllerStore, StateWrite, Term, Watch
 from broker.runtime.controller_requests import Outgoing, RequestBatch
+from broker.runtime.controller_tools import TermTools
 from broker.runtime.ports import BrokerId, TopicPartition
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -58,6 +60,14 @@ class Watches(Protocol):
     @property
     def log_dirs(self) -> Watch: ...
 
+    @property
+    def elections(self) -> Watch: ...
+
+    @property
+    def reassignments(self) -> Watch: ...
+
+    def topic(self, name: str) -> Watch: ...
+
 
 class ControllerTerm:
     """See the module. `state` is what ZooKeeper holds, as far as this term knows."""
@@ -89,6 +99,20 @@ class ControllerTerm:
         self._suspected: dict[BrokerId, int] = {}
         """Broker epochs of the suspected; outlives a reload, for it is not read from anywhere."""
         self._deletion = TopicDeletion(store, term, outbox, self._batch, delete_enabled)
+        self.admin = ControllerAdmin(
+            TermTools(
+                term,
+                store,
+                outbox,
+                watches,
+                lambda: self.state,
+                self._batch,
+                self._settle,
+                self._announce,
+                self._reread,
+                self._forget_topic,
+            )
+        )
 
     def _batch(self, addresses_first: bool = False) -> RequestBatch:
         return RequestBatch(self._broker_id, self.term.epoch, addresses_first)
@@ -120,6 +144,7 @@ class ControllerTerm:
             }
             for topic_partition, found in stored.items()
         }
+        self.admin.load()
         self._outbox.set_brokers(state.brokers.values())
         state.suspected = {
             b for b, epoch in self._suspected.items() if b in state.brokers and state.brokers[b].epoch == epoch
@@ -139,10 +164,11 @@ class ControllerTerm:
             len(partitions),
         )
         self._deletion.load(state, deletions)
+        self.admin.loaded()
         self._store.forget_suspicions(self.term, state.brokers)
 
     def _read_topics(self, names: Iterable[str]) -> None:
-        read = self._store.topics(sorted(names))
+        read = self._store.topics(sorted(names), self._watches.topic)
         self._malformed = self._malformed or bool(read.malformed)
         for name, found in read.topics.items():
             topic = found
@@ -176,6 +202,7 @@ class ControllerTerm:
             if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
                 batch.roles((broker,), topic_partition)
                 self._ask_for_report(broker, topic_partition, batch)
+        self.admin.tell_everything(broker, batch)
 
     def _ask_for_report(self, broker: BrokerId, topic_partition: TopicPartition, batch: RequestBatch) -> None:
         """Where nobody leads, an election rests on what the replicas say of their stops."""
@@ -365,8 +392,9 @@ class ControllerTerm:
     def deletions_changed(self) -> None:
         self._deletion.load(self.state, self._store.deletions(self._watches.deletions))
 
-    def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> None:
+    def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         self._deletion.replicas_deleted(broker, deleted)
+        self.admin.replicas_deleted(broker, deleted)
 
     def finish_deletions(self) -> list[str]:
         """Topics whose last replica is gone are removed; returns them."""
@@ -438,6 +466,16 @@ class ControllerTerm:
                 self._settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
             self._outbox.send(batch.encode(self.state))
 
+    def unclean_default_changed(self, allowed: bool) -> None:
+        """The same for all topics that have no setting of their own."""
+        if allowed == self._unclean_default:
+            return
+        self._unclean_default = self.state.unclean_default = allowed
+        if allowed:
+            batch = self._batch()
+            self._settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
+            self._outbox.send(batch.encode(self.state))
+
     def send_everything(self, broker: BrokerId) -> None:
         """For a broker whose queue was given up."""
         batch = self._batch(addresses_first=True)
@@ -445,7 +483,8 @@ class ControllerTerm:
         self._outbox.send(batch.encode(self.state))
 
     def flush_metadata(self) -> None:
-        """Tell all brokers of ISR changes since the last flush."""
+        """Tell all brokers of ISR changes since the last flush, and take the steps that these allow."""
+        self.admin.advance()
         if self._dirty:
             batch = self._batch()
             batch.metadata(self.state.brokers, self._dirty)

@@ -239,6 +239,7 @@ class FetchHandler:
     def _answer(self, wait: FetchWait, results: list[tuple[SessionKey, FetchPartitionResult]]) -> None:
         session = wait.session
         log = self._manager.event_log
+        throttle = self._manager.throttle.leader
         for key, result in results:
             part = session.partitions.get(key)
             if part is None:
@@ -249,6 +250,8 @@ class FetchHandler:
                 part.told(result.high_watermark, result.log_start_offset)
             if result.records:
                 session.to_end(key)
+                if throttle is not None and session.follower_id >= 0 and throttle.covers(part.topic, part.partition):
+                    throttle.record(chunk_length(result.records[0]), self._manager.loop.now_ms())
                 if session.follower_id >= 0 and part.replica is not None:
                     part.replica.served[session.follower_id] = part.fetch_offset
                 if log is not None and session.follower_id < 0:

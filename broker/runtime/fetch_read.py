@@ -77,6 +77,15 @@ class PartitionReader:
         if offset < log_start or offset > log.leo:
             return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         records: Chunk = b""
+        if asked.replica_id >= 0:
+            throttle = self._manager.throttle.leader
+            if (
+                throttle is not None
+                and asked.replica_id not in role.isr.committed
+                and throttle.covers(part.topic, part.partition)
+                and throttle.exceeded(self._manager.loop.now_ms())
+            ):
+                limit = offset
         if offset < limit and (bytes_left > 0 or min_one_batch):
             try:
                 records = log.read(offset, min(part.max_bytes, max(0, bytes_left)), limit, min_one_batch)

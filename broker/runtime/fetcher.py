@@ -42,6 +42,7 @@ FETCH_VERSION = 15
 _EPOCH_MAX = 2**31 - 1
 _IN_FLIGHT_MAX = 2
 _FIRST_RETRY_MS = 10.0
+_THROTTLED_MS = 100.0
 # A leader answers a long poll when its time is over at the latest. One that stays silent so much longer is paused or
 # cut off, and TCP would find it again late: its retransmissions come at ever longer intervals.
 _SILENT_LEADER_MS = 2500.0
@@ -65,7 +66,7 @@ class Followed:
     named it, so that answers to earlier ones are not taken for answers to it.
     """
 
-    __slots__ = ("delayed_until_ms", "failures", "last_error", "leader_epoch", "replica", "sent", "sent_in")
+    __slots__ = ("delayed_until_ms", "failures", "lag", "last_error", "leader_epoch", "replica", "sent", "sent_in")
 
     def __init__(self, replica: Replica, leader_epoch: Epoch) -> None:
         self.replica = replica
@@ -73,6 +74,8 @@ class Followed:
         self.sent: _Position | None = None
         self.sent_in = 0
         self.delayed_until_ms = 0.0
+        self.lag = 0
+        """Offsets to the leader's watermark, as of the last answer; at most 0 where there is none."""
         self.last_error = 0
         self.failures = 0
 
@@ -160,7 +163,16 @@ class Fetcher:
         named: list[tuple[Followed, FetchPartition]] = []
         active = 0
         next_due = float("inf")
+        throttle = self._manager.throttle.follower
+        held_back = throttle is not None and throttle.exceeded(now)
         for followed in self.partitions.values():
+            if (
+                held_back
+                and followed.lag > 0
+                and throttle is not None
+                and throttle.covers(*followed.replica.topic_partition)
+            ):
+                followed.delayed_until_ms = max(followed.delayed_until_ms, now + _THROTTLED_MS)
             if followed.delayed_until_ms > now:
                 next_due = min(next_due, followed.delayed_until_ms)
                 if followed.sent is not None:
@@ -335,8 +347,12 @@ class Fetcher:
             self._on_error(followed, result.error)
             return
         followed.last_error = followed.failures = 0
+        throttle = self._manager.throttle.follower
+        if throttle is not None and throttle.covers(*replica.topic_partition):
+            throttle.record(len(result.records_view), self._manager.loop.now_ms())
         try:
             self._answers.take(replica, role, result, rid)
+            followed.lag = result.high_watermark - replica.log.leo
         except (CorruptBatch, UnexpectedAppendOffset) as error:
             logger.error("%s: bad batches from leader %d: %s", replica.name, self.leader, error)
             self.delay(followed, self._manager.settings.replica_fetch_backoff_ms)

@@ -27,6 +27,7 @@ from broker.runtime.produce import ProduceHandler
 from broker.runtime.producer_ids import ProducerIdHandler
 from broker.runtime.replica import Replica
 from broker.runtime.replication_ports import AlterPartitionSender, ProducerIdSource, TopicConfigs
+from broker.runtime.replication_throttle import ReplicationThrottle
 from broker.runtime.request import Request
 from broker.runtime.state_changes import StateChanges
 from broker.wire.errors import ErrorCode
@@ -78,6 +79,9 @@ class ReplicaManager:
         self._timers: dict[str, Timer] = {}
         self._on_log_failure = on_log_failure
         self.group_commit = GroupCommit(self)
+        self.throttle = ReplicationThrottle(
+            self.broker_id, settings.replication_quota_window_num, settings.replication_quota_window_size_seconds * 1000
+        )
         self.isr_changes = IsrChanges(self, alter_partition)
         self.produce = ProduceHandler(self)
         self.fetch = FetchHandler(self)
@@ -171,6 +175,7 @@ class ReplicaManager:
         topic = replica.topic_partition.topic
         if not any(other.topic == topic for other in (r.topic_partition for r in self.replicas.values())):
             self._topics_by_id.pop(replica.topic_id, None)
+            self.throttle.set_topic(topic, {})
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -236,6 +241,7 @@ class ReplicaManager:
     def configure(self, replica: Replica) -> None:
         """Take a replica's settings from its topic's overrides and the broker's defaults."""
         overrides = self.topic_configs.overrides(replica.topic_partition.topic)
+        self.throttle.set_topic(replica.topic_partition.topic, overrides)
         replica.min_insync_replicas = topic_int(overrides, self.settings, "min.insync.replicas")
         replica.max_batch_bytes = topic_int(overrides, self.settings, "max.message.bytes")
         policies = topic_text(overrides, self.settings, "cleanup.policy")

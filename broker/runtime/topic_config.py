@@ -9,7 +9,7 @@ Source: kafka.server.DynamicConfigManager, ZkConfigManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from broker.config import usable_overrides
@@ -31,7 +31,9 @@ class TopicConfigStore(Protocol):
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]: ...
 
-    def config_changes(self, watch: Callable[[], None] | None) -> Mapping[str, str | None]: ...
+    def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
+        """Notifications by name: the entity that changed. Those that are seen are not read, and name none."""
+        ...
 
 
 OnChange = Callable[[str, Mapping[str, str]], None]
@@ -47,6 +49,8 @@ class TopicConfigCache:
         self._known: dict[str, tuple[str, Mapping[str, str]]] = {}
         """Topic → (topic id it was read for, overrides)."""
         self._listeners: list[OnChange] = []
+        self._strangers: list[OnChange] = []
+        self._entity_listeners: list[Callable[[str], None]] = []
         self._seen: set[str] = set()
 
     def overrides(self, topic: str) -> Mapping[str, str]:
@@ -57,6 +61,14 @@ class TopicConfigCache:
     def add_listener(self, listener: OnChange) -> None:
         """listener(topic, overrides) after a change, never for the first reading."""
         self._listeners.append(listener)
+
+    def add_stranger_listener(self, listener: OnChange) -> None:
+        """listener(topic, overrides) on a notification of a topic that no LeaderAndIsr named here."""
+        self._strangers.append(listener)
+
+    def add_entity_listener(self, listener: Callable[[str], None]) -> None:
+        """listener(entity) on a notification of anything but a topic, `brokers/1`."""
+        self._entity_listeners.append(listener)
 
     def forget(self, topic: str) -> None:
         """The topic is deleted; one of the same name may come with other settings."""
@@ -113,16 +125,22 @@ class TopicConfigCache:
     def _read_changes(self) -> None:
         """Worker thread."""
         try:
-            changes = self._store.config_changes(self._on_watch)
+            changes = self._store.config_changes(self._on_watch, self._seen)
         except StoreUnavailable as unavailable:
             _log.warning("settings changes cannot be read yet: %s", unavailable)
             self._loop.call_soon_threadsafe(self._read_changes_later)
             return
-        fresh = [entity for name, entity in changes.items() if name not in self._seen]
+        fresh = {name: entity for name, entity in changes.items() if name not in self._seen}
+        if self._seen and fresh and not self._seen & changes.keys():
+            # So many came at once that those between the last look and this one are removed already.
+            self._loop.call_soon_threadsafe(self.refresh)
         self._seen = set(changes)
-        names = {entity[len(_TOPICS) :] for entity in fresh if entity is not None and entity.startswith(_TOPICS)}
+        names = {e[len(_TOPICS) :] for e in fresh.values() if e is not None and e.startswith(_TOPICS)}
         if names:
             self._loop.call_soon_threadsafe(lambda: self._changed(names))
+        entities = {e for e in fresh.values() if e is not None and not e.startswith(_TOPICS)}
+        if entities:
+            self._loop.call_soon_threadsafe(lambda: self._entities_changed(entities))
 
     def _read_changes_later(self) -> None:
         self._loop.call_later(_RETRY_MS, self._on_watch)
@@ -134,6 +152,34 @@ class TopicConfigCache:
         topics = {name: self._known[name][0] for name in names if name in self._known}
         if topics:
             self.load(topics, lambda: None)
+        strangers = sorted(names - topics.keys())
+        if strangers and self._strangers:
+            self._tell_strangers(strangers)
+
+    def _tell_strangers(self, topics: Sequence[str]) -> None:
+        def task() -> None:
+            try:
+                found = self._store.topic_configs(topics)
+            except StoreUnavailable as unavailable:
+                _log.warning("topic settings cannot be read yet: %s", unavailable)
+                self._loop.call_soon_threadsafe(retry)
+                return
+            self._loop.call_soon_threadsafe(lambda: tell(found))
+
+        def retry() -> None:
+            self._loop.call_later(_RETRY_MS, lambda: self._tell_strangers(topics))
+
+        def tell(found: Mapping[str, Mapping[str, str]]) -> None:
+            for topic in topics:
+                for listener in self._strangers:
+                    _tell(listener, topic, found.get(topic, {}))
+
+        self._worker.submit("reading topic settings", task)
+
+    def _entities_changed(self, entities: set[str]) -> None:
+        for entity in sorted(entities):
+            for listener in self._entity_listeners:
+                listener(entity)
 
 
 def _tell(listener: OnChange, topic: str, overrides: Mapping[str, str]) -> None:

@@ -172,3 +172,8 @@ def string_array(versions: str, *, ignorable: bool = False) -> list[str]:
 def nullable_string_array(versions: str, *, nullable: str = "0+") -> list[str] | None:
     """Array of strings or null, null by default."""
     return _declare("string", versions, nullable=nullable, is_array=True)  # type: ignore[no-any-return]
+
+
+def nullable_int32_array(versions: str, *, nullable: str = "0+") -> list[int] | None:
+    """Array of numbers or null, null by default."""
+    return _declare("int32", versions, nullable=nullable, is_array=True)  # type: ignore[no-any-return]

@@ -194,7 +194,7 @@ def _field_codec(cls: type[Any], name: str, spec: Spec, version: int, flexible: 
     if not spec.is_array:
         return _value_codec(label, spec, version, flexible, nullable)
     if spec.kind in _FORMAT:
-        return _number_array_codec(label, spec.kind, flexible)
+        return _number_array_codec(label, spec.kind, flexible, nullable)
     element = _value_codec(label, spec, version, flexible, nullable=False)
     return _array_codec(label, element, flexible, nullable)
 
@@ -227,16 +227,26 @@ def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable:
             )
 
 
-def _number_array_codec(label: str, kind: str, flexible: bool) -> _Codec:
+def _number_array_codec(label: str, kind: str, flexible: bool, nullable: bool) -> _Codec:
     """An array of numbers as one layout, so that a long replica list costs one call."""
     code = _FORMAT[kind]
     size = struct.calcsize(">" + code)
 
-    def read(reader: Reader) -> list[int]:
-        count = reader.count(label, flexible, size)
+    def read(reader: Reader) -> list[int] | None:
+        if nullable:
+            count = reader.nullable_count(label, flexible, size)
+            if count < 0:
+                return None
+        else:
+            count = reader.count(label, flexible, size)
         return list(struct.unpack(f">{count}{code}", reader.take(count * size, label)))
 
-    def write(writer: Writer, values: Sequence[int]) -> None:
+    def write(writer: Writer, values: Sequence[int] | None) -> None:
+        if values is None:
+            if not nullable:
+                raise ValueError(f"{label}: null where an array is required")
+            writer.length(-1, flexible, wide=True)
+            return
         writer.length(len(values), flexible, wide=True)
         writer.buffer += struct.pack(f">{len(values)}{code}", *values)
 

@@ -219,6 +219,11 @@ class ZkClient:
         raw = self._pipelined(paths, lambda path: self._client.get_async(path, watch=_once(watch)))
         return {path: None if value is None else _node(value[0], value[1]) for path, value in raw.items()}
 
+    def get_watched(self, watches: Mapping[str, Watch]) -> dict[str, Node | None]:
+        """The same, each znode with a watch of its own."""
+        raw = self._pipelined(list(watches), lambda path: self._client.get_async(path, watch=_once(watches[path])))
+        return {path: None if value is None else _node(value[0], value[1]) for path, value in raw.items()}
+
     def exists(self, path: str, watch: Watch | None = None) -> bool:
         """Whether a znode is there; the watch fires on creation, change and deletion."""
         raw = self._pipelined([path], lambda p: self._client.exists_async(p, watch=_once(watch)))

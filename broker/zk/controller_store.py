@@ -17,6 +17,7 @@ from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Top
 from broker.runtime.controller_ports import StateWrite, StoredState, Term, TopicsRead, Watch
 from broker.runtime.ports import BrokerId, TopicPartition
 from broker.zk import codecs, paths, topic_codecs
+from broker.zk.assignment_store import ZkAssignments
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import Check, Create, Delete, Operation, SetData
 
@@ -26,14 +27,12 @@ _FIRST_EPOCH = 0
 _DELETES_PER_MULTI = 200
 
 
-class ZkControllerStore:
+class ZkControllerStore(ZkAssignments):
     """One controller's view of ZooKeeper. Not thread-safe: it belongs to the controller's thread."""
 
     def __init__(self, client: ZkClient, wall_clock_ms: Callable[[], int]) -> None:
-        self._client = client
+        super().__init__(client)
         self._wall_clock_ms = wall_clock_ms
-        self._raw: dict[TopicPartition, bytes] = {}
-        """State texts as last seen, so that rewriting keeps fields that we do not know."""
 
     # Election
 
@@ -152,8 +151,8 @@ class ZkControllerStore:
     def topic_names(self, watch: Watch | None) -> AbstractSet[str]:
         return frozenset(self._client.children(paths.TOPICS, watch) or [])
 
-    def topics(self, names: Sequence[str]) -> TopicsRead:
-        nodes = self._client.get_many([paths.topic(name) for name in names])
+    def topics(self, names: Sequence[str], watch: Callable[[str], Watch]) -> TopicsRead:
+        nodes = self._client.get_watched({paths.topic(name): watch(name) for name in names})
         texts = self._client.get_many([paths.topic_config(name) for name in names])
         topics = {}
         configs = {}
@@ -162,6 +161,7 @@ class ZkControllerStore:
             node = nodes[paths.topic(name)]
             if node is None:
                 continue
+            self._topic_nodes[name] = node
             text = texts[paths.topic_config(name)]
             try:
                 topics[name] = topic_codecs.decode_topic(name, node.data)
@@ -182,10 +182,11 @@ class ZkControllerStore:
         topic = replace(topic, topic_id=topic_id)
         text = topic_codecs.encode_topic(topic, node.data)
         try:
-            self._client.multi([_check(term), SetData(paths.topic(name), text, node.version)])
+            _, version = self._client.multi([_check(term), SetData(paths.topic(name), text, node.version)])
         except WriteRefused as refused:
             _raise_if_moved(refused, term)
             return None
+        self._topic_nodes[name] = replace(node, data=text, version=version)
         return topic
 
     def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, StoredState]:

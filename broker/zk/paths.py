@@ -11,9 +11,13 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
 CONFIG_TOPICS = "/config/topics"
+CONFIG_BROKERS = "/config/brokers"
+DEFAULT_ENTITY = "<default>"
 CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = "/config/changes/config_change_"
 DELETE_TOPICS = "/admin/delete_topics"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+REASSIGNMENT = "/admin/reassign_partitions"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
@@ -33,7 +37,7 @@ PERSISTENT = (
     CONFIG_TOPICS,
     "/config/clients",
     "/config/users",
-    "/config/brokers",
+    CONFIG_BROKERS,
     "/config/ips",
     SUSPICIONS,
 )
@@ -62,6 +66,11 @@ def partition_state(topic_partition: TopicPartition) -> str:
 
 def topic_config(name: str) -> str:
     return f"{CONFIG_TOPICS}/{name}"
+
+
+def broker_config(entity: str) -> str:
+    """entity: a broker id, or DEFAULT_ENTITY for what all brokers have."""
+    return f"{CONFIG_BROKERS}/{entity}"
 
 
 def suspicion(broker: BrokerId, broker_epoch: int) -> str:

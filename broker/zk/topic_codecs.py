@@ -6,6 +6,8 @@ TopicPartitionStateZNode (3.9).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from broker.core.cluster_state import LeaderAndIsr, Topic
 from broker.runtime.ports import BrokerId, TopicPartition
 from broker.zk.codecs import MalformedZnode, decode_json, encode_json
@@ -19,10 +21,10 @@ _ELR = "elr"
 def encode_topic(topic: Topic, old: bytes | None = None) -> bytes:
     """`/brokers/topics/T`, version 3."""
     kept = decode_json(old, f"/brokers/topics/{topic.name}") if old else {}
-    kept.setdefault("adding_replicas", {})
-    kept.setdefault("removing_replicas", {})
     kept["version"] = 3
-    kept["partitions"] = {str(p): list(replicas) for p, replicas in sorted(topic.partitions.items())}
+    kept["partitions"] = _lists(topic.partitions)
+    kept["adding_replicas"] = _lists(topic.adding)
+    kept["removing_replicas"] = _lists(topic.removing)
     if topic.topic_id != NO_TOPIC_ID:
         kept["topic_id"] = topic.topic_id
     return encode_json(kept)
@@ -30,17 +32,30 @@ def encode_topic(topic: Topic, old: bytes | None = None) -> bytes:
 
 def decode_topic(name: str, data: bytes) -> Topic:
     """Any version 1-3; a topic without an id (Kafka before 2.8) gets NO_TOPIC_ID."""
-    what = f"/brokers/topics/{name}"
-    fields = decode_json(data, what)
-    raw = fields.get("partitions")
+    fields = decode_json(data, f"/brokers/topics/{name}")
+    return Topic(
+        name,
+        str(fields.get("topic_id") or NO_TOPIC_ID),
+        _replicas(name, "partitions", fields.get("partitions")),
+        _replicas(name, "adding_replicas", fields.get("adding_replicas") or {}),
+        _replicas(name, "removing_replicas", fields.get("removing_replicas") or {}),
+    )
+
+
+def _lists(replicas: Mapping[int, tuple[BrokerId, ...]]) -> dict[str, list[BrokerId]]:
+    return {str(partition): list(brokers) for partition, brokers in sorted(replicas.items())}
+
+
+def _replicas(name: str, field: str, raw: object) -> dict[int, tuple[BrokerId, ...]]:
+    what = f"/brokers/topics/{name}: {field}"
     if not isinstance(raw, dict):
-        raise MalformedZnode(f"{what}: partitions must be an object, found {raw!r}")
-    partitions: dict[int, tuple[BrokerId, ...]] = {}
+        raise MalformedZnode(f"{what} must be an object, found {raw!r}")
+    found: dict[int, tuple[BrokerId, ...]] = {}
     for partition in sorted(raw, key=lambda text: int(text) if text.isdigit() else -1):
         if not partition.isdigit() or not isinstance(raw[partition], list):
-            raise MalformedZnode(f"{what}: partition {partition!r} → {raw[partition]!r}: must be number → list of ids")
-        partitions[int(partition)] = tuple(int(broker) for broker in raw[partition])
-    return Topic(name, str(fields.get("topic_id") or NO_TOPIC_ID), partitions)
+            raise MalformedZnode(f"{what}: {partition!r} → {raw[partition]!r}: must be number → list of ids")
+        found[int(partition)] = tuple(int(broker) for broker in raw[partition])
+    return found
 
 
 def encode_partition_state(state: LeaderAndIsr, old: bytes | None = None) -> bytes:

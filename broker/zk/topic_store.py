@@ -8,7 +8,7 @@ Source: kafka.zk.AdminZkClient, ZkProducerIdManager, ZkConfigManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from broker.core.cluster_state import StoreUnavailable, Topic
 from broker.runtime.ports import BrokerId
@@ -78,12 +78,16 @@ class ZkTopicStore:
                 configs[name] = {}
         return configs
 
-    def config_changes(self, watch: Watch | None) -> dict[str, str | None]:
-        """Notifications by name, in order: the entity (`topics/T`) whose settings changed, None where unreadable."""
+    def config_changes(self, watch: Watch | None, seen: Collection[str] = ()) -> dict[str, str | None]:
+        """Notifications by name, in order: the entity (`topics/T`) whose settings changed, None where unreadable.
+
+        Those that are seen are not read, and name None.
+        """
         names = self._client.children(paths.CONFIG_CHANGES, watch) or []
-        nodes = self._client.get_many([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
-        found: dict[str, str | None] = {}
-        for name in names:
+        fresh = [name for name in names if name not in seen]
+        nodes = self._client.get_many([f"{paths.CONFIG_CHANGES}/{name}" for name in fresh])
+        found: dict[str, str | None] = dict.fromkeys(name for name in names if name in seen)
+        for name in fresh:
             node = nodes[f"{paths.CONFIG_CHANGES}/{name}"]
             if node is not None:
                 try:

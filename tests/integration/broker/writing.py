@@ -12,18 +12,19 @@ from tests.support.brokers import Broker, Cluster, wait_until
 TOPIC = "t"
 
 
-def create(cluster: Cluster, leader: int) -> None:
+def create(cluster: Cluster, leader: int, topic: str = TOPIC) -> None:
     """The topic, with one partition on all brokers; returns when all are in sync."""
     replicas = [leader, *(i for i in cluster.brokers if i != leader)]
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[replicas])])[TOPIC].result(20)
-    cluster.wait_state(TOPIC, 0, leader=leader, isr=set(cluster.brokers))
+    admin.create_topics([NewTopic(topic, 1, replica_assignment=[replicas])])[topic].result(20)
+    cluster.wait_state(topic, 0, leader=leader, isr=set(cluster.brokers))
 
 
 class Writer:
     """Sends numbered values, never more than a few ahead, until told to stop; an error fails the test."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, topic: str = TOPIC) -> None:
+        self._topic = topic
         self.acknowledged: dict[int, int] = {}
         """Offset by number."""
         self.errors: list[KafkaError] = []
@@ -48,7 +49,7 @@ class Writer:
     def _run(self) -> None:
         while not self._stop.is_set():
             if self.sent - len(self.acknowledged) < 50 and not self.errors:
-                self._producer.produce(TOPIC, b"%d" % self.sent, partition=0, on_delivery=self._on_delivery)
+                self._producer.produce(self._topic, b"%d" % self.sent, partition=0, on_delivery=self._on_delivery)
                 self.sent += 1
             self._producer.poll(0.001)
 
@@ -81,13 +82,13 @@ class Writer:
         assert not self.errors
 
 
-def read(cluster: Cluster, count: int, skip: bytes | None = None) -> list[int]:
+def read(cluster: Cluster, count: int, skip: bytes | None = None, topic: str = TOPIC) -> list[int]:
     """All values of the partition from its start, but those equal to skip; it has at least `count`."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
         assert end >= count
-        consumer.assign([TopicPartition(TOPIC, 0, 0)])
+        consumer.assign([TopicPartition(topic, 0, 0)])
         values: list[bytes] = []
         while len(values) < end:
             messages = consumer.consume(end - len(values), timeout=20)

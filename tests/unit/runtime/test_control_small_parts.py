@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pytest
 
@@ -219,7 +219,7 @@ class Configs:
         self.reads += 1
         return {name: dict(self.configs.get(name, {})) for name in names}
 
-    def config_changes(self, watch: Callable[[], None] | None) -> Mapping[str, str | None]:
+    def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
         return dict(self.changes)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from broker.core.cluster_state import Broker, BrokerEndpoint, LeaderAndIsr, Topic
+from broker.core.cluster_state import Broker, BrokerEndpoint, LeaderAndIsr
 from broker.runtime.ports import TopicPartition
 from broker.zk import codecs, paths, topic_codecs
 
@@ -44,7 +45,9 @@ def test_malformed_broker_names_znode(data: bytes) -> None:
 
 def test_topic_rewrite_keeps_unknown_fields_and_reassignment() -> None:
     old = b'{"version":3,"partitions":{"0":[1]},"adding_replicas":{"0":[2]},"new":7,"topic_id":"x"}'
-    fields = json.loads(topic_codecs.encode_topic(Topic("t", "x", {0: (1, 2)}), old))
+    read = topic_codecs.decode_topic("t", old)
+    assert read.adding == {0: (2,)}
+    fields = json.loads(topic_codecs.encode_topic(replace(read, partitions={0: (1, 2)}), old))
     assert fields["new"] == 7
     assert fields["adding_replicas"] == {"0": [2]}
     assert fields["partitions"] == {"0": [1, 2]}

@@ -1,0 +1,79 @@
+"""The administrative half of a controller's term: added partitions, elections on request, reassignments.
+
+Belongs to the controller's thread. The term tells it what happens; handlers ask through `Controller.ask`.
+Source: KafkaController.processPartitionModifications, and see the parts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from broker.core import controller as rules
+from broker.runtime.controller_elections import AskedElections
+from broker.runtime.controller_reassignment import Reassignments
+from broker.runtime.controller_requests import RequestBatch
+from broker.runtime.controller_tools import TermTools
+from broker.runtime.ports import BrokerId, TopicPartition
+
+_log = logging.getLogger("broker.controller")
+
+
+class ControllerAdmin:
+    """See the module."""
+
+    def __init__(self, tools: TermTools) -> None:
+        self._tools = tools
+        self.elections = AskedElections(tools)
+        self.reassignments = Reassignments(tools)
+
+    # What the term tells
+
+    def load(self) -> None:
+        """The state was read anew; nobody has been told of it yet."""
+        self.reassignments.load()
+
+    def loaded(self) -> None:
+        """The brokers have been told: what was asked for while nobody was controller comes now."""
+        self.elections.on_request()
+        self.reassignments.on_request()
+
+    def tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
+        self.reassignments.tell_doomed(broker, batch)
+
+    def replicas_deleted(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        self.reassignments.replicas_deleted(broker, partitions)
+
+    def replicas_kept(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        self.reassignments.replicas_kept(broker, partitions)
+
+    def advance(self) -> None:
+        """After every batch of events."""
+        self.reassignments.advance()
+
+    def topic_changed(self, name: str) -> None:
+        """A topic's znode was written, by us or by someone who adds partitions: the new ones get leaders.
+
+        Replicas of partitions that are known change by reassignments only, which are written here.
+        """
+        tools = self._tools
+        state = tools.state()
+        known = state.topics.get(name)
+        found = tools.store.read_topic(name, tools.watches.topic(name))
+        if known is None or found is None or found.topic_id != known.topic_id:
+            return
+        added = found.partitions.keys() - known.partitions.keys()
+        if not added:
+            return
+        if name in state.deleting:
+            _log.warning("partitions %s of topic %s are not made: it is being deleted", sorted(added), name)
+            return
+        _log.info("topic %s has new partitions: %s", name, {p: found.partitions[p] for p in sorted(added)})
+        state.topics[name] = replace(known, partitions={**known.partitions, **{p: found.partitions[p] for p in added}})
+        new = [TopicPartition(name, partition) for partition in sorted(added)]
+        stored = tools.store.states(new)
+        state.states.update((topic_partition, one.state) for topic_partition, one in stored.items())
+        batch = tools.new_batch()
+        tools.settle(lambda: rules.elect_offline(state, tools.term.epoch), batch)
+        tools.send(batch)

@@ -1,0 +1,56 @@
+"""Kafka's JSON layouts of the znodes by which tools ask for elections and reassignments ↔ values. Pure.
+
+Source: kafka.zk.PreferredReplicaElectionZNode, ReassignPartitionsZNode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from broker.runtime.ports import BrokerId, TopicPartition
+from broker.zk import paths
+from broker.zk.codecs import MalformedZnode, decode_json, encode_json
+
+
+def encode_preferred_election(partitions: Sequence[TopicPartition]) -> bytes:
+    """`/admin/preferred_replica_election`."""
+    return encode_json({"version": 1, "partitions": [_named(topic_partition) for topic_partition in partitions]})
+
+
+def decode_preferred_election(data: bytes) -> list[TopicPartition]:
+    return [topic_partition for topic_partition, _ in _partitions(paths.PREFERRED_ELECTION, data)]
+
+
+def encode_reassignment(targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> bytes:
+    """`/admin/reassign_partitions`."""
+    return encode_json(
+        {
+            "version": 1,
+            "partitions": [{**_named(tp), "replicas": list(replicas)} for tp, replicas in sorted(targets.items())],
+        }
+    )
+
+
+def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    targets = {}
+    for topic_partition, entry in _partitions(paths.REASSIGNMENT, data):
+        replicas = entry.get("replicas")
+        if not isinstance(replicas, list):
+            raise MalformedZnode(f"{paths.REASSIGNMENT}: {entry!r}: replicas must be a list of ids")
+        targets[topic_partition] = tuple(int(broker) for broker in replicas)
+    return targets
+
+
+def _named(topic_partition: TopicPartition) -> dict[str, Any]:
+    return {"topic": topic_partition.topic, "partition": topic_partition.partition}
+
+
+def _partitions(path: str, data: bytes) -> list[tuple[TopicPartition, dict[str, Any]]]:
+    entries = decode_json(data, path).get("partitions")
+    if not isinstance(entries, list):
+        raise MalformedZnode(f"{path}: partitions must be a list, found {entries!r}")
+    try:
+        return [(TopicPartition(str(entry["topic"]), int(entry["partition"])), entry) for entry in entries]
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedZnode(f"{path}: {error!r} in {data[:200]!r}") from None

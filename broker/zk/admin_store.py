@@ -1,0 +1,93 @@
+"""What administration reads and writes from any broker: topics' partitions, and settings of topics and brokers.
+
+Every write is conditional on what was read. A change of settings is followed by a notification under `/config/changes`,
+by which all brokers hear of it; notifications beyond the newest _CHANGES_KEPT are removed, oldest first.
+Blocking; worker thread. Source: kafka.zk.AdminZkClient, ZkNodeChangeNotificationListener.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from broker.core.cluster_state import Topic
+from broker.runtime.admin_ports import StoredConfig, StoredTopic
+from broker.runtime.ports import BrokerId
+from broker.zk import codecs, paths, topic_codecs
+from broker.zk.client import WriteRefused, ZkClient
+from broker.zk.operations import Check, Create, Operation, SetData
+
+_log = logging.getLogger("broker.zk")
+
+_CHANGES_KEPT = 1000
+_TOPICS = "topics/"
+
+
+class ZkAdminStore:
+    """Satisfies the store Protocols of runtime's admin_partitions, admin_alter_configs and dynamic_config."""
+
+    def __init__(self, client: ZkClient) -> None:
+        self._client = client
+
+    # Topics
+
+    def read_topic(self, name: str) -> StoredTopic | None:
+        node = self._client.get(paths.topic(name))
+        return (
+            None if node is None else StoredTopic(topic_codecs.decode_topic(name, node.data), node.data, node.version)
+        )
+
+    def write_topic(self, read: StoredTopic, topic: Topic) -> bool:
+        try:
+            self._client.set(paths.topic(topic.name), topic_codecs.encode_topic(topic, read.data), read.version)
+        except WriteRefused:
+            return False
+        return True
+
+    def being_deleted(self, name: str) -> bool:
+        return self._client.get(paths.delete_topic(name)) is not None
+
+    # Settings
+
+    def read_config(self, entity: str) -> StoredConfig:
+        node = self._client.get(f"/config/{entity}")
+        if node is None:
+            return StoredConfig(entity, {}, None, -1)
+        return StoredConfig(entity, codecs.decode_config(node.data, f"/config/{entity}"), node.data, node.version)
+
+    def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
+        """False when it changed meanwhile, or the topic that it is for is gone."""
+        path = f"/config/{read.entity}"
+        text = codecs.encode_config(config, read.data)
+        operations: list[Operation] = []
+        if read.entity.startswith(_TOPICS):
+            topic = self._client.get(paths.topic(read.entity[len(_TOPICS) :]))
+            if topic is None:
+                return False
+            operations.append(Check(paths.topic(read.entity[len(_TOPICS) :]), topic.version))
+        operations.append(Create(path, text) if read.data is None else SetData(path, text, read.version))
+        try:
+            self._client.multi(operations)
+        except WriteRefused:
+            return False
+        self._client.create_sequence(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(read.entity))
+        self._forget_old_changes()
+        return True
+
+    def _forget_old_changes(self) -> None:
+        names = sorted(self._client.children(paths.CONFIG_CHANGES) or [])
+        for name in names[:-_CHANGES_KEPT]:
+            self._client.delete(f"{paths.CONFIG_CHANGES}/{name}")
+
+    def broker_configs(self, broker: BrokerId) -> tuple[dict[str, str], dict[str, str]]:
+        """(what all brokers have, what this one has); what makes no sense is empty."""
+        found = []
+        for entity in (paths.DEFAULT_ENTITY, str(broker)):
+            path = paths.broker_config(entity)
+            node = self._client.get(path)
+            try:
+                found.append(codecs.decode_config(node.data if node else None, path))
+            except codecs.MalformedZnode as error:
+                _log.error("settings are ignored: %s", error)
+                found.append({})
+        return found[0], found[1]

@@ -1,0 +1,168 @@
+"""Administration of a running cluster for these tests, by confluent-kafka and by bare requests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from broker.wire.errors import ErrorCode
+from broker.wire.headers import encode_request_header
+from broker.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from broker.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from broker.wire.schema import Message
+from tests.support.brokers import ROOT, Broker, Cluster, wait_until
+
+_Answer = TypeVar("_Answer", bound=Message)
+
+SETTINGS = {
+    "zookeeper.session.timeout.ms": "1500",
+    "replica.lag.time.max.ms": "3000",
+    "min.insync.replicas": "2",
+    "file.delete.delay.ms": "500",
+    "log.segment.delete.delay.ms": "500",
+    "replica.fetch.max.bytes": "65536",
+}
+
+
+def create_topic(cluster: Cluster, name: str, assignment: Sequence[Sequence[int]], **config: str) -> None:
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    replicas = [list(one) for one in assignment]
+    topic = NewTopic(name, num_partitions=len(replicas), replica_assignment=replicas, config=settings)
+    admin.create_topics([topic])[name].result(20)
+    for partition, brokers in enumerate(replicas):
+        cluster.wait_state(name, partition, leader=brokers[0], isr=set(brokers))
+
+
+def fill(cluster: Cluster, topic: str, count: int, size: int = 10_000) -> None:
+    """Records with acks=all in partition 0."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "batch.size": 20_000})
+    for _ in range(count):
+        producer.produce(topic, b"x" * size, partition=0)
+    assert producer.flush(60) == 0
+
+
+def set_config(cluster: Cluster, kind: ResourceType, name: str, **config: str | None) -> None:
+    """None takes an override away."""
+    entries = [
+        ConfigEntry(
+            key.replace("_", "."),
+            value,
+            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+        )
+        for key, value in config.items()
+    ]
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    resource = ConfigResource(kind, name, incremental_configs=entries)
+    admin.incremental_alter_configs([resource])[resource].result(20)
+
+
+class Reassigner:
+    """Asks every live broker in turn until the controller is among them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def _ask(self, request: Message, response: type[_Answer]) -> _Answer:
+        answers: list[_Answer] = []
+
+        def asked() -> bool:
+            for broker in self._cluster.brokers.values():
+                if broker.process is not None:
+                    with contextlib.suppress(OSError):
+                        answer = response.decode(0, exchange(broker, request))
+                        if answer.error_code == ErrorCode.NONE:  # type: ignore[attr-defined]
+                            answers.append(answer)
+                            return True
+            return False
+
+        wait_until(asked, "an answer of the controller")
+        return answers[0]
+
+    def begin(self, topic: str, targets: Mapping[int, Sequence[int] | None]) -> None:
+        partitions = [ReassignablePartition(p, None if t is None else list(t)) for p, t in targets.items()]
+        request = AlterPartitionReassignmentsRequest(10_000, [ReassignableTopic(topic, partitions)])
+        answer = self._ask(request, AlterPartitionReassignmentsResponse)
+        results = {part.partition_index: part for one in answer.responses for part in one.partitions}
+        assert all(results[partition].error_code == ErrorCode.NONE for partition in targets), results
+
+    def under_way(self) -> dict[tuple[str, int], tuple[list[int], list[int], list[int]]]:
+        """(replicas, adding, removing) by partition."""
+        answer = self._ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
+        return {
+            (topic.name, part.partition_index): (part.replicas, part.adding_replicas, part.removing_replicas)
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+    def wait_done(self, timeout_s: float = 60) -> None:
+        wait_until(lambda: not self.under_way(), lambda: f"no reassignment: {self.under_way()}", timeout_s)
+
+
+def exchange(broker: Broker, request: Message) -> bytes:
+    """One request in version 0, and the answer's body; flexible headers."""
+    header = encode_request_header(request.API, 0, 1, "test")
+    with socket.create_connection(("127.0.0.1", broker.port), 10) as connection:
+        frame = header + request.encode(0)
+        connection.sendall(struct.pack(">i", len(frame)) + frame)
+        (size,) = struct.unpack(">i", _read(connection, 4))
+        return _read(connection, size)[5:]
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        if not more:
+            raise ConnectionResetError("closed by the broker")
+        data += more
+    return data
+
+
+def add_broker(cluster: Cluster, folder: Path, broker_id: int, settings: Mapping[str, str] = SETTINGS) -> Broker:
+    """Start a further broker; it ends with the cluster."""
+    command = [sys.executable, "-m", "broker.cli"]
+    broker = Broker(folder / f"broker-{broker_id}", broker_id, cluster.zookeeper.connect, settings, command, ROOT)
+    cluster.brokers[broker_id] = broker  # type: ignore[index]
+    broker.start()
+    wait_until(lambda: broker_id in cluster.live(), lambda: f"broker {broker_id}: {broker.output[-2000:]}")
+    return broker
+
+
+def assignment(cluster: Cluster, topic: str) -> dict[str, Any]:
+    """The topic's znode."""
+    loaded: dict[str, Any] = json.loads(cluster.zk.get(f"/brokers/topics/{topic}")[0])
+    return loaded
+
+
+def log_folder(cluster: Cluster, broker: int, topic: str, partition: int = 0) -> Path:
+    return cluster.brokers[broker].folder / "data" / f"{topic}-{partition}"
+
+
+def log_bytes(cluster: Cluster, broker: int, topic: str) -> int:
+    folder = log_folder(cluster, broker, topic)
+    return sum(file.stat().st_size for file in folder.glob("*.log")) if folder.exists() else 0

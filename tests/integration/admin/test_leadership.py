@@ -1,0 +1,100 @@
+"""Who leads while brokers come and go: rolling restarts, the rebalance afterwards, unclean elections on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import ElectionType, TopicPartition
+from confluent_kafka.admin import AdminClient, ResourceType
+
+from tests.integration.admin.asking import SETTINGS, create_topic, fill, set_config
+from tests.integration.broker.writing import Writer, read
+from tests.support.brokers import Cluster, running_cluster, wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    settings = {
+        **SETTINGS,
+        "leader.imbalance.check.interval.seconds": "1",
+        "leader.imbalance.per.broker.percentage": "0",
+    }
+    with running_cluster(tmp_path_factory.mktemp("cluster"), settings=settings) as running:
+        wait_until(lambda: running.controller() is not None, "a controller")
+        yield running
+
+
+def test_rolling_restart_fails_no_write_and_leadership_comes_back(cluster: Cluster) -> None:
+    create_topic(cluster, "rolled", [[1, 2, 3]])
+    writer = Writer(cluster, "rolled")
+    writer.wait_for_more(100)
+    for broker in cluster.brokers.values():
+        assert broker.stop() == 0
+        writer.wait_for_more(100)
+        broker.start()
+        cluster.wait_state("rolled", 0, isr={1, 2, 3})
+        writer.wait_for_more(100)
+    cluster.wait_state("rolled", 0, leader=1, isr={1, 2, 3})
+    writer.wait_for_more(100)
+    writer.stop()
+    assert read(cluster, writer.sent, topic="rolled") == sorted(writer.acknowledged)
+    elections = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "election"]
+    assert {event["reason"] for event in elections if event["p"] == "rolled-0"} >= {"controlled-shutdown", "preferred"}
+
+
+def leaderless(cluster: Cluster, topic: str) -> None:
+    """Broker 1 has the newest record alone, and is gone."""
+    create_topic(cluster, topic, [[1, 2]], min_insync_replicas="1")
+    fill(cluster, topic, 10, 100)
+    cluster.brokers[2].kill()
+    cluster.wait_state(topic, 0, leader=1, isr={1})
+    fill(cluster, topic, 5, 100)
+    cluster.brokers[1].kill()
+    wait_until(lambda: cluster.live() == {3}, "both are gone")
+    cluster.brokers[2].start()
+    wait_until(lambda: cluster.live() == {2, 3}, "broker 2 is back")
+    wait_until(lambda: (cluster.state(topic, 0) or {})["leader"] == -1, "nobody leads")
+
+
+def back(cluster: Cluster, topic: str) -> None:
+    cluster.brokers[1].start()
+    cluster.wait_state(topic, 0, isr={1, 2})
+
+
+def end_of(cluster: Cluster, topic: str) -> int:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
+    finally:
+        consumer.close()
+
+
+def test_allowing_unclean_election_elects_at_once(cluster: Cluster) -> None:
+    leaderless(cluster, "torn")
+    set_config(cluster, ResourceType.TOPIC, "torn", unclean_leader_election_enable="true")
+    cluster.wait_state("torn", 0, leader=2, isr={2})
+    assert end_of(cluster, "torn") == 10
+    back(cluster, "torn")
+    assert end_of(cluster, "torn") == 10
+
+
+def test_unclean_election_by_hand_is_only_of_the_named_partition(cluster: Cluster) -> None:
+    leaderless(cluster, "by-hand")
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    named = TopicPartition("by-hand", 0)
+    results = admin.elect_leaders(ElectionType.UNCLEAN, [named]).result(20)
+    assert list(results.values()) == [None]
+    cluster.wait_state("by-hand", 0, leader=2, isr={2})
+    assert end_of(cluster, "by-hand") == 10
+    back(cluster, "by-hand")
+
+
+def test_allowing_unclean_election_for_all_brokers_elects_at_once(cluster: Cluster) -> None:
+    leaderless(cluster, "wide")
+    set_config(cluster, ResourceType.BROKER, "", unclean_leader_election_enable="true")
+    cluster.wait_state("wide", 0, leader=2, isr={2})
+    set_config(cluster, ResourceType.BROKER, "", unclean_leader_election_enable=None)
+    back(cluster, "wide")

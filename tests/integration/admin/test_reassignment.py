@@ -1,0 +1,160 @@
+"""Reassignments on real brokers: a new broker under load, throttles, cancelling, dead controllers, znodes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
+
+from tests.integration.admin.asking import (
+    SETTINGS,
+    Reassigner,
+    add_broker,
+    assignment,
+    create_topic,
+    fill,
+    log_bytes,
+    log_folder,
+    set_config,
+)
+from tests.integration.broker.writing import Writer, read
+from tests.support.brokers import Cluster, running_cluster, wait_until
+
+RATE = 100_000
+RECORDS, SIZE = 150, 10_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """Three brokers, and a fourth that came later."""
+    with running_cluster(folder, settings=SETTINGS) as running:
+        wait_until(lambda: running.controller() is not None, "a controller")
+        add_broker(running, folder, 4)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: Cluster) -> Reassigner:
+    return Reassigner(cluster)
+
+
+def throttle(cluster: Cluster, rate: int | None, topic: str) -> None:
+    text = None if rate is None else str(rate)
+    for broker in cluster.brokers:
+        set_config(
+            cluster,
+            ResourceType.BROKER,
+            str(broker),
+            leader_replication_throttled_rate=text,
+            follower_replication_throttled_rate=text,
+        )
+    listed = None if rate is None else "*"
+    set_config(
+        cluster,
+        ResourceType.TOPIC,
+        topic,
+        leader_replication_throttled_replicas=listed,
+        follower_replication_throttled_replicas=listed,
+    )
+
+
+def test_new_broker_takes_replicas_and_topics_while_producers_lose_nothing(cluster: Cluster, admin: Reassigner) -> None:
+    create_topic(cluster, "moved", [[1, 2, 3]])
+    create_topic(cluster, "doomed", [[1, 2, 3], [2, 3, 1]])
+    writer = Writer(cluster, "moved")
+    writer.wait_for_more(200)
+    admin.begin("moved", {0: [4, 2, 3]})
+    writer.wait_for_more(200)
+    cluster.wait_state("moved", 0, leader=4, isr={2, 3, 4})
+    wait_until(lambda: not log_folder(cluster, 1, "moved").exists(), "the old replica's log is deleted")
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    client.delete_topics(["doomed"])["doomed"].result(30)
+    writer.wait_for_more(200)
+    client.create_topics([NewTopic("on-all", 4, 4)])["on-all"].result(20)
+    for partition in range(4):
+        cluster.wait_state("on-all", partition, isr={1, 2, 3, 4})
+    admin.begin("moved", {0: [1, 4, 2]})
+    cluster.wait_state("moved", 0, leader=4, isr={1, 2, 4})
+    writer.wait_for_more(200)
+    writer.stop()
+    assert read(cluster, writer.sent, topic="moved") == sorted(writer.acknowledged)
+    wait_until(lambda: assignment(cluster, "moved")["removing_replicas"] == {}, "the end of the deletions")
+    assert not log_folder(cluster, 3, "moved").exists()
+
+
+def test_throttled_reassignment_keeps_its_rate_outlives_controllers_and_ends_when_let(
+    cluster: Cluster, admin: Reassigner
+) -> None:
+    create_topic(cluster, "slow", [[1, 2, 3]])
+    fill(cluster, "slow", RECORDS, SIZE)
+    throttle(cluster, RATE, "slow")
+    began = time.monotonic()
+    admin.begin("slow", {0: [4, 2, 3]})
+    assert admin.under_way() == {("slow", 0): ([4, 2, 3, 1], [4], [1])}
+    assert assignment(cluster, "slow")["adding_replicas"] == {"0": [4]}
+    controller = cluster.controller()
+    assert controller is not None
+    wait_until(lambda: log_bytes(cluster, 4, "slow") > 2 * RATE, "some bytes on the new replica")
+    cluster.brokers[controller].kill()
+    wait_until(lambda: cluster.controller() not in (None, controller), "another controller")
+    assert ("slow", 0) in admin.under_way()
+    wait_until(lambda: log_bytes(cluster, 4, "slow") > 5 * RATE, "more bytes on the new replica")
+    moved, took_s = log_bytes(cluster, 4, "slow"), time.monotonic() - began
+    # A fetch goes out while the rate is not exceeded yet, and brings up to replica.fetch.max.bytes.
+    assert moved / took_s < 2.5 * RATE, f"{moved} bytes in {took_s:.1f} s at {RATE} bytes/s"
+    assert moved < RECORDS * SIZE, "it was done before anything was seen"
+    cluster.brokers[controller].start()
+    throttle_off_s = time.monotonic()
+    throttle(cluster, None, "slow")
+    admin.wait_done()
+    assert time.monotonic() - throttle_off_s < 20
+    cluster.wait_state("slow", 0, isr={2, 3, 4})
+    wait_until(lambda: not log_folder(cluster, 1, "slow").exists(), "the old replica's log is deleted", 60)
+
+
+def test_cancelled_reassignment_leaves_the_old_replicas_and_no_log_of_the_new(
+    cluster: Cluster, admin: Reassigner
+) -> None:
+    create_topic(cluster, "kept", [[1, 2, 3]])
+    fill(cluster, "kept", RECORDS, SIZE)
+    throttle(cluster, 1000, "kept")
+    admin.begin("kept", {0: [4, 2, 3]})
+    wait_until(lambda: log_folder(cluster, 4, "kept").exists(), "the new replica's log")
+    admin.begin("kept", {0: None})
+    assert admin.under_way() == {}
+    wait_until(lambda: not log_folder(cluster, 4, "kept").exists(), "the new replica's log is deleted")
+    cluster.wait_state("kept", 0, leader=1, isr={1, 2, 3})
+    wait_until(lambda: assignment(cluster, "kept")["removing_replicas"] == {}, "the end of the deletion")
+    assert sorted(assignment(cluster, "kept")["partitions"]["0"]) == [1, 2, 3]
+    throttle(cluster, None, "kept")
+
+
+def test_znodes_of_older_tools_reassign_and_elect(cluster: Cluster, admin: Reassigner) -> None:
+    create_topic(cluster, "old", [[1, 2, 3], [2, 3, 1]])
+    targets = [
+        {"topic": "old", "partition": 0, "replicas": [3, 4, 2]},
+        {"topic": "no", "partition": 0, "replicas": [1]},
+    ]
+    cluster.zk.create("/admin/reassign_partitions", json.dumps({"version": 1, "partitions": targets}).encode())
+    cluster.wait_state("old", 0, leader=3, isr={2, 3, 4})
+    wait_until(lambda: not cluster.zk.exists("/admin/reassign_partitions"), "the request is done")
+    admin.begin("old", {1: [3, 1]})
+    cluster.wait_state("old", 1, leader=3, isr={1, 3})
+    admin.begin("old", {1: [2, 3, 1]})
+    cluster.wait_state("old", 1, leader=3, isr={1, 2, 3})
+    admin.wait_done()
+    wanted = {"version": 1, "partitions": [{"topic": "old", "partition": 1}]}
+    cluster.zk.create("/admin/preferred_replica_election", json.dumps(wanted).encode())
+    cluster.wait_state("old", 1, leader=2, isr={1, 2, 3})
+    wait_until(lambda: not cluster.zk.exists("/admin/preferred_replica_election"), "the request is done")
+    elections = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "election"]
+    assert [event["leader"] for event in elections if event["p"] == "old-1" and event["reason"] == "preferred"] == [2]

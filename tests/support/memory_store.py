@@ -1,0 +1,195 @@
+"""ZooKeeper as a controller sees it, in memory: versions, conditional writes, and a death at any write.
+
+`die_at` n lets the n-th write from now fail for ever after: `landed` says whether that write happened before. Watches
+are noted and fired by `fire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
+from broker.runtime.controller_ports import AssignmentWrite, StateWrite, StoredState, Term, TopicsRead, Watch
+from broker.runtime.ports import BrokerId, TopicPartition
+
+
+class Died(Exception):
+    """The controller's process ended here."""
+
+
+class Data:
+    """What outlives controllers."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[BrokerId, Broker] = {}
+        self.topics: dict[str, tuple[Topic, int]] = {}
+        self.configs: dict[str, dict[str, str]] = {}
+        self.states: dict[TopicPartition, StoredState] = {}
+        self.deletions: set[str] = set()
+        self.elections: list[TopicPartition] | None = None
+        self.reassignments: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
+        self.epoch = 0
+        self.transaction = 0
+        self.writes = 0
+
+    def next_transaction(self) -> int:
+        self.transaction += 1
+        return self.transaction
+
+
+class MemoryStore:
+    """One controller's connection. Satisfies `ControllerStore`, without elections of controllers."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+        data.epoch += 1
+        self.term = Term(data.epoch, data.epoch)
+        self.die_at: int | None = None
+        self.landed = False
+        self.watches: dict[str, Watch] = {}
+        self._seen: dict[str, int] = {}
+
+    def fire(self, name: str) -> None:
+        """Something changed; `topic-t` for a topic."""
+        watch = self.watches.pop(name, None)
+        if watch is not None:
+            watch()
+
+    def _write(self, term: Term, apply: Callable[[], None]) -> None:
+        if term.epoch != self.data.epoch:
+            raise ControllerMoved("another controller was elected")
+        if self.die_at is not None:
+            self.die_at -= 1
+            if self.die_at <= 0:
+                if self.die_at == 0 and self.landed:
+                    apply()
+                raise Died
+        self.data.writes += 1
+        apply()
+
+    # Election: not played here
+
+    def current_controller(self, watch: Watch | None) -> BrokerId | None:
+        return None
+
+    def elect(self, broker: BrokerId) -> Term | None:
+        return self.term
+
+    def resign(self, term: Term) -> None: ...
+
+    def release(self, broker: BrokerId) -> None: ...
+
+    # Reads
+
+    def brokers(self, watch: Watch | None) -> Mapping[BrokerId, Broker]:
+        return dict(self.data.brokers)
+
+    def topic_names(self, watch: Watch | None) -> AbstractSet[str]:
+        return frozenset(self.data.topics)
+
+    def topics(self, names: Sequence[str], watch: Callable[[str], Watch]) -> TopicsRead:
+        found = {name: topic for name in names if (topic := self.read_topic(name, watch(name))) is not None}
+        return TopicsRead(found, {name: self.data.configs.get(name, {}) for name in found}, frozenset())
+
+    def read_topic(self, name: str, watch: Watch) -> Topic | None:
+        if name not in self.data.topics:
+            return None
+        self.watches[f"topic-{name}"] = watch
+        topic, self._seen[name] = self.data.topics[name]
+        return topic
+
+    def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:
+        raise NotImplementedError
+
+    def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, StoredState]:
+        return {tp: self.data.states[tp] for tp in partitions if tp in self.data.states}
+
+    def take_log_dir_events(self, term: Term, watch: Watch | None) -> AbstractSet[BrokerId]:
+        return frozenset()
+
+    def deletions(self, watch: Watch | None) -> AbstractSet[str]:
+        return frozenset(self.data.deletions)
+
+    # Writes
+
+    def write_states(self, term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:
+        written: dict[TopicPartition, LeaderAndIsr | None] = {}
+        for write in writes:
+            if not self._holds(write):
+                written[write.topic_partition] = None
+                continue
+            written[write.topic_partition] = self._next(write)
+            self._write(term, lambda write=write: self._put(write))  # type: ignore[misc]
+        return written
+
+    def write_assignments(
+        self, term: Term, writes: Sequence[AssignmentWrite]
+    ) -> Sequence[Mapping[TopicPartition, LeaderAndIsr] | None]:
+        results: list[Mapping[TopicPartition, LeaderAndIsr] | None] = []
+        for write in writes:
+            name = write.topic.name
+            current = self.data.topics.get(name)
+            if current is None or current[1] != self._seen[name] or not all(map(self._holds, write.states)):
+                results.append(None)
+                continue
+            written = {one.topic_partition: self._next(one) for one in write.states}
+
+            def apply(write: AssignmentWrite = write, version: int = current[1] + 1) -> None:
+                self.data.topics[write.topic.name] = (write.topic, version)
+                for one in write.states:
+                    self._put(one)
+
+            self._write(term, apply)
+            self._seen[name] = current[1] + 1
+            results.append(written)
+        return results
+
+    def _holds(self, write: StateWrite) -> bool:
+        there = self.data.states.get(write.topic_partition)
+        if write.before is None or there is None:
+            return write.before is None and there is None
+        return there.state.partition_epoch == write.before.partition_epoch
+
+    def _next(self, write: StateWrite) -> LeaderAndIsr:
+        return replace(write.after, partition_epoch=0 if write.before is None else write.before.partition_epoch + 1)
+
+    def _put(self, write: StateWrite) -> None:
+        self.data.states[write.topic_partition] = StoredState(self._next(write), self.data.next_transaction())
+
+    def finish_deletion(self, term: Term, topic: str) -> None:
+        def apply() -> None:
+            self.data.topics.pop(topic, None)
+            self.data.deletions.discard(topic)
+            for topic_partition in [tp for tp in self.data.states if tp.topic == topic]:
+                del self.data.states[topic_partition]
+
+        self._write(term, apply)
+
+    def drop_deletion(self, term: Term, topic: str) -> None:
+        self._write(term, lambda: self.data.deletions.discard(topic))
+
+    # What tools ask for
+
+    def asked_elections(self, watch: Watch | None) -> Sequence[TopicPartition] | None:
+        if watch is not None:
+            self.watches["elections"] = watch
+        return self.data.elections
+
+    def finish_elections(self, term: Term) -> None:
+        def apply() -> None:
+            self.data.elections = None
+
+        self._write(term, apply)
+
+    def asked_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
+        if watch is not None:
+            self.watches["reassignments"] = watch
+        return self.data.reassignments
+
+    def keep_reassignments(self, term: Term, targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
+        def apply() -> None:
+            self.data.reassignments = {tp: tuple(one) for tp, one in targets.items()} or None
+
+        self._write(term, apply)
