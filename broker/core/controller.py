@@ -97,6 +97,33 @@ def replicas_failed(
     return changes
 
 
+def leaderships_refused(
+    state: ClusterState, refused: Mapping[TopicPartition, Epoch], broker: BrokerId, controller_epoch: Epoch
+) -> list[Change]:
+    """A live broker does not lead where the state says so, for it may have led under that leader epoch before it ended.
+
+    Its end and its start went unseen: a state written between its new registration and now looked like its own work.
+    refused: the leader epochs that it was told.
+    """
+    gone = frozenset((broker,))
+    changes = []
+    for topic_partition, leader_epoch in refused.items():
+        current = state.states.get(topic_partition)
+        if current is None or topic_partition.topic in state.deleting:
+            continue
+        if (current.leader, current.leader_epoch) != (broker, leader_epoch):
+            continue
+        unclean = state.unclean_allowed(topic_partition.topic)
+        replicas = state.replicas(topic_partition)
+        live, reports = state.live_for(topic_partition), state.report_of(topic_partition)
+        after = election.after_failure(current, replicas, live - gone, gone, False, reports)
+        if (after or current).leader == NO_LEADER:
+            after = election.elect(current, replicas, live, unclean, reports) or after
+        if after is not None:
+            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
+    return changes
+
+
 def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
     """Leaders for all partitions that have none, and first states for new ones, as far as live replicas allow."""
     changes = []

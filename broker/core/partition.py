@@ -103,8 +103,9 @@ class Partition:
             state.leader_epoch, state.partition_epoch, self.leader_epoch, self.current_partition_epoch
         )
         if self.role is None and state.leader == self.broker_id and state.leader_epoch <= self.known_epoch:
-            # Granted before this process, or this registration, began: the controller has yet to handle that.
-            error = ErrorCode.STALE_CONTROLLER_EPOCH
+            # Granted before this process, or this registration, began. The controller may not know that there was an
+            # end between: unlike a state that is merely old, this answer makes it elect anew.
+            error = ErrorCode.FENCED_LEADER_EPOCH
         if error is not ErrorCode.NONE:
             return Change.REFUSED, error
         new_epoch = state.leader_epoch > self.leader_epoch

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from broker.core.cluster_state import Broker
 from broker.core.elr import ReplicaReport
@@ -19,7 +19,7 @@ from broker.runtime.controller_requests import Outgoing
 from broker.runtime.ports import BrokerId, Loop, Peer, Timer, TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode, error_name
-from broker.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from broker.wire.messages.replica_report import ReplicaReportResponse
 from broker.wire.messages.stop_replica import StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataResponse
@@ -29,6 +29,8 @@ _log = logging.getLogger("broker.controller")
 
 RETRY_MS = 100.0
 QUEUE_MAX = 1000
+
+_UNUSABLE = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR})
 
 PeerFactory = Callable[[Broker], Peer]
 
@@ -56,6 +58,10 @@ class Reports:
         self, broker: BrokerId, broker_epoch: int, reports: dict[TopicPartition, ReplicaReport]
     ) -> None:
         """What a broker says of its replicas' last stop."""
+        raise NotImplementedError
+
+    def leaderships_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
+        """A broker does not lead under the leader epochs that it was told, (topic id, index, leader epoch)."""
         raise NotImplementedError
 
     def needs_everything(self, broker: BrokerId) -> None:
@@ -187,9 +193,11 @@ class _Channel:
         if request.api_key == ApiKey.LEADER_AND_ISR:
             answer = LeaderAndIsrResponse.decode(request.api_version, view)
             refused = [(t.topic_id, p) for t in answer.topics for p in t.partition_errors if p.error_code != 0]
-            failed = [(id_, p.partition_index) for id_, p in refused if p.error_code == ErrorCode.KAFKA_STORAGE_ERROR]
+            failed = [(id_, p.partition_index) for id_, p in refused if p.error_code in _UNUSABLE]
             if failed:
                 self._reports.replicas_failed(self.broker.id, self.broker.epoch, failed)
+            if any(p.error_code == ErrorCode.FENCED_LEADER_EPOCH for _, p in refused):
+                self._read_refusals(request, {(id_, p.partition_index): p.error_code for id_, p in refused})
             for topic_id, partition in refused:
                 name = error_name(partition.error_code)
                 _log.info("broker %d on %s-%d: %s", self.broker.id, topic_id, partition.partition_index, name)
@@ -215,6 +223,17 @@ class _Channel:
         if said:
             self._reports.replicas_reported(self.broker.id, self.broker.epoch, said)
         return answer.error_code
+
+    def _read_refusals(self, request: Outgoing, errors: Mapping[tuple[str, int], int]) -> None:
+        told = LeaderAndIsrRequest.decode(request.api_version, request.body)
+        refused = [
+            (topic.topic_id, state.partition_index, state.leader_epoch)
+            for topic in told.topic_states
+            for state in topic.partition_states
+            if state.leader == self.broker.id
+            and errors.get((topic.topic_id, state.partition_index)) == ErrorCode.FENCED_LEADER_EPOCH
+        ]
+        self._reports.leaderships_refused(self.broker.id, self.broker.epoch, refused)
 
     def _name(self) -> str:
         return "?" if self._in_flight is None else ApiKey(self._in_flight.api_key).name

@@ -23,7 +23,7 @@ from broker.runtime.controller_deletion import TopicDeletion
 from broker.runtime.controller_ports import ControllerStore, StateWrite, Term, Watch
 from broker.runtime.controller_requests import Outgoing, RequestBatch
 from broker.runtime.controller_tools import TermTools
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.runtime.ports import BrokerId, Epoch, TopicPartition
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from broker.wire.messages.controlled_shutdown import ControlledShutdownResponse, RemainingPartition
@@ -424,6 +424,20 @@ class ControllerTerm:
         batch = self._batch()
         self._settle(lambda: rules.replicas_failed(state, news, broker, self.term.epoch), batch)
         batch.metadata(state.brokers, news)
+        self._outbox.send(batch.encode(state))
+
+    def leaderships_refused(
+        self, broker: BrokerId, broker_epoch: int, refused: Iterable[tuple[str, int, Epoch]]
+    ) -> None:
+        """Elect anew where a broker does not lead under the leader epoch that it was told."""
+        state = self.state
+        known = state.brokers.get(broker)
+        if known is None or known.epoch != broker_epoch:
+            return
+        told = {TopicPartition(self._topic_ids[id_], i): epoch for id_, i, epoch in refused if id_ in self._topic_ids}
+        batch = self._batch()
+        if self._settle(lambda: rules.leaderships_refused(state, told, broker, self.term.epoch), batch):
+            _log.warning("broker %d leads no more in %s, elected anew", broker, ", ".join(map(str, told)))
         self._outbox.send(batch.encode(state))
 
     def replicas_reported(

@@ -380,7 +380,7 @@ def test_restarted_broker_never_leads_under_its_earlier_epoch() -> None:
     cluster.kill(1)
     cluster.start(1, tell=False)
     answer = cluster.apply(1, cluster.leader_and_isr(cluster.state, cluster.nodes[1].broker_epoch))
-    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
     result = produced(cluster.produce(1, "b"))
     assert result is not None
     assert result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER

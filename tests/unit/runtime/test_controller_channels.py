@@ -1,0 +1,88 @@
+"""What a channel makes of a broker's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.core.cluster_state import Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
+from broker.runtime.controller_channels import ControllerChannels, Reports
+from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, RequestBatch
+from broker.runtime.ports import TopicPartition
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeLoop
+
+BROKER = Broker(1, 7, (BrokerEndpoint("PLAINTEXT", "h", 1, "PLAINTEXT"),))
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.on_response: Callable[[memoryview], None] = lambda view: None
+        self.sent = 0
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        self.sent += 1
+        self.on_response = on_response
+        return self.sent
+
+    def close(self) -> None: ...
+
+
+class Heard(Reports):
+    def __init__(self) -> None:
+        self.failed: list[tuple[str, int]] = []
+        self.refused: list[tuple[str, int, int]] = []
+
+    def replicas_failed(self, broker: int, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
+        assert (broker, broker_epoch) == (1, 7)
+        self.failed += failed
+
+    def leaderships_refused(self, broker: int, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
+        assert (broker, broker_epoch) == (1, 7)
+        self.refused += refused
+
+
+def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
+    """A channel tells broker 1 of these partitions' leaders, in leader epoch 4, and gets these answers."""
+    peer, heard = Peer(), Heard()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    state = ClusterState(
+        brokers={1: BROKER},
+        topics={TOPIC: Topic(TOPIC, TOPIC_ID, dict.fromkeys(leaders, (1, 2)))},
+        states={TopicPartition(TOPIC, i): LeaderAndIsr(leader, 4, (1, 2), 1, 3) for i, leader in leaders.items()},
+    )
+    batch = RequestBatch(9, 1)
+    for index in leaders:
+        batch.roles((1,), TopicPartition(TOPIC, index))
+    channels.send(batch.encode(state))
+    partition_errors = [LeaderAndIsrPartitionError("", index, error) for index, error in errors.items()]
+    answer = LeaderAndIsrResponse(0, [], [LeaderAndIsrTopicError(TOPIC_ID, partition_errors)])
+    peer.on_response(memoryview(answer.encode(LEADER_AND_ISR_VERSION)))
+    return heard
+
+
+def test_leadership_that_a_broker_refuses_is_reported_with_the_epoch_that_it_was_told() -> None:
+    fenced = ErrorCode.FENCED_LEADER_EPOCH
+    heard = answered(
+        {0: fenced, 1: fenced, 2: ErrorCode.STALE_CONTROLLER_EPOCH, 3: ErrorCode.NONE}, {0: 1, 1: 2, 2: 1, 3: 1}
+    )
+    assert heard.refused == [(TOPIC_ID, 0, 4)]
+    assert heard.failed == []
+
+
+def test_partition_that_a_broker_cannot_take_up_is_reported_as_failed() -> None:
+    heard = answered({0: ErrorCode.UNKNOWN_SERVER_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}, {0: 1, 1: 2})
+    assert heard.failed == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
