@@ -68,12 +68,12 @@ class PartitionReader:
                 # It did not take what it got. Its own CRC check may have failed: are these still the bytes written?
                 del replica.served[asked.replica_id]
                 log.distrust()
-            if not part.checked:
-                diverging = epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, offset)
-                if diverging is not None:
-                    return self._diverging(part, diverging, high_watermark, log_start)
         else:
             limit = high_watermark
+        if not part.checked and part.last_fetched_epoch >= 0:
+            diverging = epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, offset)
+            if diverging is not None:
+                return self._diverging(part, diverging, high_watermark, log_start)
         if offset < log_start or offset > log.leo:
             return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         records: Chunk = b""

@@ -15,6 +15,7 @@ from broker.runtime.keyless_records import refuse_keyless
 from broker.runtime.ports import LogDirFailed, Offset
 from broker.runtime.replica import Replica
 from broker.runtime.request import Request, refuse, respond, respond_nothing
+from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.produce import (
     ProducePartition,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
 
 ACKS_ALL = -1
+_ZSTD_FROM = 7
 
 
 class PendingProduce:
@@ -142,6 +144,9 @@ class ProduceHandler:
         invalid = validate_produced(header)
         if invalid is not None:
             return _failed(part, invalid.error, invalid.reason)
+        if pending.request.api_version < _ZSTD_FROM and header.compression == Compression.ZSTD:
+            text = f"zstd needs a Produce request of version {_ZSTD_FROM} at least"
+            return _failed(part, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
         if header.is_transactional:
             return _failed(part, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
         if replica.compacted:

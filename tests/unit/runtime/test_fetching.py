@@ -119,6 +119,21 @@ def test_offset_for_leader_epoch_is_where_the_next_epoch_starts(cluster: MemoryC
     assert end_of_epoch(cluster, 7).end_offset == -1
 
 
+def test_consumer_that_tells_its_last_epoch_hears_where_it_diverges(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a", "b")
+    cluster.elect(1)
+    cluster.settle()
+    cluster.produce(1, "c")
+    cluster.settle()
+    # Epoch 0 ended at 2: who has more of it has what is no longer there.
+    part = answer_of(
+        fetch_request(cluster, max_wait_ms=1000, min_bytes=1, partitions=[position(3, last_fetched_epoch=0)])
+    ).results[0]
+    assert (part.error, part.diverging_epoch, part.diverging_end_offset) == (0, 0, 2)
+    same = answer_of(fetch_request(cluster, partitions=[position(2, last_fetched_epoch=0)])).results[0]
+    assert (same.diverging_epoch, values_of(same)) == (-1, ["c"])
+
+
 def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)

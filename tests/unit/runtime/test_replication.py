@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.runtime.request import Request
+from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.support.memory_cluster import (
     TOPIC,
@@ -79,6 +80,22 @@ def test_produce_damaged_batch_is_refused_and_nothing_appended() -> None:
     assert result is not None
     assert result.error == ErrorCode.CORRUPT_MESSAGE
     assert cluster.nodes[1].log.leo == 0
+
+
+def test_produce_zstd_needs_a_version_whose_readers_know_it() -> None:
+    from broker.wire.compression import Compression
+    from broker.wire.messages import produce
+    from broker.wire.records import NewRecord, encode_batch
+
+    cluster = settled()
+    for version, error in ((6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, ErrorCode.NONE)):
+        batch = bytearray(encode_batch([NewRecord(None, b"a")], timestamps=1, compression=Compression.ZSTD))
+        part = produce.ProducePartition(TOPIC, 0, memoryview(batch))
+        slot = cluster.ask(
+            1, ApiKey.PRODUCE, version, produce.encode_request(version, produce.ProduceRequest(None, 1, 1000, [part]))
+        )
+        assert slot.answer is not None
+        assert produce.decode_response(version, memoryview(slot.answer)[4:]).results[0].error == error
 
 
 def test_many_produces_in_one_turn_cost_one_write() -> None:
