@@ -1,0 +1,101 @@
+"""CreateTopics, from the request to the answer, where nothing is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from random import Random
+
+import pytest
+
+from broker.config import Settings
+from broker.core.cluster_state import Topic
+from broker.runtime.admin_topics import TopicHandlers
+from broker.runtime.dynamic_config import DynamicConfig
+from broker.runtime.metadata_cache import MetadataCache
+from broker.runtime.ports import BrokerId
+from broker.runtime.request import Request
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
+from tests.support.memory_cluster import FakeLoop, FakeSlot
+
+SETTINGS = Settings.parse({"zookeeper.connect": "x:1"})
+
+
+class Worker:
+    def submit(self, name: str, task: Callable[[], None]) -> None:
+        task()
+
+
+class Store:
+    """No topic is there, and none may be made."""
+
+    def create_topic(self, topic: Topic, config: Mapping[str, str]) -> bool:
+        raise AssertionError("nothing is to be written")
+
+    def being_deleted(self, name: str) -> bool:
+        return False
+
+    def topic_exists(self, name: str) -> bool:
+        return False
+
+    def request_deletion(self, name: str) -> bool:
+        return True
+
+    def broker_configs(self, broker: BrokerId) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        return {}, {}
+
+
+@pytest.fixture
+def cache() -> MetadataCache:
+    made = MetadataCache("c", "PLAINTEXT", lambda: 5, lambda topic: {}, lambda topic: None)
+    endpoints = [UpdateMetadataEndpoint(9001, "h", "PLAINTEXT", 0)]
+    live = [UpdateMetadataBroker(1, endpoints, None)]
+    made.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1, broker_epoch=5, live_brokers=live))
+    return made
+
+
+def create(
+    cache: MetadataCache, topics: list[CreatableTopic], validate_only: bool = True
+) -> list[CreatableTopicResult]:
+    loop, worker, store = FakeLoop(), Worker(), Store()
+    dynamic = DynamicConfig(SETTINGS, 1, store, worker, loop)
+    handlers = TopicHandlers(SETTINGS, cache, store, worker, loop, lambda: True, Random(1), dynamic)
+    slot = FakeSlot()
+    body = CreateTopicsRequest(topics, 1000, validate_only).encode(7)
+    handlers.handle_create_topics(Request(ApiKey.CREATE_TOPICS, 7, 1, "", memoryview(bytearray(body)), slot, True))
+    assert slot.answer is not None
+    return CreateTopicsResponse.decode(7, slot.answer[5:]).topics
+
+
+def wanted(name: str, partitions: int = 1) -> CreatableTopic:
+    return CreatableTopic(name, partitions, 1, [], [])
+
+
+def test_topics_named_twice_are_refused_however_many_there_are(cache: MetadataCache) -> None:
+    names = [f"t{number}" for number in range(50_000)]
+    before = time.process_time()
+    results = create(cache, [wanted(name) for name in names + names])
+    assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
+    # Comparing each name with each other would take minutes.
+    assert time.process_time() - before < 20
+
+
+def test_request_that_would_create_too_many_partitions_is_refused_from_there_on(cache: MetadataCache) -> None:
+    results = create(cache, [wanted("a", 6000), wanted("b", 4001), wanted("c", 4000)])
+    errors = {result.name: (result.error_code, result.error_message) for result in results}
+    assert errors["a"] == (0, None)
+    assert errors["b"] == errors["c"]
+    assert errors["b"] == (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
+def test_request_that_names_too_many_topics_is_refused_as_a_whole(cache: MetadataCache) -> None:
+    results = create(cache, [wanted(f"t{number}") for number in range(10_001)])
+    assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
