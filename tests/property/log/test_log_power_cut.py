@@ -1,0 +1,180 @@
+"""Power fails anywhere, on a disk that keeps only what was synced: what was durable is there, and never a hole."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.log import durability
+from broker.log.log import PartitionLog
+from broker.log.store import DiskLogStore
+from tests.property.log.log_tools import TINY, TOPIC_ID, TP, Clock, batch, folder, open_log, open_store, read_all
+from tests.property.log.lossy_disk import LossyDisk, PowerCut
+
+Rows = list[bytes]
+
+
+class PowerRun:
+    """A log on a lossy disk, and what a reader may expect of it. rows: all that is written."""
+
+    def __init__(self, path: str, seed: int, policy: str) -> None:
+        self.rng = random.Random(seed)
+        self.path = path
+        self.disk = LossyDisk(path)
+        self.config = {**TINY, "flush.policy": policy}
+        self.rows: Rows = []
+        self.before: Rows = []
+        self.epoch = 0
+        self.value = 0
+        self.clock = Clock()
+        self.store: DiskLogStore | None = None
+        self.log: PartitionLog | None = None
+        self.durable = 0
+        """All below this offset must survive, whatever was under way."""
+        self.start = 0
+        """The latest that the log may begin."""
+
+    def run(self, steps: int) -> None:
+        """Some operations, then the power fails: between two of them, or within the last."""
+        rng = self.rng
+        with self.disk.watching():
+            try:
+                self.store = open_store(self.path, self.clock, self.config)
+                self.log = open_log(self.store)
+                for _ in range(steps):
+                    self._step()
+                self.before = list(self.rows)
+                if rng.random() < 0.7:
+                    self.disk.calls_left = rng.randint(0, 12)
+                    self._step()
+            except PowerCut:
+                pass
+            finally:
+                self.disk.calls_left = None
+
+    def _step(self) -> None:
+        log, store, rng = self.log, self.store, self.rng
+        assert log is not None
+        assert store is not None
+        self.durable = log.recovery_point
+        match rng.choice(["append"] * 6 + ["commit"] * 3 + ["flush", "truncate", "anew", "checkpoint", "retain"]):
+            case "append":
+                for _ in range(rng.randint(1, 4)):
+                    self.value += 1
+                    self.epoch += rng.random() < 0.1
+                    view = batch(self.value, rng.randint(1, 3), 1000 + self.value)
+                    log.append_as_leader(view, self.epoch)
+                    self.rows.append(bytes(view))
+                log.write()
+            case "commit":
+                log.commit(lambda: None)
+            case "flush":
+                log.flush()
+            case "truncate" if self.rows:
+                target = rng.choice(self.rows)
+                offset = int.from_bytes(target[:8], "big")
+                self.durable = min(self.durable, offset)
+                self.rows = [row for row in self.rows if int.from_bytes(row[:8], "big") < offset]
+                log.truncate_to(offset)
+            case "anew":
+                offset = max(0, log.leo + rng.randint(-3, 30))
+                self.durable = 0
+                self.rows = []
+                self.start = max(self.start, offset)
+                log.truncate_fully_and_start_at(offset)
+            case "checkpoint":
+                store.checkpoint_recovery_points()
+                store.checkpoint_log_start_offsets()
+                store.checkpoint_high_watermarks({TP: log.leo})
+            case "retain" if self.rows:
+                offset = int.from_bytes(rng.choice(self.rows)[:8], "big")
+                self.start = max(self.start, offset)
+                log.maybe_raise_log_start(offset)
+                log.delete_old_segments(0, log.leo)
+            case _:
+                pass
+        self.durable = log.recovery_point
+
+    def judge(self, after: str) -> None:
+        """Restart on what the disk kept."""
+        self.disk.cut(self.rng, after)
+        os.makedirs(after, exist_ok=True)
+        store = open_store(after, Clock(), self.config)
+        try:
+            assert not store.offline_logs, "what a power failure leaves is not damage"
+            log = store.get(TP)
+            if log is None:
+                assert self.durable == 0, "the folder is gone"
+                return
+            found = read_all(log)
+            history = [self.rows, self.before]
+            assert any(_is_run_of(found, rows) for rows in history), "something else, or something between, is there"
+            if self.durable:
+                assert log.topic_id == TOPIC_ID, "a log without its id"
+                assert log.leo >= self.durable, f"{self.durable} was durable, the log ends at {log.leo}"
+                assert log.log_start_offset <= self.start, "a start with a hole"
+            for row in found:
+                assert log.epoch_at(int.from_bytes(row[:8], "big")) == int.from_bytes(row[12:16], "big")
+            log.append_as_leader(batch(99_999), self.epoch + 1)
+            log.write()
+            assert len(read_all(log)) == len(found) + 1
+        finally:
+            store.close(clean=False)
+
+
+def _is_run_of(found: Rows, rows: Rows) -> bool:
+    """Whether found is a gapless part of rows; nothing at all is one too."""
+    return not found or any(rows[at : at + len(found)] == found for at in range(len(rows)))
+
+
+def _try(seed: int, policy: str) -> None:
+    with folder() as path:
+        os.mkdir(f"{path}/disk")
+        run = PowerRun(os.path.realpath(f"{path}/disk"), seed, policy)
+        run.run(run.rng.randint(0, 14))
+        store, run.store = run.store, None
+        try:
+            run.judge(f"{path}/after")
+        finally:
+            if store is not None:
+                store.close(clean=False)
+            shutil.rmtree(f"{path}/disk")
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(seed=st.integers(0, 2**32 - 1), policy=st.sampled_from(["interval", "group-commit"]))
+def test_log_after_a_power_failure_anywhere_holds_all_that_was_durable_and_no_hole(seed: int, policy: str) -> None:
+    _try(seed, policy)
+
+
+def _finds_a_loss(seeds: int) -> bool:
+    for seed in range(seeds):
+        try:
+            _try(seed, "group-commit")
+        except AssertionError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("fault", ["no data sync", "no folder sync"])
+def test_log_that_leaves_out_a_sync_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = durability.FlushJob
+
+    def lazy(**fields: object) -> durability.FlushJob:
+        if fault == "no data sync":
+            for fd in fields["fds"]:  # type: ignore[attr-defined]
+                os.close(fd)
+            fields["fds"] = []
+        else:
+            fields["directories"] = []
+        return real(**fields)  # type: ignore[arg-type]
+
+    make: Callable[..., durability.FlushJob] = lazy
+    monkeypatch.setattr(durability, "FlushJob", make)
+    assert _finds_a_loss(150)
