@@ -29,6 +29,12 @@ from broker.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from broker.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    IncrementallyAlterableConfig,
+    IncrementallyAlteredResource,
+)
 from broker.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -81,6 +87,15 @@ def set_config(cluster: Cluster, kind: ResourceType, name: str, **config: str | 
     admin.incremental_alter_configs([resource])[resource].result(20)
 
 
+def set_for_all_brokers(cluster: Cluster, name: str, value: str | None) -> None:
+    """A default of all brokers, for which confluent-kafka has no name; any broker takes it."""
+    edit = IncrementallyAlterableConfig(name, 1 if value is None else 0, value)
+    request = IncrementalAlterConfigsRequest([IncrementallyAlteredResource(4, "", [edit])])
+    broker = next(broker for broker in cluster.brokers.values() if broker.process is not None)
+    answer = IncrementalAlterConfigsResponse.decode(1, exchange(broker, request, version=1))
+    assert [one.error_code for one in answer.responses] == [ErrorCode.NONE], answer
+
+
 class Reassigner:
     """Asks every live broker in turn until the controller is among them."""
 
@@ -123,11 +138,11 @@ class Reassigner:
         wait_until(lambda: not self.under_way(), lambda: f"no reassignment: {self.under_way()}", timeout_s)
 
 
-def exchange(broker: Broker, request: Message) -> bytes:
-    """One request in version 0, and the answer's body; flexible headers."""
-    header = encode_request_header(request.API, 0, 1, "test")
+def exchange(broker: Broker, request: Message, version: int = 0) -> bytes:
+    """One request in a flexible version, and the answer's body."""
+    header = encode_request_header(request.API, version, 1, "test")
     with socket.create_connection(("127.0.0.1", broker.port), 10) as connection:
-        frame = header + request.encode(0)
+        frame = header + request.encode(version)
         connection.sendall(struct.pack(">i", len(frame)) + frame)
         (size,) = struct.unpack(">i", _read(connection, 4))
         return _read(connection, size)[5:]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import ElectionType, TopicPartition
+from confluent_kafka import Consumer, ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ResourceType
 
-from tests.integration.admin.asking import SETTINGS, create_topic, fill, set_config
+from tests.integration.admin.asking import SETTINGS, create_topic, fill, set_config, set_for_all_brokers
 from tests.integration.broker.writing import Writer, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 
@@ -29,7 +29,7 @@ def test_rolling_restart_fails_no_write_and_leadership_comes_back(cluster: Clust
     create_topic(cluster, "rolled", [[1, 2, 3]])
     writer = Writer(cluster, "rolled")
     writer.wait_for_more(100)
-    for broker in cluster.brokers.values():
+    for broker in (cluster.brokers[id_] for id_ in (2, 3, 1)):
         assert broker.stop() == 0
         writer.wait_for_more(100)
         broker.start()
@@ -62,12 +62,18 @@ def back(cluster: Cluster, topic: str) -> None:
     cluster.wait_state(topic, 0, isr={1, 2})
 
 
-def end_of(cluster: Cluster, topic: str) -> int:
-    from confluent_kafka import Consumer
-
+def wait_end(cluster: Cluster, topic: str, end: int) -> None:
+    """Until every broker has heard of the leader, and the leader's watermark is this."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
+
+    def found() -> int:
+        try:
+            return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
+        except KafkaException:
+            return -1
+
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
+        wait_until(lambda: found() == end, lambda: f"end {end} of {topic}, is {found()}")
     finally:
         consumer.close()
 
@@ -76,9 +82,9 @@ def test_allowing_unclean_election_elects_at_once(cluster: Cluster) -> None:
     leaderless(cluster, "torn")
     set_config(cluster, ResourceType.TOPIC, "torn", unclean_leader_election_enable="true")
     cluster.wait_state("torn", 0, leader=2, isr={2})
-    assert end_of(cluster, "torn") == 10
+    wait_end(cluster, "torn", 10)
     back(cluster, "torn")
-    assert end_of(cluster, "torn") == 10
+    wait_end(cluster, "torn", 10)
 
 
 def test_unclean_election_by_hand_is_only_of_the_named_partition(cluster: Cluster) -> None:
@@ -88,13 +94,13 @@ def test_unclean_election_by_hand_is_only_of_the_named_partition(cluster: Cluste
     results = admin.elect_leaders(ElectionType.UNCLEAN, [named]).result(20)
     assert list(results.values()) == [None]
     cluster.wait_state("by-hand", 0, leader=2, isr={2})
-    assert end_of(cluster, "by-hand") == 10
+    wait_end(cluster, "by-hand", 10)
     back(cluster, "by-hand")
 
 
 def test_allowing_unclean_election_for_all_brokers_elects_at_once(cluster: Cluster) -> None:
     leaderless(cluster, "wide")
-    set_config(cluster, ResourceType.BROKER, "", unclean_leader_election_enable="true")
+    set_for_all_brokers(cluster, "unclean.leader.election.enable", "true")
     cluster.wait_state("wide", 0, leader=2, isr={2})
-    set_config(cluster, ResourceType.BROKER, "", unclean_leader_election_enable=None)
+    set_for_all_brokers(cluster, "unclean.leader.election.enable", None)
     back(cluster, "wide")
