@@ -116,6 +116,7 @@ class MemoryLog:
         self.epochs: list[tuple[int, int]] = []
         self.writes = 0
         self.fail_writes = False
+        self.distrusted = 0
         self.flushed = 0
         self.commits: list[tuple[int, Callable[[], None]]] = []
         """Flushes under way: (end of what they make durable, whom to tell)."""
@@ -233,7 +234,8 @@ class MemoryLog:
         self.start = offset
         return True
 
-    def distrust(self) -> None: ...
+    def distrust(self) -> None:
+        self.distrusted += 1
 
     def truncate_to(self, offset: int) -> None:
         self.staged.clear()
