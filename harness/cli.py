@@ -46,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("file", type=Path, metavar="RUN.toml")
     test.add_argument("--seed", type=int, metavar="N", help="instead of the run file's, or of one drawn at random")
     test.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
+    test.add_argument(
+        "--zookeeper", metavar="H:P[,…][/C]", help="an ensemble of yours, instead of one made for the run"
+    )
     test.add_argument("--time-limit", type=float, metavar="S", help="seconds of the main phase")
     test.add_argument("--rate", type=float, metavar="R", help="client operations per second, all processes together")
     test.add_argument("--concurrency", type=int, metavar="N", help="client processes in all")
@@ -84,18 +87,27 @@ def _test(options: argparse.Namespace) -> int:
     from harness import run
     from harness.nodes.docker_engine import EngineMissing
     from harness.nodes.docker_image import ImageMissing
-    from harness.nodes.factory import enter_sandbox
-    from harness.sandbox import SandboxUnavailable
+    from harness.nodes.factory import enter_sandbox, needs_sandbox
+    from harness.outside import open_gate
+    from harness.sandbox import SandboxUnavailable, inside_sandbox
+    from harness.zookeeper_address import parse as parse_address
 
     plan: Plan = load(options.file).with_overrides(
         seed=options.seed,
         nodes=options.nodes,
+        zookeeper=options.zookeeper,
         time_limit_s=options.time_limit,
         rate=options.rate,
         concurrency=options.concurrency,
     )
     run.check(plan)
     try:
+        if (
+            plan.nodes.zookeeper is not None
+            and not inside_sandbox()
+            and needs_sandbox(plan.nodes.kind, plan.nodes.hosts)
+        ):
+            open_gate(parse_address(plan.nodes.zookeeper).servers)
         enter_sandbox(plan.nodes.kind, plan.nodes.hosts)
     except (SandboxUnavailable, EngineMissing, ImageMissing) as error:
         print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)

@@ -32,6 +32,7 @@ from harness.plan import (
     WorkloadPlan,
 )
 from harness.plan_source import PlanError, Source, Table, parse, show
+from harness.zookeeper_address import parse as parse_address
 
 LOSSES = ("lost-write", "lost-tail")
 """Checkers that a run expected to be invalid most often names; any other's name will do as well."""
@@ -121,12 +122,22 @@ def _nodes(table: Table) -> NodesPlan:
             )
         )
         item.finish()
+    zookeeper = table.optional_text("zookeeper")
+    if zookeeper is not None:
+        try:
+            parse_address(zookeeper)
+        except ValueError as error:
+            raise table.error("zookeeper", str(error)) from None
+    external = zookeeper is not None
     nodes = NodesPlan(
         kind=table.text("kind", "local", allowed=NODE_KINDS),
         brokers=table.integer("brokers", 3, low=1, high=30),
-        zookeepers=table.integer("zookeepers", 1, low=1, high=7),
+        zookeepers=table.integer(
+            "zookeepers", 0 if external else 1, low=0 if external else 1, high=0 if external else 7
+        ),
         hosts=tuple(hosts),
         known_hosts=table.optional_text("known_hosts"),
+        zookeeper=zookeeper,
     )
     needed = [f"n{i + 1}" for i in range(nodes.brokers)] + [f"zk{i + 1}" for i in range(nodes.zookeepers)]
     missing = [name for name in needed if name not in {host.name for host in hosts}]
@@ -260,6 +271,8 @@ def render(plan: Plan) -> str:
             {"name": h.name, "host": h.host, "user": h.user, "port": h.port, **({"key": h.key} if h.key else {})}
             for h in plan.nodes.hosts
         ]
+    if plan.nodes.zookeeper is not None:
+        nodes["zookeeper"] = plan.nodes.zookeeper
     if plan.nodes.known_hosts is not None:
         nodes["known_hosts"] = plan.nodes.known_hosts
     topic: dict[str, object] = {

@@ -28,12 +28,14 @@ from harness.clients.script_sender import ScriptSender
 from harness.console import ANALYSIS, Console, Stats
 from harness.drain import Drain
 from harness.ending import Ending
+from harness.external_zookeeper import ExternalZooKeeper
 from harness.history import HEAL, MAIN, SETUP, History
 from harness.interpreter import Interpreter
 from harness.nodes.base import NodeSet
 from harness.nodes.factory import make_nodes
 from harness.plan import Plan
 from harness.plan_file import render
+from harness.plan_source import PlanError
 from harness.run_control import Abort, Aborted, Background, RunFailed
 from harness.store import RunStore, create
 from harness.systems.highwater import HighwaterSystem
@@ -73,6 +75,11 @@ def draw_seed() -> int:
 def check(plan: Plan) -> None:
     """What of a plan can be wrong beyond its own values. Raises PlanError."""
     run_info.broker_source(plan)
+    if plan.nodes.zookeeper is not None and plan.nodes.kind == "docker":
+        raise PlanError(
+            f"nodes.zookeeper: {plan.nodes.zookeeper!r} is out of reach of docker nodes, whose network is private; "
+            "use local or ssh nodes, or leave it out for a ZooKeeper of the run's own"
+        )
     parse_script(plan.script, plan.nodes.brokers, plan.topic.partitions)
 
 
@@ -174,17 +181,26 @@ class _Run:
         try:
             nodes.open()
             self._store.update_run(nodes=run_info.nodes(plan, nodes.nodes))
-            system = HighwaterSystem(nodes.nodes, plan)
+            if plan.nodes.zookeeper is None:
+                self._on_nodes(HighwaterSystem(nodes.nodes, plan))
+                return
+            ensemble = ExternalZooKeeper(plan.nodes.zookeeper, plan.name)
             try:
-                self._with_system(system)
-            except Exception:
-                # What the nodes say of it, before they are gone.
-                self._last("evidence", lambda: self._collect(system))
-                raise
+                self._on_nodes(HighwaterSystem(nodes.nodes, plan, zookeeper_connect=ensemble.connect))
             finally:
-                self._last("teardown", system.teardown)
+                self._last("external ZooKeeper", ensemble.close)
         finally:
             self._last("close nodes", nodes.close)
+
+    def _on_nodes(self, system: HighwaterSystem) -> None:
+        try:
+            self._with_system(system)
+        except Exception:
+            # What the nodes say of it, before they are gone.
+            self._last("evidence", lambda: self._collect(system))
+            raise
+        finally:
+            self._last("teardown", system.teardown)
 
     def _collect(self, system: HighwaterSystem) -> None:
         """Copy evidence, once."""

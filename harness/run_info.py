@@ -53,6 +53,7 @@ def run_json(
         },
         "nodes": nodes(plan, {}),
         "node_kind": plan.nodes.kind,
+        "external_zookeeper": plan.nodes.zookeeper,
         "topic": {
             "name": plan.topic.name,
             "partitions": plan.topic.partitions,

@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from harness.history import read_lines, recover
 from harness.store import RunStore, read_json
+from tests.support.zookeeper import running_zookeeper
 
 SETTINGS = """
 [system.settings]
@@ -64,8 +66,9 @@ def test_test_records_a_run_under_faults_with_drains_and_evidence(tmp_path: Path
     lines = list(read_lines(store.history))
     acknowledged = [line for line in lines if line["f"] == "send" and line["type"] == "ok"]
     assert len(acknowledged) > 200
-    faults = [line for line in lines if line["kind"] == "nemesis"]
+    faults = [line for line in lines if line["kind"] == "nemesis" and line["f"] != "skipped"]
     assert {line["f"] for line in faults} == {"start", "stop"}
+    assert all(0 < line["began_ns"] <= line["time_ns"] for line in faults)
     assert all(line["observed"] for line in faults), faults
     complete = {
         (line["phase"], line["partition"], line["reader"], line["leader"])
@@ -82,6 +85,23 @@ def test_test_records_a_run_under_faults_with_drains_and_evidence(tmp_path: Path
         assert (store.evidence / node / "events.jsonl").stat().st_size > 0
     assert recover(store.history).torn_bytes == 0
     assert read_json(store.run_json)["finished"] is True
+
+
+def test_test_with_an_ensemble_of_somebody_elses_uses_it_and_leaves_nothing_there(tmp_path: Path) -> None:
+    quiet = LOAD[: LOAD.index("[faults]")].replace("time_limit_s = 12", "time_limit_s = 2") + SETTINGS
+    with running_zookeeper(tmp_path / "zookeeper") as server:
+        done, store = run(tmp_path, quiet, "--no-analysis", "--zookeeper", server.connect)
+        assert done.returncode == 0, done.stderr + done.stdout
+        client = KazooClient(server.connect)
+        client.start(20)
+        left = client.get_children("/")
+        client.stop()
+        client.close()
+    assert left == ["zookeeper"]
+    lines = list(read_lines(store.history))
+    assert [line for line in lines if line["f"] == "send" and line["type"] == "ok"]
+    assert {line["node"] for line in lines if line["f"] == "evidence"} == {"n1", "n2", "n3"}
+    assert read_json(store.run_json)["external_zookeeper"] == server.connect
 
 
 @pytest.mark.spark
