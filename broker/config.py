@@ -18,6 +18,8 @@ _log = logging.getLogger("broker.config")
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
 _THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_BITS = {"int": 32, "long": 64}
 _LONG_MAX = 2**63 - 1
 
 
@@ -240,19 +242,32 @@ def _convert(name: str, setting: Setting, text: str) -> object:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"{name}={text!r}: must be true or false")
         return text.lower() == "true"
-    if setting.kind in ("int", "float"):
+    if setting.kind == "float":
         try:
-            number: float = int(text) if setting.kind == "int" else float(text)
+            number = float(text)
         except ValueError:
             raise ConfigError(f"{name}={text!r}: must be a number") from None
-        if setting.minimum is not None and number < setting.minimum:
-            raise ConfigError(f"{name}={text}: must be at least {setting.minimum:g}")
-        if setting.maximum is not None and number > setting.maximum:
-            raise ConfigError(f"{name}={text}: must be at most {setting.maximum:g}")
+        _check_range(name, text, number, setting.minimum, setting.maximum)
         return number
+    if setting.kind in _BITS:
+        if not _WHOLE_NUMBER.fullmatch(text):
+            raise ConfigError(f"{name}={text!r}: must be a whole number")
+        _check_range(name, text, int(text), setting.minimum, setting.maximum)
+        limit = 1 << (_BITS[setting.kind] - 1)
+        _check_range(name, text, int(text), -limit, limit - 1)
+        return int(text)
     if setting.choices is not None and text not in setting.choices:
         raise ConfigError(f"{name}={text!r}: must be one of {', '.join(setting.choices)}")
     return text
+
+
+def _check_range(name: str, text: str, number: float, minimum: float | None, maximum: float | None) -> None:
+    if not number == number:
+        raise ConfigError(f"{name}={text!r}: must be a number")
+    if minimum is not None and number < minimum:
+        raise ConfigError(f"{name}={text}: must be at least {minimum}")
+    if maximum is not None and number > maximum:
+        raise ConfigError(f"{name}={text}: must be at most {maximum}")
 
 
 def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:

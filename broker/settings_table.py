@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["int", "float", "bool", "str", "list"]
+Kind = Literal["int", "long", "float", "bool", "str", "list"]
+"""int has 32 bits, long 64, as in Kafka; float is its double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,10 @@ class Setting:
     """Name of the topic-level override, where there is one."""
 
 
-_INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("broker.id", "int", -1, -1, _INT_MAX),
+    Setting("broker.id", "int", -1, -1),
     Setting("broker.rack", "str", None),
     Setting("listeners", "list", ["PLAINTEXT://:9092"]),
     Setting("advertised.listeners", "list", None),
@@ -46,29 +46,29 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("auto.create.topics.enable", "bool", True),
     Setting("delete.topic.enable", "bool", True),
     Setting("auto.leader.rebalance.enable", "bool", True),
-    Setting("leader.imbalance.check.interval.seconds", "int", 300, 1),
+    Setting("leader.imbalance.check.interval.seconds", "long", 300, 1),
     Setting("leader.imbalance.per.broker.percentage", "int", 10, 0),
     Setting("replication.quota.window.num", "int", 11, 1),
     Setting("replication.quota.window.size.seconds", "int", 1, 1),
     Setting("min.insync.replicas", "int", 1, 1, topic_name="min.insync.replicas"),
     Setting("unclean.leader.election.enable", "bool", False, topic_name="unclean.leader.election.enable"),
-    Setting("replica.lag.time.max.ms", "int", 30000, 1),
+    Setting("replica.lag.time.max.ms", "long", 30000, 1),
     Setting("replica.fetch.wait.max.ms", "int", 500, 0),
     Setting("replica.fetch.min.bytes", "int", 1, 0),
     Setting("replica.fetch.max.bytes", "int", 1048576, 0),
     Setting("replica.fetch.response.max.bytes", "int", 10485760, 0),
     Setting("replica.fetch.backoff.ms", "int", 1000, 0),
     Setting("replica.socket.timeout.ms", "int", 30000, 1),
-    Setting("replica.high.watermark.checkpoint.interval.ms", "int", 5000, 1),
+    Setting("replica.high.watermark.checkpoint.interval.ms", "long", 5000, 1),
     Setting("replica.truncation", "str", "leader-epoch", choices=("leader-epoch", "high-watermark")),
     Setting("controller.socket.timeout.ms", "int", 30000, 1),
     Setting("controlled.shutdown.enable", "bool", True),
     Setting("failure.suspicion.enable", "bool", True),
     Setting("controlled.shutdown.max.retries", "int", 3, 0),
-    Setting("controlled.shutdown.retry.backoff.ms", "int", 5000, 0),
+    Setting("controlled.shutdown.retry.backoff.ms", "long", 5000, 0),
     Setting("request.timeout.ms", "int", 30000, 1),
-    Setting("socket.request.max.bytes", "int", 104857600, 1, _INT_MAX),
-    Setting("connections.max.idle.ms", "int", 600000, 1),
+    Setting("socket.request.max.bytes", "int", 104857600, 1),
+    Setting("connections.max.idle.ms", "long", 600000, 1),
     Setting("fetch.max.bytes", "int", 57671680, 1024),
     Setting("max.incremental.fetch.session.cache.slots", "int", 1000, 0),
     Setting("message.max.bytes", "int", 1048588, 0, topic_name="max.message.bytes"),
@@ -80,16 +80,16 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("CreateTime",),
         topic_name="message.timestamp.type",
     ),
-    Setting("log.segment.bytes", "int", 1073741824, 14, _INT_MAX, topic_name="segment.bytes"),
-    Setting("log.roll.ms", "int", None, 1),
+    Setting("log.segment.bytes", "int", 1073741824, 14, topic_name="segment.bytes"),
+    Setting("log.roll.ms", "long", None, 1),
     Setting("log.roll.hours", "int", 168, 1),
-    Setting("log.roll.jitter.ms", "int", None, 0),
+    Setting("log.roll.jitter.ms", "long", None, 0),
     Setting("log.roll.jitter.hours", "int", 0, 0),
-    Setting("log.retention.bytes", "int", -1, topic_name="retention.bytes"),
-    Setting("log.retention.ms", "int", None, -1, _LONG_MAX),
+    Setting("log.retention.bytes", "long", -1, topic_name="retention.bytes"),
+    Setting("log.retention.ms", "long", None, -1),
     Setting("log.retention.minutes", "int", None, -1),
     Setting("log.retention.hours", "int", 168, -1),
-    Setting("log.retention.check.interval.ms", "int", 300000, 1),
+    Setting("log.retention.check.interval.ms", "long", 300000, 1),
     Setting(
         "log.cleanup.policy",
         "list",
@@ -99,23 +99,23 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("log.cleaner.enable", "bool", True),
     Setting("log.cleaner.threads", "int", 1, 0),
-    Setting("log.cleaner.backoff.ms", "int", 15000, 0),
-    Setting("log.cleaner.dedupe.buffer.size", "int", 134217728, 1 << 20),
+    Setting("log.cleaner.backoff.ms", "long", 15000, 0),
+    Setting("log.cleaner.dedupe.buffer.size", "long", 134217728, 1 << 20),
     Setting("log.cleaner.io.buffer.load.factor", "float", 0.9, 0.01, 1.0),
     Setting("log.cleaner.io.buffer.size", "int", 524288, 0),
     Setting("log.cleaner.io.max.bytes.per.second", "float", None, 1),
     Setting("log.cleaner.min.cleanable.ratio", "float", 0.5, 0, 1, topic_name="min.cleanable.dirty.ratio"),
-    Setting("log.cleaner.delete.retention.ms", "int", 86400000, 0, topic_name="delete.retention.ms"),
-    Setting("log.cleaner.min.compaction.lag.ms", "int", 0, 0, topic_name="min.compaction.lag.ms"),
-    Setting("log.cleaner.max.compaction.lag.ms", "int", _LONG_MAX, 1, topic_name="max.compaction.lag.ms"),
+    Setting("log.cleaner.delete.retention.ms", "long", 86400000, 0, topic_name="delete.retention.ms"),
+    Setting("log.cleaner.min.compaction.lag.ms", "long", 0, 0, topic_name="min.compaction.lag.ms"),
+    Setting("log.cleaner.max.compaction.lag.ms", "long", _LONG_MAX, 1, topic_name="max.compaction.lag.ms"),
     Setting("log.index.interval.bytes", "int", 4096, 0, topic_name="index.interval.bytes"),
     Setting("log.index.size.max.bytes", "int", 10485760, 4, topic_name="segment.index.bytes"),
-    Setting("log.flush.interval.messages", "int", _LONG_MAX, 1, topic_name="flush.messages"),
-    Setting("log.flush.interval.ms", "int", None, 0),
+    Setting("log.flush.interval.messages", "long", _LONG_MAX, 1, topic_name="flush.messages"),
+    Setting("log.flush.interval.ms", "long", None, 0),
     Setting("flush.policy", "str", "interval", choices=("interval", "group-commit"), topic_name="flush.policy"),
     Setting("log.flush.offset.checkpoint.interval.ms", "int", 60000, 0),
     Setting("log.flush.start.offset.checkpoint.interval.ms", "int", 60000, 0),
-    Setting("log.segment.delete.delay.ms", "int", 60000, 0, topic_name="file.delete.delay.ms"),
+    Setting("log.segment.delete.delay.ms", "long", 60000, 0, topic_name="file.delete.delay.ms"),
     Setting("producer.id.expiration.ms", "int", 86400000, 1),
     Setting("producer.id.expiration.check.interval.ms", "int", 600000, 1),
     Setting("lab.event.log", "str", None),
@@ -124,10 +124,10 @@ SETTINGS: tuple[Setting, ...] = (
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 TOPIC_ONLY: tuple[Setting, ...] = (
-    Setting("segment.ms", "int", None, 1, _LONG_MAX),
-    Setting("segment.jitter.ms", "int", None, 0, _LONG_MAX),
-    Setting("retention.ms", "int", None, -1, _LONG_MAX),
-    Setting("flush.ms", "int", None, 0, _LONG_MAX),
+    Setting("segment.ms", "long", None, 1),
+    Setting("segment.jitter.ms", "long", None, 0),
+    Setting("retention.ms", "long", None, -1),
+    Setting("flush.ms", "long", None, 0),
     Setting("leader.replication.throttled.replicas", "list", []),
     Setting("follower.replication.throttled.replicas", "list", []),
 )

@@ -28,8 +28,8 @@ from broker.wire.primitives import MalformedFrame
 
 TOPIC, BROKER = 2, 4
 TOPIC_SOURCE, BROKER_SOURCE, ALL_BROKERS_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 1, 2, 3, 4, 5
-_TYPES = {"bool": 1, "str": 2, "int": 5, "float": 6, "list": 7}
-_LONG_TYPE = 5
+_TYPES = {"bool": 1, "str": 2, "int": 3, "long": 5, "float": 6, "list": 7}
+_LONG_TYPE = _TYPES["long"]
 _BROKER_NAMES = {
     **{setting.topic_name: (setting.name,) for setting in BY_NAME.values() if setting.topic_name},
     "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),

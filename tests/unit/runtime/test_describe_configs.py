@@ -1,0 +1,121 @@
+"""DescribeConfigs: types, and where a topic's value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from broker.config import Settings
+from broker.runtime.admin_configs import (
+    BROKER,
+    DEFAULT_SOURCE,
+    STATIC_BROKER_SOURCE,
+    TOPIC,
+    TOPIC_SOURCE,
+    ConfigHandlers,
+)
+from broker.runtime.dynamic_config import DynamicConfig
+from broker.runtime.metadata_cache import MetadataCache
+from broker.runtime.ports import BrokerId
+from broker.runtime.request import Request
+from broker.runtime.topic_config import TopicConfigCache
+from broker.wire.api import ApiKey
+from broker.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.support.memory_cluster import TOPIC_ID, FakeLoop, FakeSlot
+
+BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
+
+
+class Worker:
+    def submit(self, name: str, task: Callable[[], None]) -> None:
+        task()
+
+
+class Store:
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        return {name: {"segment.bytes": "100"} for name in names}
+
+    def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
+        return {}
+
+    def broker_configs(self, broker: BrokerId) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        return {}, {}
+
+
+def describe(kind: int, name: str, **given: str) -> dict[str, DescribeConfigsResourceResult]:
+    """What a broker answers whose file says `given`, dots as underscores."""
+    settings = Settings.parse({"zookeeper.connect": "x:1", **{key.replace("_", "."): given[key] for key in given}})
+    loop, worker, store = FakeLoop(), Worker(), Store()
+    cache = MetadataCache("c", "PLAINTEXT", lambda: 5, lambda topic: {}, lambda topic: None)
+    states = [UpdateMetadataPartitionState(0, 1, 1, 0, [1], 0, [1], [])]
+    topics = [UpdateMetadataTopicState("t", TOPIC_ID, states)]
+    cache.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1, broker_epoch=5, topic_states=topics))
+    configs, dynamic = TopicConfigCache(store, worker, loop), DynamicConfig(settings, 1, store, worker, loop)
+    handlers = ConfigHandlers(settings, 1, cache, configs, dynamic)
+    slot = FakeSlot()
+    body = DescribeConfigsRequest([DescribeConfigsResource(kind, name, None)], True).encode(4)
+    handlers.handle_describe_configs(
+        Request(ApiKey.DESCRIBE_CONFIGS, 4, 1, "", memoryview(bytearray(body)), slot, True)
+    )
+    loop.run_soon()
+    assert slot.answer is not None
+    (result,) = DescribeConfigsResponse.decode(4, slot.answer[5:]).results
+    assert result.error_code == 0
+    return {row.name: row for row in result.configs}
+
+
+def test_topic_settings_have_kafkas_types() -> None:
+    rows = describe(TOPIC, "t")
+    types = {name: row.config_type for name, row in rows.items() if not name.startswith("flush.policy")}
+    assert types == {
+        "cleanup.policy": LIST,
+        "compression.type": STRING,
+        "delete.retention.ms": LONG,
+        "file.delete.delay.ms": LONG,
+        "flush.messages": LONG,
+        "flush.ms": LONG,
+        "follower.replication.throttled.replicas": LIST,
+        "index.interval.bytes": INT,
+        "leader.replication.throttled.replicas": LIST,
+        "max.compaction.lag.ms": LONG,
+        "max.message.bytes": INT,
+        "message.timestamp.type": STRING,
+        "min.cleanable.dirty.ratio": DOUBLE,
+        "min.compaction.lag.ms": LONG,
+        "min.insync.replicas": INT,
+        "retention.bytes": LONG,
+        "retention.ms": LONG,
+        "segment.bytes": INT,
+        "segment.index.bytes": INT,
+        "segment.jitter.ms": LONG,
+        "segment.ms": LONG,
+        "unclean.leader.election.enable": BOOLEAN,
+    }
+
+
+def test_broker_settings_have_kafkas_types() -> None:
+    rows = describe(BROKER, "1")
+    assert rows["broker.id"].config_type == INT
+    assert rows["replica.lag.time.max.ms"].config_type == LONG
+
+
+def test_topics_default_from_the_brokers_file_says_so_and_names_its_setting() -> None:
+    rows = describe(TOPIC, "t", log_retention_hours="1", log_flush_interval_ms="50")
+    retention = rows["retention.ms"]
+    assert (retention.value, retention.config_source) == ("3600000", STATIC_BROKER_SOURCE)
+    assert [(s.name, s.value, s.source) for s in retention.synonyms] == [
+        ("log.retention.hours", "1", STATIC_BROKER_SOURCE),
+        ("log.retention.hours", "168", DEFAULT_SOURCE),
+    ]
+    assert rows["flush.ms"].config_source == STATIC_BROKER_SOURCE
+    assert rows["segment.ms"].config_source == DEFAULT_SOURCE
+    assert rows["segment.bytes"].config_source == TOPIC_SOURCE
