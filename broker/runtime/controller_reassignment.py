@@ -278,6 +278,9 @@ class Reassignments:
         topic_partition, assignment = step.topic_partition, step.assignment
         state = self._tools.state()
         self._open.add(topic_partition)
+        for broker in (*assignment.adding, *assignment.doomed):
+            # What it said of a log that it had before says nothing of the one that it begins.
+            state.reports.pop((topic_partition, broker), None)
         if change is not None:
             state.states[topic_partition] = states[topic_partition]
             self._tools.announce(Change(topic_partition, change.before, change.after, REASSIGNMENT), batch)

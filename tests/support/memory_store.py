@@ -40,7 +40,7 @@ class Data:
 
 
 class MemoryStore:
-    """One controller's connection. Satisfies `ControllerStore`, without elections of controllers."""
+    """One controller's connection. Satisfies `ControllerStore`, without elections and suspicions."""
 
     def __init__(self, data: Data) -> None:
         self.data = data
@@ -69,13 +69,24 @@ class MemoryStore:
         self.data.writes += 1
         apply()
 
-    # Election: not played here
+    # Elections of controllers and suspicions: not played here
 
     def current_controller(self, watch: Watch | None) -> BrokerId | None:
         return None
 
     def elect(self, broker: BrokerId) -> Term | None:
         return self.term
+
+    def controller_to_suspect(self, broker: BrokerId) -> tuple[int, int] | None:
+        return None
+
+    def take_over(self, successor: BrokerId, broker: BrokerId, broker_epoch: int, version: int) -> Term | None:
+        return None
+
+    def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
+        return False
+
+    def forget_suspicions(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None: ...
 
     def resign(self, term: Term) -> None: ...
 
