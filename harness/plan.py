@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from harness.plan_source import PlanError
+from harness.zookeeper_address import parse as parse_address
 
 NODE_KINDS = ("local", "docker", "ssh")
 SYSTEM_KINDS = ("highwater",)
@@ -68,13 +69,17 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class NodesPlan:
-    """Nodes n1 … with broker ids 1 …, and zk1 …. hosts: for ssh; none means sshd nodes that the harness makes."""
+    """Nodes n1 … with broker ids 1 …, and zk1 …. hosts: for ssh; none means sshd nodes that the harness makes.
+
+    zookeeper: an ensemble of somebody else's (`harness.zookeeper_address`); then there is no zk1.
+    """
 
     kind: str = "local"
     brokers: int = 3
     zookeepers: int = 1
     hosts: tuple[HostPlan, ...] = ()
     known_hosts: str | None = None
+    zookeeper: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +171,9 @@ class Plan:
     checks: ChecksPlan = field(default_factory=ChecksPlan)
     limits: LimitsPlan = field(default_factory=LimitsPlan)
     expect: str = "valid"
-    expect_found: tuple[str, ...] = ()
     """The verdict that a nightly run counts as success: a run file may be there to show that the lab sees a bug."""
+    expect_found: tuple[str, ...] = ()
+    """Checkers of which one at least must say invalid then; empty: any will do."""
 
     @property
     def seed_drawn(self) -> int:
@@ -193,6 +199,7 @@ class Plan:
         *,
         seed: int | None = None,
         nodes: str | None = None,
+        zookeeper: str | None = None,
         time_limit_s: float | None = None,
         rate: float | None = None,
         concurrency: int | None = None,
@@ -207,6 +214,12 @@ class Plan:
             if nodes not in NODE_KINDS:
                 raise PlanError(f"--nodes: {nodes!r} is not one of {', '.join(NODE_KINDS)}")
             plan = replace(plan, nodes=replace(plan.nodes, kind=nodes))
+        if zookeeper is not None:
+            try:
+                parse_address(zookeeper)
+            except ValueError as error:
+                raise PlanError(f"--zookeeper: {error}") from None
+            plan = replace(plan, nodes=replace(plan.nodes, zookeeper=zookeeper, zookeepers=0))
         workload = plan.workload
         if time_limit_s is not None:
             if not 1 <= time_limit_s <= 86_400:
