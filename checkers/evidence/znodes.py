@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 _STATE = r"^/brokers/topics/(.+)/partitions/(\d+)/state$"
 _TOPIC = r"^/brokers/topics/([^/]+)$"
 _BROKER = r"^/brokers/ids/(\d+)$"
-_STATE_JSON = "leader int, leader_epoch int, controller_epoch int, isr array<int>"
+_STATE_JSON = (
+    "leader int, leader_epoch int, controller_epoch int, isr array<int>, "
+    "elr struct<replicas: array<int>, isr: array<int>, leader_epoch: int>"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +35,24 @@ def znode_tables(znodes: DataFrame) -> Znodes:
 
 
 def _states(znodes: DataFrame) -> DataFrame:
-    """(p, generation, zxid, time_ms, session, version, leader, leader_epoch, controller_epoch, isr, previous:
+    """(p, generation, zxid, time_ms, session, version, leader, leader_epoch, controller_epoch, isr, eligible, previous:
     struct).
+
+    eligible: replicas outside the ISR that may lead as its members may; none where the field is of another ISR.
     """
-    rows = znodes.where(F.col("path").rlike(_STATE)).select(
-        F.concat_ws("-", F.regexp_extract("path", _STATE, 1), F.regexp_extract("path", _STATE, 2)).alias("p"),
-        "zxid",
-        "position",
-        "time_ms",
-        "session",
-        "op",
-        "version",
-        F.from_json("data", _STATE_JSON).alias("state"),
+    rows = (
+        znodes.where(F.col("path").rlike(_STATE))
+        .select(
+            F.concat_ws("-", F.regexp_extract("path", _STATE, 1), F.regexp_extract("path", _STATE, 2)).alias("p"),
+            "zxid",
+            "position",
+            "time_ms",
+            "session",
+            "op",
+            "version",
+            F.from_json("data", _STATE_JSON).alias("state"),
+        )
+        .withColumn("state", F.col("state").dropFields("elr").withField("eligible", _eligible(F.col("state"))))
     )
     order = Window.partitionBy("p").orderBy("zxid", "position")
     lives = rows.withColumn("generation", F.sum((F.col("op") == "create").cast("int")).over(order)).where(
@@ -52,8 +61,15 @@ def _states(znodes: DataFrame) -> DataFrame:
     life = Window.partitionBy("p", "generation").orderBy("zxid", "position")
     return lives.select("p", "generation", "zxid", "position", "time_ms", "session", "version", "state.*").withColumn(
         "previous",
-        F.lag(F.struct("zxid", "version", "leader", "leader_epoch", "controller_epoch", "isr")).over(life),
+        F.lag(F.struct("zxid", "version", "leader", "leader_epoch", "controller_epoch", "isr", "eligible")).over(life),
     )
+
+
+def _eligible(state: Column) -> Column:
+    """A tool that rewrites leader or ISR may keep what it does not know: that says nothing of the new ISR."""
+    elr = state["elr"]
+    valid = (elr["isr"] == state["isr"]) & (elr["leader_epoch"] == state["leader_epoch"])
+    return F.when(valid, elr["replicas"]).otherwise(F.array().cast("array<int>"))
 
 
 def _registrations(znodes: DataFrame) -> DataFrame:

@@ -41,13 +41,18 @@ def znode_rules(evidence: Evidence) -> Family:
     )
 
 
+def _electable() -> Column:
+    """Who may lead next by the version before: its ISR, and its eligible replicas (docs/adr/0010)."""
+    return F.array_union("previous.isr", "previous.eligible")
+
+
 def unclean_elections(states: DataFrame) -> DataFrame:
-    """States whose leader was not in the previous version's ISR."""
+    """States whose leader was neither in the previous version's ISR nor eligible."""
     return states.where(
         F.col("previous").isNotNull()
         & (F.col("leader") >= 0)
         & (F.col("leader") != F.col("previous.leader"))
-        & ~F.array_contains("previous.isr", F.col("leader"))
+        & ~F.array_contains(_electable(), F.col("leader"))
     )
 
 
@@ -88,6 +93,7 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
             how="left",
         )
         .select("s.*", "a.replicas")
+        .join(F.broadcast(_longest_logs(evidence)), on=["p", "leader_epoch"], how="left")
     )
     was = F.col("previous")
     problems = F.array_compact(
@@ -100,6 +106,13 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
                 (F.col("leader") != -1) & ~F.array_contains("isr", F.col("leader")),
                 F.lit("the leader is not in the ISR"),
             ),
+            F.when(
+                F.size(F.array_intersect("eligible", "isr")) > 0, F.lit("an eligible replica is in the ISR as well")
+            ),
+            F.when(
+                F.size(F.array_except("eligible", _electable())) > 0,
+                F.lit("a replica became eligible that was not in the ISR"),
+            ),
             F.when(F.col("leader_epoch") < was["leader_epoch"], F.lit("the leader epoch went back")),
             F.when(
                 (F.col("leader") >= 0)
@@ -110,10 +123,12 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
             F.when(
                 (F.col("leader") >= 0)
                 & (F.col("leader") != was["leader"])
-                & ~F.array_contains(was["isr"], F.col("leader")),
+                & ~F.array_contains(_electable(), F.col("leader"))
+                & F.col("longest_log").isNull(),
                 F.concat(
                     F.lit("the new leader was not in the previous ISR "),
                     was["isr"].cast("string"),
+                    F.lit(", nor eligible"),
                     F.lit(
                         " (unclean election is enabled)"
                         if evidence.info.unclean
@@ -137,6 +152,15 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
             )
         ],
     )
+
+
+def _longest_logs(evidence: Evidence) -> DataFrame:
+    """(p, leader_epoch, longest_log): elections among all replicas, none of which surely had what was committed.
+
+    What they cost is for the rules on records to say.
+    """
+    told = evidence.events.where((F.col("e") == "election") & (F.col("reason") == "longest-log"))
+    return told.select("p", F.col("le").alias("leader_epoch"), F.lit(True).alias("longest_log")).distinct()
 
 
 def _controller_epochs(evidence: Evidence) -> DataFrame:
