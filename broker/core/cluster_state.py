@@ -123,6 +123,11 @@ class ClusterState:
         self.offline = {(tp, other) for tp, other in self.offline if other != broker}
         self.reports = {key: report for key, report in self.reports.items() if key[1] != broker}
 
+    def forget_reports(self, topic_partition: TopicPartition) -> None:
+        """Somebody leads: what the replicas said of their stops is no news from now on."""
+        for broker in self.replicas(topic_partition):
+            self.reports.pop((topic_partition, broker), None)
+
     def report_of(self, topic_partition: TopicPartition) -> Reports:
         """What live brokers say of their replicas of this partition; None until they do."""
 

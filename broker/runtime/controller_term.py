@@ -272,6 +272,8 @@ class ControllerTerm:
             self._warn_of_longest_log(topic_partition, now.leader)
         batch.roles(self.state.replicas(topic_partition), topic_partition, is_new=change.before is None)
         batch.metadata(self.state.brokers, (topic_partition,))
+        if now.leader != NO_LEADER:
+            self.state.forget_reports(topic_partition)
         for replica in self.state.replicas(topic_partition):
             self._ask_for_report(replica, topic_partition, batch)
 

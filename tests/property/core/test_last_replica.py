@@ -1,0 +1,209 @@
+"""Random lives of one partition against a plain model of who holds what: R12.
+
+Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers. The
+claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or down, is in the new
+leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.core import controller, suspicion
+from broker.core import controller_alter_partition as alter
+from broker.core.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
+from broker.core.elr import ReplicaReport
+from broker.runtime.ports import TopicPartition
+
+TP = TopicPartition("t", 0)
+REPLICAS = (1, 2, 3)
+Record = tuple[int, int]
+"""(leader epoch, value)"""
+
+WHAT = ["write", "write", "sync", "lag", "catch-up", "kill", "power", "start", "report", "suspect", "failover"]
+steps = st.lists(st.tuples(st.sampled_from(WHAT), st.sampled_from(REPLICAS)), min_size=12, max_size=40)
+
+
+class World:
+    """What the runtime does, in a line or two each; sessions end with their processes."""
+
+    def __init__(self, min_isr: int) -> None:
+        self.state = ClusterState(topics={"t": Topic("t", "id", {0: REPLICAS})}, min_isr_default=min_isr)
+        self.min_isr = min_isr
+        self.logs: dict[int, list[Record]] = {b: [] for b in REPLICAS}
+        self.synced = dict.fromkeys(REPLICAS, 0)
+        self.unclean: set[int] = set()
+        self.acknowledged: list[Record] = []
+        self.lagging: set[int] = set()
+        self.written = 0
+        self.next_epoch = 1
+        self.next_value = 0
+        for broker in REPLICAS:
+            self.register(broker)
+        self.apply(controller.elect_offline(self.state, 1))
+
+    @property
+    def current(self) -> controller.LeaderAndIsr:
+        return self.state.states[TP]
+
+    def register(self, broker: int) -> None:
+        self.next_epoch += 1
+        endpoint = BrokerEndpoint("P", "h", broker, "PLAINTEXT")
+        self.state.brokers[broker] = Broker(broker, self.next_epoch, (endpoint,), reports=True)
+
+    def apply(self, changes: list[controller.Change]) -> None:
+        for change in changes:
+            before = self.state.states.get(TP)
+            assert change.before == before
+            after = self.state.with_elr(TP, before, change.after)
+            self.store(after)
+            if before is not None and after.leader not in (NO_LEADER, before.leader):
+                self.judge(after.leader, change.reason)
+
+    def store(self, after: controller.LeaderAndIsr) -> None:
+        before = self.state.states.get(TP)
+        assert after.isr
+        assert not set(after.elr) & set(after.isr)
+        self.next_epoch += 1
+        self.written = self.next_epoch
+        version = 0 if before is None else before.partition_epoch + 1
+        self.state.states[TP] = replace(after, partition_epoch=version)
+        if after.leader != NO_LEADER:
+            self.state.forget_reports(TP)
+            self.unclean -= set(after.isr)
+
+    def judge(self, leader: int, reason: str) -> None:
+        held = {record for log in self.logs.values() for record in log}
+        lost = [record for record in self.acknowledged if record in held and record not in self.logs[leader]]
+        assert not lost, f"{reason}: {leader} leads without {lost}, which others hold"
+
+    def follow(self, follower: int) -> None:
+        """Fetch until equal: cut where the logs part, then copy."""
+        self.logs[follower] = list(self.logs[self.current.leader])
+        self.synced[follower] = min(self.synced[follower], len(self.logs[follower]))
+
+    def led(self) -> bool:
+        return self.current.leader != NO_LEADER and self.current.leader in self.state.brokers
+
+    def write(self) -> None:
+        """One acks=all record at whoever leads; lagging followers don't come for it."""
+        current = self.current
+        if not self.led() or len(current.isr) < self.min_isr:
+            return
+        self.next_value += 1
+        record = (current.leader_epoch, self.next_value)
+        self.logs[current.leader].append(record)
+        present = [b for b in current.isr if b in self.state.brokers and b not in self.lagging]
+        for follower in set(present) - {current.leader}:
+            self.follow(follower)
+        if len(present) == len(current.isr):
+            self.acknowledged.append(record)
+
+    def propose(self, isr: set[int]) -> None:
+        current = self.current
+        members = {b: self.state.brokers[b].epoch for b in isr if b in self.state.brokers}
+        proposal = alter.Proposal(TP, current.leader_epoch, current.partition_epoch, members)
+        decision = alter.decide(self.state, current.leader, proposal, True, 1)
+        if isinstance(decision, alter.Write):
+            self.store(self.state.with_elr(TP, decision.before, decision.after))
+
+    def lag(self, broker: int) -> None:
+        if self.led() and broker != self.current.leader and broker in self.state.brokers:
+            self.lagging.add(broker)
+            self.propose(set(self.current.isr) - {broker})
+
+    def catch_up(self, broker: int) -> None:
+        if self.led() and broker != self.current.leader and broker in self.state.brokers:
+            self.lagging.discard(broker)
+            self.follow(broker)
+            self.propose({*self.current.isr, broker})
+
+    def stop(self, broker: int, power: bool) -> None:
+        if broker not in self.state.brokers:
+            return
+        if power:
+            del self.logs[broker][self.synced[broker] :]
+            self.unclean.add(broker)
+        self.lagging.discard(broker)
+        self.state.forget_broker(broker)
+        self.apply(controller.brokers_failed(self.state, {broker}, 1))
+
+    def start(self, broker: int) -> None:
+        if broker not in self.state.brokers:
+            self.register(broker)
+            self.apply(controller.elect_offline(self.state, 1))
+
+    def report(self, broker: int) -> None:
+        if broker in self.state.brokers and self.current.leader == NO_LEADER:
+            log = self.logs[broker]
+            report = ReplicaReport(broker in self.unclean, log[-1][0] if log else -1, len(log))
+            self.state.reports[TP, broker] = report
+            self.apply(controller.elect_offline(self.state, 1))
+
+    def suspect(self, broker: int) -> None:
+        """The process ends; the controller acts on the evidence, then the session ends."""
+        if broker in self.state.brokers:
+            self.state.suspected.add(broker)
+            before = len(self.current.isr)
+            self.apply(suspicion.suspected(self.state, broker, 1))
+            assert len(self.current.isr) in (before, before - 1)
+            assert len(self.current.isr) == before or len(self.current.isr) >= self.min_isr
+            self.stop(broker, power=False)
+
+    def failover(self) -> None:
+        state = self.state
+        since = {TP: {b for b in REPLICAS if b in state.brokers and state.brokers[b].epoch > self.written}}
+        state.reports.clear()
+        self.apply(controller.failover(state, since, 1))
+
+
+@given(steps, st.sampled_from([1, 2, 3]))
+@settings(derandomize=True, deadline=None, max_examples=1000)
+def test_no_acknowledged_record_is_lost_while_a_replica_that_holds_it_may_return(
+    life: list[tuple[str, int]], min_isr: int
+) -> None:
+    world = World(min_isr)
+    for what, broker in life:
+        match what:
+            case "write":
+                world.write()
+            case "sync":
+                world.synced[broker] = len(world.logs[broker])
+            case "lag":
+                world.lag(broker)
+            case "catch-up":
+                world.catch_up(broker)
+            case "kill" | "power":
+                world.stop(broker, what == "power")
+            case "start":
+                world.start(broker)
+            case "report":
+                world.report(broker)
+            case "suspect":
+                world.suspect(broker)
+            case "failover":
+                world.failover()
+    for broker in REPLICAS:
+        world.start(broker)
+    for broker in REPLICAS:
+        world.report(broker)
+    assert world.led(), "everybody is back and has spoken, and nobody leads"
+
+
+def test_model_sees_the_loss_that_kafkas_rule_allows() -> None:
+    """Sequence g with every stop taken for clean: the judge of this model must object."""
+    world = World(2)
+    world.write()
+    world.lag(3)
+    world.write()
+    world.stop(2, power=False)
+    world.stop(3, power=False)
+    world.stop(1, power=True)
+    world.unclean.clear()
+    world.start(1)
+    with pytest.raises(AssertionError, match="which others hold"):
+        world.report(1)

@@ -1,0 +1,91 @@
+"""Eligible leader replicas, by example: who is one, and who is elected on what report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from broker.core import elr
+from broker.core.elr import CLEAN, Choice, ReplicaReport
+
+REPLICAS = (1, 2, 3)
+
+
+def lost(last_epoch: int, end: int) -> ReplicaReport:
+    return ReplicaReport(True, last_epoch, end)
+
+
+def choose(
+    isr: tuple[int, ...], eligible: tuple[int, ...], spoken: Mapping[int, ReplicaReport], live: set[int] | None = None
+) -> Choice | None:
+    return elr.choose(isr, eligible, REPLICAS, set(spoken) if live is None else live, spoken.get)
+
+
+@pytest.mark.parametrize(
+    ("isr", "eligible", "after", "min_isr", "expected"),
+    [
+        ((1, 2, 3), (), (1, 2), 2, ()),
+        ((1, 2), (), (1,), 2, (2,)),
+        ((1, 2, 3), (), (1,), 2, (2, 3)),
+        ((1,), (2,), (1, 3), 2, ()),
+        ((1,), (2, 3), (1,), 2, (2, 3)),
+        ((1,), (2, 3), (2,), 2, (1, 3)),
+        ((1, 2, 3), (), (1, 2), 3, (3,)),
+        ((1, 2), (), (1,), 1, ()),
+    ],
+)
+def test_who_leaves_an_isr_that_is_below_its_minimum_is_eligible(
+    isr: tuple[int, ...], eligible: tuple[int, ...], after: tuple[int, ...], min_isr: int, expected: tuple[int, ...]
+) -> None:
+    assert elr.after_write(isr, eligible, after, REPLICAS, min_isr) == expected
+
+
+def test_replica_that_is_assigned_no_more_is_not_eligible() -> None:
+    assert elr.after_write((1, 2), (3,), (1,), (1, 2), 2) == (2,)
+
+
+def test_clean_isr_members_are_the_new_isr_and_the_first_of_them_leads() -> None:
+    assert choose((1, 2, 3), (), {3: CLEAN, 2: CLEAN, 1: lost(0, 0)}) == Choice(2, (2, 3))
+
+
+def test_clean_isr_member_is_not_kept_waiting_by_another_that_has_not_spoken() -> None:
+    assert choose((1, 2), (), {2: CLEAN}, live={1, 2}) == Choice(2, (2,))
+
+
+def test_unclean_isr_member_does_not_win_over_an_eligible_replica() -> None:
+    assert choose((1,), (2, 3), {1: lost(0, 0), 3: CLEAN}) == Choice(3, (3,))
+
+
+def test_eligible_replica_waits_for_the_word_of_a_live_isr_member() -> None:
+    assert choose((1,), (2,), {2: CLEAN}, live={1, 2}) is None
+    assert choose((1,), (2,), {2: CLEAN}, live={2}) == Choice(2, (2,))
+
+
+def test_nobody_is_elected_while_a_replica_that_may_hold_more_is_away() -> None:
+    assert choose((1,), (2, 3), {1: lost(5, 9)}) is None
+    assert choose((1, 2), (), {1: lost(5, 9), 2: lost(5, 8)}) is None
+    assert choose((1, 2), (), {1: lost(5, 9), 2: lost(5, 8), 3: CLEAN}, live={1, 2}) is None
+
+
+@pytest.mark.parametrize(
+    ("reports", "leader"),
+    [
+        ({1: lost(5, 9), 2: lost(5, 12), 3: CLEAN}, 2),
+        ({1: lost(5, 9), 2: lost(4, 12), 3: CLEAN}, 1),
+        ({1: lost(-1, 0), 2: lost(-1, 0), 3: ReplicaReport(False, 3, 7)}, 3),
+        ({1: lost(5, 9), 2: lost(5, 9), 3: ReplicaReport(False, 5, 9)}, 1),
+    ],
+)
+def test_longest_log_of_all_leads_when_nobody_surely_has_everything(
+    reports: dict[int, ReplicaReport], leader: int
+) -> None:
+    assert choose((1, 2), (), reports) == Choice(leader, (leader,), lossy=True)
+
+
+def test_sole_replica_of_a_partition_leads_again_whatever_it_lost() -> None:
+    assert elr.choose((1,), (), (1,), {1}, {1: lost(0, 3)}.get) == Choice(1, (1,), lossy=True)
+
+
+def test_awaited_are_those_that_are_away_or_silent() -> None:
+    assert elr.awaited(REPLICAS, {1, 2}, {1: CLEAN}.get) == (2, 3)
