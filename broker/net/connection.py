@@ -16,11 +16,10 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
-from broker.net.receive import FrameBuffer, FrameSizeError
+from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
 from broker.net.send import OutputQueue, ShortRead
 from broker.net.slot import Slot, take_fulfilled
 from broker.net.timers import TimerHandle
-from broker.wire.chunks import FileSlice
 from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger(__name__)
@@ -70,14 +69,15 @@ class Connection:
         on_frame: OnFrame,
         on_close: OnClose,
         frame_bytes_max: int,
+        buffers: BufferPool,
     ) -> None:
-        """sock: connected and non-blocking. address: `host:port` of the other end."""
+        """sock: connected and non-blocking. address: `host:port` of the other end. buffers: of this loop."""
         self._loop = loop
         self._socket = sock
         self.address = address
         self._on_frame = on_frame
         self._on_close = on_close
-        self._received = FrameBuffer(frame_bytes_max)
+        self._received = FrameBuffer(frame_bytes_max, buffers)
         self._output = OutputQueue()
         self._slots: deque[Slot] = deque()
         self._unsent_bytes = 0  # fulfilled and not yet taken by the kernel
@@ -110,9 +110,6 @@ class Connection:
         """Memory held for receiving."""
         return self._received.capacity
 
-    def release_idle_memory(self) -> None:
-        self._received.release_if_empty()
-
     @property
     def answers_wanted(self) -> bool:
         """False once the connection is closed, or closes and has sent its last answer."""
@@ -120,15 +117,17 @@ class Connection:
 
     def slot_fulfilled(self, slot: Slot) -> None:
         """Of Slot: an answer is there. It goes out at this turn's end when it is the next in order."""
-        if not self.answers_wanted:
+        if not self.open or self._closing:
             return
         self._unsent_bytes += slot.length
         if self._slots[0] is slot:
-            self._want_send()
-        elif slot.chunks and any(isinstance(chunk, FileSlice) for chunk in slot.chunks):
+            if not self._send_wanted:
+                self._send_wanted = True
+                self._loop.want_send(self)
+        elif slot.files:
             # It will wait for its turn longer than its file slices are good for.
             try:
-                slot.chunks = self._output.own(slot.chunks)
+                slot.chunks = self._output.own(slot.chunks or ())
             except OSError as error:
                 self.close(f"cannot hold a log file open for an answer: {error}")
 
@@ -187,29 +186,29 @@ class Connection:
         self.last_progress_ms = self._loop.now_ms()
         self._dispatch()
 
-    def _dispatch(self) -> bool:
-        """Hand out complete frames; False when reading must stop."""
+    def _dispatch(self) -> None:
+        """Hand out complete frames, as many as may be in flight."""
         received, slots, on_frame = self._received, self._slots, self._on_frame
         try:
             while True:
                 if len(slots) >= IN_FLIGHT_MAX or self._unsent_bytes >= UNSENT_BYTES_MAX:
                     self._paused = True
                     self._set_events(self._events & ~READABLE)
-                    return False
+                    return
                 frame = received.next_frame()
                 if frame is None:
-                    return True
+                    received.park()
+                    return
                 slot = Slot(self)
                 slots.append(slot)
                 on_frame(self, frame, slot)
                 if not self.open or self._reading_done:
-                    return False
+                    return
         except (FrameSizeError, MalformedFrame) as error:
             self.close(str(error))
         except Exception:
             _log.exception("request from %s failed", self.address)
             self.close("its request could not be handled")
-        return False
 
     def _resume_if_drained(self) -> None:
         if len(self._slots) <= IN_FLIGHT_MAX // 2 and self._unsent_bytes <= UNSENT_BYTES_MAX // 2:

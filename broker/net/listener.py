@@ -11,6 +11,7 @@ from typing import Final
 
 from broker.net.connection import Connection, OnClose, OnFrame
 from broker.net.loop import READABLE, EpollLoop
+from broker.net.receive import BufferPool
 from broker.net.timers import TimerHandle
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Listener:
         self._on_close = on_close
         self._request_bytes_max = request_bytes_max
         self._idle_ms_max = idle_ms_max
+        self._buffers = BufferPool(lambda: loop.turn)
         self.connections: set[Connection] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -94,7 +96,7 @@ class Listener:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             name = f"{address[0]}:{address[1]}"
             self.connections.add(
-                Connection(self._loop, sock, name, self._on_frame, self._forget, self._request_bytes_max)
+                Connection(self._loop, sock, name, self._on_frame, self._forget, self._request_bytes_max, self._buffers)
             )
 
     def _accept_again(self) -> None:
@@ -115,5 +117,3 @@ class Listener:
             if idle_ms >= self._idle_ms_max and (connection.in_flight == 0 or connection.unsent_bytes):
                 _log.info("closing connection from %s: idle for %.0f ms", connection.address, idle_ms)
                 connection.close()
-            elif idle_ms >= self._sweep_ms:
-                connection.release_idle_memory()

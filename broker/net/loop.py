@@ -60,6 +60,12 @@ class EpollLoop:
         self._before_send: list[Callable[[], None]] = []
         self._senders: list[Sender] = []
         self._stopping = False
+        self._turn = 0
+
+    @property
+    def turn(self) -> int:
+        """Its number: what holds until the turn's end holds while this stays the same."""
+        return self._turn
 
     def now_ms(self) -> float:
         return time.monotonic_ns() / 1e6
@@ -117,6 +123,7 @@ class EpollLoop:
 
     def run_once(self, timeout_ms_max: float | None = None) -> None:
         """One turn; waits for an event at most until the next timer, or timeout_ms_max."""
+        self._turn += 1
         for fd, events in self._epoll.poll(self._poll_seconds(timeout_ms_max), _EVENTS_PER_TURN_MAX):
             handler = self._handlers.get(fd)
             if handler is not None:  # else an earlier handler of this turn closed it

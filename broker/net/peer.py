@@ -44,7 +44,16 @@ _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 class _Request:
     """One request from send to its callback."""
 
-    __slots__ = ("api_key", "api_version", "correlation_id", "frame", "on_failure", "on_response", "timer")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "asked_ms",
+        "correlation_id",
+        "frame",
+        "on_failure",
+        "on_response",
+        "timeout_ms",
+    )
 
     def __init__(
         self,
@@ -54,6 +63,8 @@ class _Request:
         frame: bytes,
         on_response: Callable[[memoryview], None],
         on_failure: Callable[[str], None],
+        asked_ms: float,
+        timeout_ms: float,
     ) -> None:
         self.correlation_id = correlation_id
         self.api_key = api_key
@@ -61,7 +72,8 @@ class _Request:
         self.frame = frame
         self.on_response = on_response
         self.on_failure = on_failure
-        self.timer: TimerHandle | None = None
+        self.asked_ms = asked_ms
+        self.timeout_ms = timeout_ms
 
 
 class BrokerPeer:
@@ -97,6 +109,8 @@ class BrokerPeer:
         self._received = FrameBuffer(response_bytes_max)
         self._output = OutputQueue()
         self._send_wanted = False
+        self._timeout_timer: TimerHandle | None = None
+        self._timeout_armed_ms = 0.0
         self._connect_timer: TimerHandle | None = None
         self._backoff_timer: TimerHandle | None = None
         self._closed = False
@@ -131,13 +145,15 @@ class BrokerPeer:
         self._correlation_id = correlation_id = (self._correlation_id + 1) & _CORRELATION_ID_MAX
         header = encode_request_header(api_key, api_version, correlation_id, self._client_id)
         frame = _LENGTH.pack(len(header) + len(body)) + header + body
-        request = _Request(correlation_id, api_key, api_version, frame, on_response, on_failure)
+        now_ms = self._loop.now_ms()
+        request = _Request(correlation_id, api_key, api_version, frame, on_response, on_failure, now_ms, timeout_ms)
         if self._closed:
             self._fail_soon([request], "closed: this peer was closed")
         elif len(self._queued) >= QUEUED_MAX:
             self._fail_soon([request], f"closed: {QUEUED_MAX} requests wait for {self.address} already")
         else:
-            request.timer = self._loop.call_later(timeout_ms, lambda: self._on_timeout(request, timeout_ms))
+            if self._timeout_timer is None or now_ms + timeout_ms < self._timeout_armed_ms:
+                self._arm_timeout(now_ms + timeout_ms)
             self._queued.append(request)
             self._want_send()
         return correlation_id
@@ -147,8 +163,9 @@ class BrokerPeer:
         if not self._closed:
             self._closed = True
             self._drop("closed: this peer was closed")
-            if self._backoff_timer is not None:
-                self._backoff_timer.cancel()
+            for timer in (self._backoff_timer, self._timeout_timer):
+                if timer is not None:
+                    timer.cancel()
 
     def flush_output(self) -> None:
         """Send phase: connect when there is no connection yet, else send once."""
@@ -251,8 +268,6 @@ class BrokerPeer:
         if correlation_id != request.correlation_id:
             raise MalformedFrame("correlation_id", 0, correlation_id, f"{request.correlation_id} is next")
         self._in_flight.popleft()
-        if request.timer is not None:
-            request.timer.cancel()
         self._backoff.reset()
         try:
             request.on_response(frame[body_start:])
@@ -261,19 +276,33 @@ class BrokerPeer:
                 "response of %s to request %d (API %d) failed", self.address, correlation_id, request.api_key
             )
 
-    def _on_timeout(self, request: _Request, timeout_ms: float) -> None:
-        rest_ms = self._heard_ms + timeout_ms - self._loop.now_ms()
-        if rest_ms > 0 and request not in self._queued:
-            request.timer = self._loop.call_later(rest_ms, lambda: self._on_timeout(request, timeout_ms))
-            return
-        reason = f"timeout: {self.address}: no answer in {timeout_ms:.0f} ms"
-        if request in self._queued:
+    def _arm_timeout(self, due_ms: float) -> None:
+        """One timer for all requests; it may come early for those that were heard of since."""
+        if self._timeout_timer is not None:
+            self._timeout_timer.cancel()
+        self._timeout_armed_ms = due_ms
+        self._timeout_timer = self._loop.call_later(due_ms - self._loop.now_ms(), self._check_timeouts)
+
+    def _check_timeouts(self) -> None:
+        self._timeout_timer = None
+        now_ms = self._loop.now_ms()
+        for request in self._in_flight:
+            if max(request.asked_ms, self._heard_ms) + request.timeout_ms <= now_ms:
+                self._in_flight.remove(request)
+                self._fail_soon([request], self._no_answer(request))
+                self._fail(f"closed: request {request.correlation_id} to {self.address} timed out")
+                return
+        late = [request for request in self._queued if request.asked_ms + request.timeout_ms <= now_ms]
+        for request in late:
             self._queued.remove(request)
-            self._fail_soon([request], reason)
-        else:
-            self._in_flight.remove(request)
-            self._fail_soon([request], reason)
-            self._fail(f"closed: request {request.correlation_id} to {self.address} timed out")
+            self._fail_soon([request], self._no_answer(request))
+        dues = [max(request.asked_ms, self._heard_ms) + request.timeout_ms for request in self._in_flight]
+        dues += [request.asked_ms + request.timeout_ms for request in self._queued]
+        if dues:
+            self._arm_timeout(min(dues))
+
+    def _no_answer(self, request: _Request) -> str:
+        return f"timeout: {self.address}: no answer in {request.timeout_ms:.0f} ms"
 
     def _fail(self, reason: str) -> None:
         """Drop the connection and wait before the next."""
@@ -310,9 +339,6 @@ class BrokerPeer:
     def _fail_soon(self, requests: list[_Request], reason: str) -> None:
         if not requests:
             return
-        for request in requests:
-            if request.timer is not None:
-                request.timer.cancel()
 
         def fail() -> None:
             for request in requests:

@@ -1,21 +1,26 @@
 """Cutting a byte stream into length-prefixed frames, in place.
 
-Frames are writable views into one buffer per connection. They stay valid until the next `receive`, which the loop
-calls in a later turn: no space is reused or moved before the turn's writes and answers are done.
+Frames are writable views into a buffer that the connection has while it needs one. They stay valid until the end of
+the turn: no space is reused or moved before the turn's writes and answers are done.
 The buffer grows with the bytes that came, not with the size that a sender claims, so that a half-sent frame holds
-at most about twice what was sent of it.
+at most about twice what was sent of it. A connection that waits for its next bytes has no buffer, only the few bytes
+of a frame that has begun: ten thousand idle ones cost nothing here, and busy ones share memory that is in the cache.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from typing import Final
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_SIZE: Final = 4
 BUFFER_BYTES_MIN: Final = 64 * 1024
 _BUFFER_BYTES_STEP: Final = 64 * 1024
+_PARKED_BYTES_MAX: Final = 4096
+POOLED_BYTES_MAX: Final = 16 * 1024 * 1024
+_NO_BUFFER: Final = memoryview(bytearray())
 
 
 class FrameSizeError(Exception):
@@ -26,27 +31,71 @@ class FrameSizeError(Exception):
         self.size = size
 
 
+class BufferPool:
+    """Buffers that no connection needs right now, of one loop. What is given back is used again in a later turn."""
+
+    __slots__ = ("_free", "_free_bytes", "_given", "_given_in", "_turn")
+
+    def __init__(self, turn: Callable[[], int]) -> None:
+        """turn: the number of the loop's turn."""
+        self._turn = turn
+        self._free: list[memoryview] = []
+        self._free_bytes = 0
+        self._given: list[memoryview] = []
+        self._given_in = 0
+
+    def take(self) -> memoryview:
+        """A writable buffer of BUFFER_BYTES_MIN or more, the one that was used last if there is any."""
+        if self._given and self._turn() != self._given_in:
+            self._keep()
+        if self._free:
+            buffer = self._free.pop()
+            self._free_bytes -= len(buffer)
+            return buffer
+        return memoryview(bytearray(BUFFER_BYTES_MIN))
+
+    def give(self, buffer: memoryview) -> None:
+        """buffer: one that was taken, or a larger one. This turn's frames in it stay as they are."""
+        turn = self._turn()
+        if self._given and turn != self._given_in:
+            self._keep()
+        self._given_in = turn
+        self._given.append(buffer)
+
+    def _keep(self) -> None:
+        for buffer in self._given:
+            if self._free_bytes + len(buffer) <= POOLED_BYTES_MAX:
+                self._free.append(buffer)
+                self._free_bytes += len(buffer)
+        self._given.clear()
+
+
 class FrameBuffer:
-    """Bytes received and not yet handed out: [start, end) of the buffer."""
+    """Bytes received and not yet handed out: [start, end) of the buffer, or `parked` while there is no buffer."""
 
-    __slots__ = ("_end", "_frame_bytes_max", "_start", "_view")
+    __slots__ = ("_end", "_frame_bytes_max", "_parked", "_pool", "_start", "_view")
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, pool: BufferPool | None = None) -> None:
+        """pool: None for a buffer of its own."""
         self._frame_bytes_max = frame_bytes_max
-        self._view = memoryview(bytearray())
+        self._pool = pool
+        self._view = _NO_BUFFER
         self._start = 0
         self._end = 0
+        self._parked = b""
 
     @property
     def capacity(self) -> int:
         """Bytes of memory held."""
-        return len(self._view)
+        return len(self._view) + len(self._parked)
 
     def receive(self, sock: socket.socket) -> int:
         """One recv; returns its bytes, 0 at the stream's end. Raises OSError, BlockingIOError included.
 
         Frames handed out before are void from here on.
         """
+        if self._view is _NO_BUFFER:
+            self._unpark()
         self._make_room()
         received = sock.recv_into(self._view[self._end :])
         self._end += received
@@ -69,11 +118,24 @@ class FrameBuffer:
         self._start += size
         return self._view[start : start + size]
 
-    def release_if_empty(self) -> None:
-        """Give the memory back; for idle connections."""
-        if self._start == self._end:
-            self._start = self._end = 0
-            self._view = memoryview(bytearray())
+    def park(self) -> None:
+        """Every whole frame is handed out: give the buffer back unless it holds much of the next one."""
+        view, start, held = self._view, self._start, self._end - self._start
+        if self._pool is None or held > _PARKED_BYTES_MAX or view is _NO_BUFFER:
+            return
+        if held:
+            self._parked = bytes(view[start : self._end])
+        self._start = self._end = 0
+        self._view = _NO_BUFFER
+        self._pool.give(view)
+
+    def _unpark(self) -> None:
+        parked = self._parked
+        self._view = self._pool.take() if self._pool is not None else memoryview(bytearray(BUFFER_BYTES_MIN))
+        if parked:
+            self._view[: len(parked)] = parked
+            self._end = len(parked)
+            self._parked = b""
 
     def _make_room(self) -> None:
         """Leave space behind `end`: for the rest of the frame that has begun, as far as the growth rule lets it."""
@@ -93,7 +155,7 @@ class FrameBuffer:
             steps = -(-wanted // _BUFFER_BYTES_STEP)
             grown = memoryview(bytearray(steps * _BUFFER_BYTES_STEP))
             grown[:held] = self._view[self._start : self._end]
-            self._view = grown
+            self._view = grown  # the smaller one is not worth keeping: the grown one goes back in its place
         elif self._start:
             # Source and destination may overlap; memoryview assignment copies as memmove does.
             self._view[:held] = self._view[self._start : self._end]

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from broker.net.send import OutputQueue
-from broker.wire.chunks import Chunk, FileSlice, chunks_length
+from broker.wire.chunks import Chunk, FileSlice, chunk_length
 
-_PREFIX_JOIN_BYTES_MAX: Final = 4096
+_JOIN_BYTES_MAX: Final = 4096
 _LENGTH = struct.Struct(">i")
+_PREFIX_BYTES: Final = _LENGTH.size
 _NOTHING: Final[tuple[Chunk, ...]] = ()
 
 
@@ -27,14 +28,15 @@ class SlotOwner(Protocol):
 
 
 class Slot:
-    """Satisfies runtime's ResponseSlot. chunks: None until fulfilled; length: their bytes."""
+    """Satisfies runtime's ResponseSlot. chunks: None until fulfilled; length: their bytes; files: slices among them."""
 
-    __slots__ = ("_owner", "chunks", "close_reason", "length")
+    __slots__ = ("_owner", "chunks", "close_reason", "files", "length")
 
     def __init__(self, owner: SlotOwner) -> None:
         self._owner = owner
         self.chunks: Sequence[Chunk] | None = None
         self.length = 0
+        self.files = False
         self.close_reason: str | None = None
 
     def fulfil(self, chunks: Sequence[Chunk]) -> None:
@@ -45,7 +47,14 @@ class Slot:
         """
         assert self.chunks is None, "a response slot is fulfilled once"
         self.chunks = chunks
-        self.length = chunks_length(chunks)
+        length = 0
+        for chunk in chunks:
+            if isinstance(chunk, FileSlice):
+                self.files = True
+                length += chunk.length
+            else:
+                length += len(chunk)
+        self.length = length
         self._owner.slot_fulfilled(self)
 
     def fulfil_nothing(self) -> None:
@@ -69,31 +78,38 @@ class Slot:
 def take_fulfilled(slots: deque[Slot], output: OutputQueue) -> tuple[int, str | None]:
     """Move the answers at the front of `slots` to `output`, up to the first that is open or asks to close.
 
-    Returns the bytes of the length prefixes that were added, and the reason when a slot asks to close.
+    Neighbouring small answers are joined. Returns the bytes of the length prefixes that were added, and the reason
+    when a slot asks to close.
     """
     prefix_bytes = 0
+    close_reason: str | None = None
+    joined: list[bytes | bytearray | memoryview] = []
+    joined_bytes = 0
+    pack = _LENGTH.pack
     while slots:
         slot = slots[0]
-        if slot.chunks is None:
+        chunks = slot.chunks
+        if chunks is None:
             break
         if slot.close_reason is not None:
-            return prefix_bytes, slot.close_reason
+            close_reason = slot.close_reason
+            break
         slots.popleft()
-        if slot.length:
-            prefix_bytes += _LENGTH.size
-            _append_framed(output, slot.chunks, _LENGTH.pack(slot.length))
-    return prefix_bytes, None
-
-
-def _append_framed(output: OutputQueue, chunks: Sequence[Chunk], prefix: bytes) -> None:
-    """prefix joins a short first chunk, so that a small answer is one buffer."""
-    for chunk in chunks:
-        size = chunk.length if isinstance(chunk, FileSlice) else len(chunk)
-        if prefix and size <= _PREFIX_JOIN_BYTES_MAX and not isinstance(chunk, FileSlice):
-            output.append(prefix + chunk, size + _LENGTH.size)
-        elif prefix:
-            output.append(prefix, _LENGTH.size)
-            output.append(chunk, size)
-        else:
-            output.append(chunk, size)
-        prefix = b""
+        length = slot.length
+        if not length:
+            continue
+        prefix_bytes += _PREFIX_BYTES
+        joined.append(pack(length))
+        joined_bytes += _PREFIX_BYTES
+        for chunk in chunks:
+            if not isinstance(chunk, FileSlice) and (size := len(chunk)) <= _JOIN_BYTES_MAX:
+                joined.append(chunk)
+                joined_bytes += size
+                continue
+            output.append(b"".join(joined), joined_bytes)
+            joined.clear()
+            joined_bytes = 0
+            output.append(chunk, chunk_length(chunk))
+    if joined:
+        output.append(b"".join(joined), joined_bytes)
+    return prefix_bytes, close_reason

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.net.receive import BUFFER_BYTES_MIN, FrameBuffer, FrameSizeError
+from broker.net.receive import BUFFER_BYTES_MIN, POOLED_BYTES_MAX, BufferPool, FrameBuffer, FrameSizeError
 
 
 class Stream:
@@ -103,15 +103,91 @@ def test_frame_buffer_half_open_frame_holds_about_what_was_sent() -> None:
     assert buffer.capacity < 2.5 * sent
 
 
-def test_frame_buffer_released_when_empty_only() -> None:
-    buffer = FrameBuffer(100)
+class Turns:
+    """A loop's turn number, and the pool that counts by it."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.pool = BufferPool(lambda: self.number)
+
+
+def test_frame_buffer_parked_holds_only_the_bytes_of_a_frame_that_has_begun() -> None:
+    turns = Turns()
+    buffer = FrameBuffer(100, turns.pool)
     receive(buffer, Stream(framed(b"abc") + b"\0"))
     assert buffer.next_frame() is not None
-    buffer.release_if_empty()
-    assert buffer.capacity > 0
+    assert buffer.next_frame() is None
+    buffer.park()
+    assert buffer.capacity == 1
+    turns.number += 1
     receive(buffer, Stream(b"\0\0\0"))
     assert buffer.next_frame() == b""
-    buffer.release_if_empty()
+    buffer.park()
     assert buffer.capacity == 0
+    turns.number += 1
     receive(buffer, Stream(framed(b"again")))
     assert buffer.next_frame() == b"again"
+
+
+def test_frame_buffer_parked_leaves_the_turns_frames_alone_and_is_shared_in_the_next() -> None:
+    turns = Turns()
+    first, second = FrameBuffer(1000, turns.pool), FrameBuffer(1000, turns.pool)
+    receive(first, Stream(framed(b"first")))
+    frame = first.next_frame()
+    first.park()
+    receive(second, Stream(framed(b"other")))
+    assert second.next_frame() == b"other"
+    assert frame == b"first"
+    second.park()
+    turns.number += 1
+    receive(first, Stream(framed(b"third")))
+    assert first.next_frame() == b"third"
+
+
+def test_frame_buffer_with_much_of_the_next_frame_is_not_parked() -> None:
+    turns = Turns()
+    buffer = FrameBuffer(100_000, turns.pool)
+    stream = Stream(struct.pack(">i", 50_000) + b"x" * 50_000, [20_000])
+    receive(buffer, stream)
+    assert buffer.next_frame() is None
+    buffer.park()
+    assert buffer.capacity >= 20_000
+    turns.number += 1
+    while stream.data:
+        receive(buffer, stream)
+    assert buffer.next_frame() == b"x" * 50_000
+
+
+def test_buffer_pool_keeps_a_bounded_amount() -> None:
+    turns = Turns()
+    size = 6 * 1024 * 1024
+    for _ in range(10):
+        turns.pool.give(memoryview(bytearray(size)))
+    turns.number += 1
+    sizes = [len(turns.pool.take()) for _ in range(10)]
+    assert sizes.count(size) == POOLED_BYTES_MAX // size
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.lists(st.sampled_from([0, 1, 7, 500, 30_000, 70_000]), min_size=1, max_size=8),
+    st.lists(st.sampled_from([1, 3, 1000, 4096, 65_536]), min_size=1, max_size=4),
+)
+def test_frame_buffers_of_one_pool_do_not_mix(lengths: list[int], sizes: list[int]) -> None:
+    turns = Turns()
+    frames = [[bytes([16 * number + index + 1]) * length for index, length in enumerate(lengths)] for number in (0, 1)]
+    streams = [Stream(framed(*own), [max(size, 200) for size in sizes]) for own in frames]
+    buffers = [FrameBuffer(1 << 20, turns.pool) for _ in streams]
+    found: list[list[bytes]] = [[], []]
+    while any(stream.data for stream in streams):
+        turns.number += 1
+        turn: list[tuple[int, memoryview]] = []
+        for number, (stream, buffer) in enumerate(zip(streams, buffers, strict=True)):
+            if stream.data:
+                receive(buffer, stream)
+                while (frame := buffer.next_frame()) is not None:
+                    turn.append((number, frame))
+                buffer.park()
+        for number, frame in turn:
+            found[number].append(bytes(frame))
+    assert found == frames
