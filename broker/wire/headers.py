@@ -15,6 +15,7 @@ from broker.wire.api import FLEXIBLE_FROM, request_header_version, response_head
 from broker.wire.primitives import MalformedFrame, Reader, encode_uvarint
 
 _FIXED = struct.Struct(">hhih")
+_USUAL = struct.Struct(">Iih")
 _CORRELATION_ID = struct.Struct(">i")
 # As plain numbers: decoding a header is on every request's path.
 _FLEXIBLE_FROM: Final = {int(api): version for api, version in FLEXIBLE_FROM.items()}
@@ -54,6 +55,20 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
             reader.tags("request header tags")
             position = reader.pos
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def usual_request_header(frame: memoryview) -> tuple[int, int, str, int] | None:
+    """What a header nearly always is: (API key << 16 | version, correlation id, client id, where that ends).
+
+    None for anything else, and for damaged bytes: `decode_request_header` then tells. Tags are not read.
+    """
+    if len(frame) < _USUAL.size:
+        return None
+    api, correlation_id, client_length = _USUAL.unpack_from(frame)
+    end = _USUAL.size + client_length
+    if client_length < 0 or end >= len(frame):
+        return None
+    return api, correlation_id, _client_id(bytes(frame[_USUAL.size : end])), end
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import binascii
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NoReturn
 
 NO_TOPIC_ID: Final = ""
@@ -39,11 +40,17 @@ class MalformedFrame(Exception):
 
 def topic_id_from_bytes(raw: bytes | memoryview) -> str:
     """Text form of a 16-byte id; "" for the zero id."""
+    return _topic_id_text(bytes(raw))
+
+
+@lru_cache(maxsize=4096)
+def _topic_id_text(raw: bytes) -> str:
     if raw == _ZERO_ID:
         return NO_TOPIC_ID
     return binascii.b2a_base64(raw, newline=False)[:22].replace(b"+", b"-").replace(b"/", b"_").decode("ascii")
 
 
+@lru_cache(maxsize=4096)
 def topic_id_to_bytes(text: str) -> bytes:
     """The 16 bytes of a topic id; raises ValueError for text that is not one."""
     if not text:

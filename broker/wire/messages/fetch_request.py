@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.wire.api import FLEXIBLE_FROM, ApiKey
 from broker.wire.messages.grouping import by_topic
-from broker.wire.primitives import NO_TOPIC_ID, Reader, Writer
+from broker.wire.primitives import NO_TOPIC_ID, Reader, Writer, topic_id_from_bytes, topic_id_to_bytes
 
 CONSUMER_REPLICA_ID: Final = -1
 NO_SESSION_ID: Final = 0
@@ -37,6 +37,12 @@ _PARTITION_V9 = struct.Struct(">iiqqi")
 _PARTITION_V12 = struct.Struct(">iiqiqi")
 _PARTITION_V12_NO_TAGS = struct.Struct(">iiqiqiB")
 _TOPIC_SIZE_MIN: Final = 2
+_UUID_SIZE: Final = 16
+_PARTITION_SIZE: Final = _PARTITION_V12_NO_TAGS.size
+# What ends a follower's usual request: nothing forgotten, no rack, the replica's state as the only tagged field.
+_USUAL_END = struct.Struct(">BBBBBiqB")
+_USUAL_END_START: Final = (1, 1, 1, _TAG_REPLICA_STATE, _REPLICA.size + 1)
+_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
 class FetchPartition(NamedTuple):
@@ -79,6 +85,10 @@ class FetchRequest(NamedTuple):
 
 def decode_request(version: int, view: memoryview) -> FetchRequest:
     """view: the body. Raises MalformedFrame."""
+    if version == _REPLICA_STATE:
+        usual = _decode_followers(view)
+        if usual is not None:
+            return usual
     compact = version >= FLEXIBLE
     reader = Reader(view)
     replica_id, replica_epoch = CONSUMER_REPLICA_ID, -1
@@ -124,6 +134,51 @@ def decode_request(version: int, view: memoryview) -> FetchRequest:
         forgotten,
         rack_id,
         cluster_id,
+    )
+
+
+def _decode_followers(view: memoryview) -> FetchRequest | None:
+    """A follower's usual v15 request: few topics, no tags but the one expected. None for anything else."""
+    end = len(view) - _USUAL_END.size
+    position = _START_V15.size + 1
+    if end < position:
+        return None
+    *end_start, replica_id, replica_epoch, no_tags = _USUAL_END.unpack_from(view, end)
+    topics = view[position - 1]
+    if tuple(end_start) != _USUAL_END_START or no_tags or not 0 < topics < 0x80:
+        return None
+    partitions: list[FetchPartition] = []
+    for _ in range(topics - 1):
+        if position + _UUID_SIZE >= end:
+            return None
+        topic_id = topic_id_from_bytes(view[position : position + _UUID_SIZE])
+        position += _UUID_SIZE
+        count = view[position]
+        start, position = position + 1, position + 1 + (count - 1) * _PARTITION_SIZE
+        if not 0 < count < 0x80 or position >= end or view[position]:
+            return None
+        for index, epoch, offset, fetched, log_start, max_bytes, tags in _PARTITION_V12_NO_TAGS.iter_unpack(
+            view[start:position]
+        ):
+            if tags:
+                return None
+            row = ("", topic_id, index, epoch, offset, fetched, log_start, max_bytes)
+            partitions.append(_new(FetchPartition, row))
+        position += 1
+    if position != end:
+        return None
+    max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = _START_V15.unpack_from(view)
+    return FetchRequest(
+        replica_id,
+        replica_epoch,
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        isolation_level,
+        session_id,
+        session_epoch,
+        partitions,
+        [],
     )
 
 
@@ -199,6 +254,10 @@ def _decode_forgotten(version: int, compact: bool, reader: Reader) -> list[Forgo
 
 def encode_request(version: int, request: FetchRequest) -> bytes:
     """The body. Raises ValueError when the version cannot carry a session or forgotten partitions that are set."""
+    if version == _REPLICA_STATE and not (request.forgotten or request.rack_id or request.cluster_id is not None):
+        usual = _encode_followers(request)
+        if usual is not None:
+            return usual
     if version < 7 and (request.session_id != NO_SESSION_ID or request.forgotten):
         raise ValueError(f"fetch version {version} has no sessions, 7 is the first")
     compact = version >= FLEXIBLE
@@ -217,6 +276,22 @@ def encode_request(version: int, request: FetchRequest) -> bytes:
     if compact:
         writer.tags(_request_tags(version, request))
     return bytes(writer.buffer)
+
+
+def _encode_followers(request: FetchRequest) -> bytes | None:
+    """A follower's usual v15 request, None for one with many topics or partitions, or that no follower sends."""
+    groups = by_topic(request.partitions, 1)
+    if request.replica_id < 0 or len(groups) > 0x7E:
+        return None
+    parts = [_START_V15.pack(*request[2:8]), bytes((len(groups) + 1,))]
+    for key, group in groups:
+        if len(group) > 0x7E:
+            return None
+        parts += (topic_id_to_bytes(key), bytes((len(group) + 1,)))
+        parts += [_PARTITION_V12_NO_TAGS.pack(*row[2:], 0) for row in group]
+        parts.append(b"\0")
+    parts.append(_USUAL_END.pack(*_USUAL_END_START, request.replica_id, request.replica_epoch, 0))
+    return b"".join(parts)
 
 
 def _request_tags(version: int, request: FetchRequest) -> list[tuple[int, bytes | bytearray]]:

@@ -15,7 +15,14 @@ from typing import Final, NamedTuple
 from broker.wire.chunks import Chunk, chunks_length
 from broker.wire.messages.fetch_request import FLEXIBLE, NO_SESSION_ID, TOPIC_IDS
 from broker.wire.messages.grouping import by_topic
-from broker.wire.primitives import NO_TOPIC_ID, Reader, Writer
+from broker.wire.primitives import (
+    NO_TOPIC_ID,
+    Reader,
+    Writer,
+    encode_uvarint,
+    topic_id_from_bytes,
+    topic_id_to_bytes,
+)
 
 _TAG_DIVERGING_EPOCH: Final = 0
 _TAG_CURRENT_LEADER: Final = 1
@@ -29,6 +36,12 @@ _EPOCH_END = struct.Struct(">iq")
 _LEADER = struct.Struct(">ii")
 _OFFSET_EPOCH = struct.Struct(">qi")
 _TOPIC_SIZE_MIN: Final = 2
+_UUID_SIZE: Final = 16
+# partition, error, three offsets, no list of aborted transactions, preferred replica
+_USUAL_RESULT = struct.Struct(">ihqqqBi")
+_TAGGED_NOTHING: Final = (-1, -1, -1, -1, -1, -1)
+_NOTHING_TAGGED: Final = list(_TAGGED_NOTHING)
+_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
 class AbortedTransaction(NamedTuple):
@@ -89,6 +102,10 @@ def encode_response(
     throttle_ms: int = 0,
 ) -> list[Chunk]:
     """The body as chunks. Before v7 there is no top-level error: the caller sets it on every partition."""
+    if version >= TOPIC_IDS:
+        usual = _encode_to_follower(results, _START_V7.pack(throttle_ms, error, session_id))
+        if usual is not None:
+            return usual
     compact = version >= FLEXIBLE
     chunks: list[Chunk] = []
     writer = Writer()
@@ -121,6 +138,33 @@ def encode_response(
         writer.buffer.append(0)
     if writer.buffer:
         chunks.append(writer.buffer)
+    return chunks
+
+
+def _encode_to_follower(results: Sequence[FetchPartitionResult], start: bytes) -> list[Chunk] | None:
+    """The usual answer with topic ids: no tags, no aborted transactions, few topics. None for anything else."""
+    groups = by_topic(results, 1)
+    if len(groups) > 0x7E:
+        return None
+    chunks: list[Chunk] = []
+    joined = start + bytes((len(groups) + 1,))
+    for key, group in groups:
+        if len(group) > 0x7E:
+            return None
+        joined += topic_id_to_bytes(key) + bytes((len(group) + 1,))
+        for _, _, partition, code, watermark, stable, log_start, aborted, preferred, records, *tagged in group:
+            if aborted is not None or tagged != _NOTHING_TAGGED:
+                return None
+            joined += _USUAL_RESULT.pack(partition, code, watermark, stable, log_start, 0, preferred)
+            length = chunks_length(records) if records else 0
+            joined += encode_uvarint(length + 1)
+            if length:
+                chunks.append(joined)
+                chunks.extend(records)
+                joined = b""
+            joined += b"\0"
+        joined += b"\0"
+    chunks.append(joined + b"\0")
     return chunks
 
 
@@ -160,6 +204,13 @@ def _encode_result_tags(writer: Writer, result: FetchPartitionResult) -> None:
 
 def decode_response(version: int, view: memoryview) -> FetchResponse:
     """view: the body; the records are views into it. Raises MalformedFrame."""
+    if version >= TOPIC_IDS:
+        try:
+            usual = _decode_to_follower(view)
+        except (struct.error, IndexError):
+            usual = None
+        if usual is not None:
+            return usual
     compact = version >= FLEXIBLE
     reader = Reader(view)
     error, session_id = 0, NO_SESSION_ID
@@ -182,6 +233,49 @@ def decode_response(version: int, view: memoryview) -> FetchResponse:
     if compact:
         reader.skip_tags("response tags")
     reader.expect_end("FetchResponse")
+    return FetchResponse(throttle_time_ms, error, session_id, results)
+
+
+def _decode_to_follower(view: memoryview) -> FetchResponse | None:
+    """The usual answer with topic ids; None for anything else, what is damaged included."""
+    throttle_time_ms, error, session_id = _START_V7.unpack_from(view)
+    position = _START_V7.size + 1
+    total = len(view)
+    topics = view[position - 1]
+    if not 0 < topics < 0x80:
+        return None
+    results: list[FetchPartitionResult] = []
+    for _ in range(topics - 1):
+        count = view[position + _UUID_SIZE]
+        if not 0 < count < 0x80:
+            return None
+        topic_id = topic_id_from_bytes(view[position : position + _UUID_SIZE])
+        position += _UUID_SIZE + 1
+        for _ in range(count - 1):
+            partition, code, watermark, stable, log_start, aborted, preferred = _USUAL_RESULT.unpack_from(
+                view, position
+            )
+            position += _USUAL_RESULT.size
+            length = shift = 0
+            while True:
+                byte = view[position]
+                position += 1
+                length |= (byte & 0x7F) << shift
+                shift += 7
+                if byte < 0x80:
+                    break
+            end = position + length - 1
+            if aborted or length == 0 or shift > 35 or end >= total or view[end]:
+                return None
+            records = [view[position:end]] if length > 1 else []
+            row = ("", topic_id, partition, code, watermark, stable, log_start, None, preferred, records)
+            results.append(_new(FetchPartitionResult, row + _TAGGED_NOTHING))
+            position = end + 1
+        if view[position]:
+            return None
+        position += 1
+    if position + 1 != total or view[position]:
+        return None
     return FetchResponse(throttle_time_ms, error, session_id, results)
 
 
