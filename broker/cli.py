@@ -6,7 +6,9 @@ Exit codes: 0 stopped as told, 1 could not start or had to stop, 2 wrong usage o
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
+import resource
 import sys
 from pathlib import Path
 
@@ -41,11 +43,20 @@ def main(argv: list[str] | None = None) -> int:
     except (ConfigError, OSError, UnicodeDecodeError) as error:
         print(f"highwater-broker: {args.config}: {error}", file=sys.stderr)
         return EXIT_USAGE
+    _raise_descriptor_limit()
     try:
         return Broker(settings).run()
     except (StoreUnavailable, BrokerIdInUse, LogDirInUse, LogDirFailed, WrongIdentity, OSError, ValueError) as error:
         print(f"highwater-broker: {error}", file=sys.stderr)
         return EXIT_FAILED
+
+
+def _raise_descriptor_limit() -> None:
+    """As many connections and segments as the system allows, as the JVM does for Kafka."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _settings(path: Path, overrides: list[str]) -> Settings:

@@ -14,10 +14,39 @@ from broker.core.watermark import UNKNOWN_OFFSET
 NEVER = float("-inf")
 
 
-class FollowerProgress:
-    """One follower as its leader sees it, within one leader epoch. log_start: where its log begins, as it says."""
+class Presence:
+    """When a follower's fetch session was last heard of.
 
-    __slots__ = ("broker_epoch", "broker_id", "caught_up_ms", "fetch_ms", "leader_leo_at_fetch", "leo", "log_start")
+    Every fetch of a session says of all its partitions: still at the offset last named. To count that for each of them
+    at each fetch would cost as much as there are partitions, so it is counted when it can make a difference: before
+    the leader's LEO moves, and before the partition is named again.
+    lost: some partition has left the care of this presence; all must be counted one by one again.
+    """
+
+    __slots__ = ("fetch_ms", "lost")
+
+    def __init__(self) -> None:
+        self.fetch_ms = NEVER
+        self.lost = False
+
+
+class FollowerProgress:
+    """One follower as its leader sees it, within one leader epoch.
+
+    log_start: where its log begins, as it says. presence: what speaks for the follower at fetches that don't name this
+    partition, None when each is counted.
+    """
+
+    __slots__ = (
+        "broker_epoch",
+        "broker_id",
+        "caught_up_ms",
+        "fetch_ms",
+        "leader_leo_at_fetch",
+        "leo",
+        "log_start",
+        "presence",
+    )
 
     def __init__(self, broker_id: int, in_isr: bool, now_ms: float) -> None:
         """A member of the ISR has until now + lag time to come and fetch; another counts as never caught up."""
@@ -28,6 +57,7 @@ class FollowerProgress:
         self.fetch_ms = NEVER
         self.leader_leo_at_fetch = UNKNOWN_OFFSET
         self.caught_up_ms = now_ms if in_isr else NEVER
+        self.presence: Presence | None = None
 
     def record_fetch(self, offset: int, broker_epoch: int, leader_leo: int, now_ms: float) -> bool:
         """Take a fetch at `offset` for what it proves; True when leo changed. leader_leo: before this turn's appends.
@@ -39,15 +69,26 @@ class FollowerProgress:
             if self.broker_epoch != NO_EPOCH:
                 self._void()
             self.broker_epoch = broker_epoch
+        else:
+            self.settle(leader_leo)
+        changed = offset != self.leo
+        self._count(offset, leader_leo, now_ms)
+        return changed
+
+    def settle(self, leader_leo: int) -> None:
+        """Count the fetches since the last one counted; leader_leo: what it was at all of them."""
+        presence = self.presence
+        if presence is not None and presence.fetch_ms > self.fetch_ms:
+            self._count(self.leo, leader_leo, presence.fetch_ms)
+
+    def _count(self, offset: int, leader_leo: int, now_ms: float) -> None:
         if offset >= leader_leo:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_leo_at_fetch:
             self.caught_up_ms = max(self.caught_up_ms, self.fetch_ms)
         self.fetch_ms = now_ms
         self.leader_leo_at_fetch = max(leader_leo, self.leader_leo_at_fetch)
-        changed = offset != self.leo
         self.leo = offset
-        return changed
 
     def is_caught_up(self, leader_leo: int, now_ms: float, lag_time_max_ms: float) -> bool:
         """Has all, or had all within the lag time."""
@@ -56,6 +97,12 @@ class FollowerProgress:
     def leave_isr(self) -> None:
         """It must be seen to catch up again before the watermark waits for it."""
         self.caught_up_ms = NEVER
+        self._leave_presence()
+
+    def _leave_presence(self) -> None:
+        if self.presence is not None:
+            self.presence.lost = True
+            self.presence = None
 
     def _void(self) -> None:
         self.leo = UNKNOWN_OFFSET
@@ -63,3 +110,4 @@ class FollowerProgress:
         self.fetch_ms = NEVER
         self.leader_leo_at_fetch = UNKNOWN_OFFSET
         self.caught_up_ms = NEVER
+        self._leave_presence()

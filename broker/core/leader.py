@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from broker.core.fencing import NO_EPOCH, check_follower_broker_epoch
-from broker.core.follower import FollowerProgress
+from broker.core.follower import FollowerProgress, Presence
 from broker.core.isr import AnswerEffect, IsrState, Proposal
 from broker.core.watermark import effective_min_isr
 from broker.wire.errors import ErrorCode
@@ -85,7 +85,8 @@ class Leader:
 
     @property
     def under_min_isr(self) -> bool:
-        return len(self.isr.committed) < min(self.min_insync_replicas, len(self.replicas))
+        in_sync = len(self.isr.committed)
+        return in_sync < self.min_insync_replicas and in_sync < len(self.replicas)
 
     @property
     def offsets_available(self) -> bool:
@@ -134,10 +135,26 @@ class Leader:
                 log_start = progress.log_start
         return log_start
 
+    def let_speak(self, follower_id: int, presence: Presence | None) -> bool:
+        """From the fetch just counted on, let presence speak for a follower, if it is in sync; None: nobody does.
+
+        False where each fetch must be counted: one that wants to join is looked at every time.
+        """
+        progress = self.followers[follower_id]
+        if progress.presence is not presence:
+            progress.settle(self.leo)
+            progress.presence = None
+            if presence is not None and follower_id in self.isr.committed:
+                progress.presence = presence
+        return progress.presence is not None
+
     def advance_leo(self, leo: int) -> None:
         """This broker has written up to leo."""
         assert leo >= self.leo
-        self.leo = leo
+        if leo != self.leo:
+            for progress in self.followers.values():
+                progress.settle(self.leo)
+            self.leo = leo
 
     def maybe_advance_high_watermark(self, now_ms: float) -> bool:
         """Raise the watermark to the smallest LEO that counts; True when it rose.

@@ -8,41 +8,49 @@ Source: kafka.server.DelayedProduce, DelayedFetch; performance.md ("keep consume
 
 from __future__ import annotations
 
-import heapq
+from collections import deque
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
 class OffsetWaiters(Generic[T]):
-    """Things that wait for an offset of one partition to be reached. A smallest-first heap; appends come in order."""
+    """Things that wait for an offset of one partition to be reached, smallest first.
 
-    __slots__ = ("_heap", "_sequence")
+    Appends come in order; only the repeat of an earlier append has to find its place.
+    """
+
+    __slots__ = ("_queue",)
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, T]] = []
-        self._sequence = 0
+        self._queue: deque[tuple[int, T]] = deque()
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._queue)
 
     def add(self, required_offset: int, waiter: T) -> None:
         """waiter is handed out once `reach(offset)` is called with offset ≥ required_offset."""
-        self._sequence += 1
-        heapq.heappush(self._heap, (required_offset, self._sequence, waiter))
+        queue = self._queue
+        if queue and queue[-1][0] > required_offset:
+            place = len(queue) - 1
+            while place and queue[place - 1][0] > required_offset:
+                place -= 1
+            queue.insert(place, (required_offset, waiter))
+        else:
+            queue.append((required_offset, waiter))
 
     def reach(self, offset: int) -> list[T]:
         """Take out all that waited for at most offset, smallest first, then in order of arrival."""
-        heap = self._heap
+        queue = self._queue
         reached: list[T] = []
-        while heap and heap[0][0] <= offset:
-            reached.append(heapq.heappop(heap)[2])
+        while queue and queue[0][0] <= offset:
+            reached.append(queue.popleft()[1])
         return reached
 
     def take_all(self) -> list[T]:
         """Take out everything, in order of offset: the role is gone."""
-        taken = [entry[2] for entry in sorted(self._heap, key=lambda entry: entry[:2])]
-        self._heap.clear()
+        taken = [waiter for _, waiter in self._queue]
+        self._queue.clear()
         return taken
 
 

@@ -11,16 +11,18 @@ Source: kafka UnifiedLog, LocalLog.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from random import randrange
 
 from broker.log import checkpoints
 from broker.log.cleaner_swap import SwappingLog
-from broker.log.staging import ParsedBatches, read_batches, stamp_batches
+from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
 from broker.log.time_lookup import first_record_at
 from broker.runtime.ports import AppendInfo, Epoch, Offset, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.record_batch import BatchHeader
+
+_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
 class PartitionLog(SwappingLog):
@@ -30,45 +32,53 @@ class PartitionLog(SwappingLog):
 
     # Append
 
-    def append_as_leader(
-        self, batches: memoryview, epoch: Epoch, headers: Iterable[BatchHeader] | None = None
-    ) -> AppendInfo:
+    def append_as_leader(self, batches: memoryview, epoch: Epoch, header: BatchHeader | None = None) -> AppendInfo:
         """Stamp base offsets and epoch in place (batches is writable) and stage. The caller has validated them.
 
-        headers: of these batches in order, if the caller has them at hand. Raises CorruptBatch, staging nothing, when
-        the batches do not fill the view.
+        header: of the only batch, if the caller has it at hand. Raises CorruptBatch, staging nothing, when the
+        batches do not fill the view.
         """
         if self._dir.failed is not None:
             raise self._dir.failed
-        return self._stage(batches, stamp_batches(batches, self._leo, epoch, headers))
+        base = self._leo
+        if header is None:
+            staged, newest, _ = stamp_batches(batches, base, epoch)
+        else:
+            one = stamp_one(batches, base, epoch, header)
+            staged, newest = [one], one[2]
+        if epoch != self._epochs.latest:
+            self._epochs.assign(epoch, base)
+        return self._stage(batches, staged, newest)
 
-    def append_as_follower(self, batches: memoryview) -> AppendInfo:
+    def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
         """Stage batches that carry their offsets and epochs; they start at `leo` and have no holes.
 
-        Raises UnexpectedAppendOffset or CorruptBatch, staging nothing.
+        headers: of all of them in order, if the caller has them at hand. Raises UnexpectedAppendOffset or
+        CorruptBatch, staging nothing.
         """
         if self._dir.failed is not None:
             raise self._dir.failed
-        tp = self.topic_partition
-        return self._stage(batches, read_batches(tp, batches, self._leo, self._epochs.latest, self.has_holes))
-
-    def _stage(self, view: memoryview, parsed: ParsedBatches) -> AppendInfo:
-        batches, newest, epochs = parsed
-        size = len(view)
-        base = batches[0][0]
-        last = batches[-1][1]
+        staged, newest, epochs = read_batches(
+            self.topic_partition, batches, self._leo, self._epochs.latest, self.has_holes, headers
+        )
         for epoch, start in epochs:
             if epoch != self._epochs.latest:
                 self._epochs.assign(epoch, start)
+        return self._stage(batches, staged, newest)
+
+    def _stage(self, view: memoryview, batches: list[StagedBatch], newest: int) -> AppendInfo:
+        size = len(view)
+        base = batches[0][0]
+        last = batches[-1][1]
         staging = self._staging
-        now_ms = self._environment.now_ms()
+        now_ms = self._environment.now_ms
         if staging.must_roll(size, newest, last, self.config, now_ms, self._segments.active.index):
             snapshot = self.snapshot_at_roll(base) if self.snapshot_at_roll is not None else None
             jitter_ms = randrange(self.config.jitter_ms) if self.config.jitter_ms else 0
-            staging.begin_segment(base, snapshot, now_ms, jitter_ms)
+            staging.begin_segment(base, snapshot, now_ms(), jitter_ms)
         staging.add(view, batches, size)
         self._leo = last + 1
-        return AppendInfo(base, last, newest, size, len(batches))
+        return _new(AppendInfo, (base, last, newest, size, len(batches)))
 
     def write(self) -> None:
         """Put all staged batches in the file: one system call, one more per segment rolled."""
@@ -84,11 +94,8 @@ class PartitionLog(SwappingLog):
                     self._roll(run.roll_at, run.snapshot)
                 segment = self._segments.active
                 segment.append(run.views)
-                position = segment.size
-                for base, last, timestamp, size in run.batches:
-                    tail.add(base, position)
-                    segment.add(last, timestamp, size)
-                    position += size
+                tail.extend(run.batches, segment.size)
+                segment.add_all(run.batches)
                 self._written_leo = run.batches[-1][1] + 1
             self._dir.note_end(self.topic_partition, self._written_leo)
         except OSError as error:

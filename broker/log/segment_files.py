@@ -152,18 +152,28 @@ class SegmentFiles:
 
     def add(self, last_offset: Offset, max_timestamp: int, size: int) -> None:
         """Count in a batch that now stands at the end of the file, and index it when one is due."""
+        self.add_all(((0, last_offset, max_timestamp, size),))
+
+    def add_all(self, batches: Sequence[tuple[Offset, Offset, int, int]]) -> None:
+        """Count in batches (…, last offset, max timestamp, bytes) that now stand at the end of the file."""
         position = self._size
         if position == 0:
-            self._first_timestamp = max_timestamp
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = last_offset
-        if self._since_index_bytes > self._interval_bytes:
-            self.index.append(last_offset, position)
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-            self._since_index_bytes = 0
-        self._since_index_bytes += size
-        self._size = position + size
+            self._first_timestamp = batches[0][2]
+        newest = self.max_timestamp
+        since_index = self._since_index_bytes
+        interval = self._interval_bytes
+        for _, last_offset, max_timestamp, size in batches:
+            if max_timestamp > newest:
+                self.max_timestamp = newest = max_timestamp
+                self.max_timestamp_offset = last_offset
+            if since_index > interval:
+                self.index.append(last_offset, position)
+                self.time_index.maybe_append(newest, self.max_timestamp_offset)
+                since_index = 0
+            since_index += size
+            position += size
+        self._since_index_bytes = since_index
+        self._size = position
 
     def finish(self) -> None:
         """Give the indexes their last entries and exact sizes: at roll, flush and close. Raises OSError."""

@@ -1,13 +1,13 @@
 """Batches that have offsets but are not in the file yet, and when they need a new segment. No I/O.
 
-`stamp_batches` and `read_batches` look at batch headers only: one unpack and at most one pack per batch.
+`stamp_…` and `read_…` look at batch headers only: at most one unpack and one pack per batch.
 Source: UnifiedLog.append, LogSegment.shouldRoll.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Sequence, Sized
 from typing import NamedTuple
 
 from broker.log.config import LogConfig
@@ -34,27 +34,33 @@ class ParsedBatches(NamedTuple):
     epochs: list[tuple[Epoch, Offset]]
 
 
-def stamp_batches(
-    view: memoryview, offset: Offset, epoch: Epoch, headers: Iterable[BatchHeader] | None
-) -> ParsedBatches:
+def stamp_one(view: memoryview, offset: Offset, epoch: Epoch, header: BatchHeader) -> StagedBatch:
+    """Write base offset and epoch into the only batch of a writable view, whose header is known.
+
+    Raises CorruptBatch unless the batch fills the view exactly.
+    """
+    length, delta = header.batch_length, header.last_offset_delta
+    size = length + LENGTH_PREFIX_SIZE
+    if size != len(view) or delta < 0:
+        raise _ill_sized(0, len(view), size, delta)
+    _STAMP.pack_into(view, 0, offset, length, epoch)
+    return offset, offset + delta, header.max_timestamp, size
+
+
+def stamp_batches(view: memoryview, offset: Offset, epoch: Epoch) -> ParsedBatches:
     """Write base offsets from `offset` on, and the epoch, into every batch of a writable view.
 
-    headers: of these batches in order, if the caller has them at hand. Raises CorruptBatch unless whole batches fill
-    the view exactly.
+    Raises CorruptBatch unless whole batches fill the view exactly.
     """
     total = len(view)
     staged: list[StagedBatch] = []
     base = offset
     position = 0
     newest = -1
-    known = iter(headers) if headers is not None else None
     while position < total:
-        if known is not None and (header := next(known, None)) is not None:
-            length, delta, timestamp = header.batch_length, header.last_offset_delta, header.max_timestamp
-        elif total - position < HEADER_SIZE:
+        if total - position < HEADER_SIZE:
             raise _too_short(position, total)
-        else:
-            length, _, _, _, _, delta, _, timestamp = _FRONT.unpack_from(view, position + _FRONT_AT)
+        length, _, _, _, _, delta, _, timestamp = _FRONT.unpack_from(view, position + _FRONT_AT)
         size = length + LENGTH_PREFIX_SIZE
         if not HEADER_SIZE <= size <= total - position or delta < 0:
             raise _ill_sized(position, total, size, delta)
@@ -71,23 +77,33 @@ def stamp_batches(
 
 
 def read_batches(
-    topic_partition: TopicPartition, view: memoryview, expected: Offset, latest: Epoch, gaps: bool
+    topic_partition: TopicPartition,
+    view: memoryview,
+    expected: Offset,
+    latest: Epoch,
+    gaps: bool,
+    headers: Sequence[BatchHeader] | None = None,
 ) -> ParsedBatches:
     """The batches of a view as their leader wrote them. They must begin at `expected` and have no holes.
 
-    latest: the log's latest epoch. gaps: a compacted log may skip offsets, never go back.
-    Raises UnexpectedAppendOffset, CorruptBatch.
+    latest: the log's latest epoch. gaps: a compacted log may skip offsets, never go back. headers: of all batches in
+    order, if the caller has them at hand. Raises UnexpectedAppendOffset, CorruptBatch.
     """
     total = len(view)
     staged: list[StagedBatch] = []
     epochs: list[tuple[Epoch, Offset]] = []
     position = 0
     newest = -1
+    known = iter(headers or ())
     while position < total:
-        if total - position < HEADER_SIZE:
+        header = next(known, None)
+        if header is not None:
+            base, length, epoch, _, _, _, delta, _, timestamp, _, _, _, _ = header
+        elif total - position < HEADER_SIZE:
             raise _too_short(position, total)
-        (base,) = _BASE.unpack_from(view, position)
-        length, epoch, _, _, _, delta, _, timestamp = _FRONT.unpack_from(view, position + _FRONT_AT)
+        else:
+            (base,) = _BASE.unpack_from(view, position)
+            length, epoch, _, _, _, delta, _, timestamp = _FRONT.unpack_from(view, position + _FRONT_AT)
         size = length + LENGTH_PREFIX_SIZE
         if not HEADER_SIZE <= size <= total - position or delta < 0:
             raise _ill_sized(position, total, size, delta)
@@ -150,20 +166,20 @@ class Staging:
         self._jitter_ms = 0
 
     def must_roll(
-        self, size: int, timestamp: int, last: Offset, config: LogConfig, now_ms: float, indexed: Sized
+        self, size: int, timestamp: int, last: Offset, config: LogConfig, now_ms: Callable[[], float], indexed: Sized
     ) -> bool:
         """Whether the next `size` bytes, with this max timestamp and last offset, need a segment of their own.
 
-        indexed: the offset index of the active segment.
+        now_ms: the clock, asked only where batches without timestamps leave nothing else. indexed: the offset index
+        of the active segment.
         """
         held = self._size
         if held == 0:
             return last - self._base > INT32_MAX
         first = self._first_timestamp
-        waited = timestamp - first if first >= 0 else now_ms - self._created_ms
         return (
             held + size > config.segment_bytes
-            or waited > config.segment_ms
+            or (timestamp - first if first >= 0 else now_ms() - self._created_ms) > config.segment_ms
             or last - self._base > INT32_MAX
             or (held >= config.index_safe_bytes and self._entries(indexed) >= config.index_entries_max)
         )
@@ -183,12 +199,13 @@ class Staging:
         self._created_ms = now_ms - jitter_ms
         self._jitter_ms = jitter_ms
 
-    def add(self, view: memoryview, batches: list[StagedBatch], size: int) -> None:
-        if not self.runs:
-            self.runs.append(StagedRun(None))
+    def add(self, view: memoryview, batches: Sequence[StagedBatch], size: int) -> None:
+        runs = self.runs
+        if not runs:
+            runs.append(StagedRun(None))
         if self._size == 0:
             self._first_timestamp = batches[0][2] - self._jitter_ms
-        run = self.runs[-1]
+        run = runs[-1]
         run.views.append(view)
         run.batches += batches
         self._size += size

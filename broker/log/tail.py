@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 
 from broker.runtime.ports import Offset
 
@@ -23,9 +24,13 @@ class Tail:
         self._offsets = array("q")
         self._positions = array("q")
 
-    def add(self, base_offset: Offset, position: int) -> None:
-        self._offsets.append(base_offset)
-        self._positions.append(position)
+    def extend(self, batches: Iterable[tuple[Offset, Offset, int, int]], position: int) -> None:
+        """batches: (base offset, …, bytes) of each, the first one at `position`."""
+        add_offset, add_position = self._offsets.append, self._positions.append
+        for base_offset, _, _, size in batches:
+            add_offset(base_offset)
+            add_position(position)
+            position += size
         if len(self._offsets) > _BATCHES_MAX:
             del self._offsets[:-_BATCHES_KEPT]
             del self._positions[:-_BATCHES_KEPT]

@@ -30,9 +30,9 @@ class Deadlines(Generic[T]):
     def __len__(self) -> int:
         return sum(len(queue) for queue in self._queues.values())
 
-    def add(self, item: T, timeout_ms: float) -> None:
-        """item must not be in here yet."""
-        due = self._loop.now_ms() + timeout_ms
+    def add(self, item: T, timeout_ms: float, now_ms: float | None = None) -> None:
+        """item must not be in here yet. now_ms: the loop's time, if the caller has it at hand."""
+        due = (self._loop.now_ms() if now_ms is None else now_ms) + timeout_ms
         queue = self._queues.get(timeout_ms)
         if queue is None:
             queue = self._queues[timeout_ms] = {}

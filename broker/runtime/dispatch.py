@@ -6,21 +6,51 @@ Source: kafka.server.KafkaApis.handle, without its 4,000 lines: handlers registe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from broker.runtime.ports import ResponseSlot
 from broker.runtime.request import Request, refuse, respond
-from broker.wire.api import ADVERTISED, ApiKey, is_supported, response_header_version
-from broker.wire.headers import decode_request_header
+from broker.wire.api import (
+    ADVERTISED,
+    SUPPORTED,
+    ApiKey,
+    is_supported,
+    request_header_version,
+    response_header_version,
+)
+from broker.wire.headers import decode_request_header, usual_request_header
 from broker.wire.messages import api_versions
 
 Handler = Callable[[Request], None]
 
 
+class _Route(NamedTuple):
+    """Where requests of one API in one version go; flexible: their headers carry tags."""
+
+    handler: Handler
+    key: int
+    version: int
+    request_flexible: bool
+    response_flexible: bool
+
+
 class Dispatcher:
-    """The table of handlers, by API key."""
+    """The table of handlers, by API key; and by key and version, for the usual request."""
 
     def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
         self._handlers = {int(key): handler for key, handler in handlers.items()}
+        self._routes = {
+            key << 16 | version: _Route(
+                handlers[key],
+                int(key),
+                version,
+                request_header_version(key, version) == 2,
+                response_header_version(key, version) == 1,
+            )
+            for key, versions in SUPPORTED.items()
+            if key in handlers
+            for version in range(versions.first, versions.last + 1)
+        }
         missing = set(ADVERTISED) - set(handlers) - {ApiKey.API_VERSIONS}
         assert not missing, f"advertised but not served: {sorted(missing)}"
         self._api_versions = api_versions.answer(ADVERTISED)
@@ -28,12 +58,26 @@ class Dispatcher:
 
     def dispatch(self, frame: memoryview, slot: ResponseSlot) -> None:
         """Serve one request. Raises MalformedFrame for bytes that are no request: the connection closes."""
-        key, version, correlation_id, client_id, body_start = decode_request_header(frame)
+        header = usual_request_header(frame)
+        if header is not None:
+            api, correlation_id, client_id, start = header
+            route = self._routes.get(api)
+            if route is not None:
+                handler, key, version, request_flexible, response_flexible = route
+                if not request_flexible or frame[start] == 0:
+                    body = frame[start + request_flexible :]
+                    handler(Request(key, version, correlation_id, client_id, body, slot, response_flexible))
+                    return
+        self._dispatch_any(frame, slot)
+
+    def _dispatch_any(self, frame: memoryview, slot: ResponseSlot) -> None:
+        """A header with tags or without a client id, ApiVersions, and all that is refused."""
+        key, version, correlation_id, client, body_start = decode_request_header(frame)
         request = Request(
             key,
             version,
             correlation_id,
-            client_id or "",
+            client or "",
             frame[body_start:],
             slot,
             response_header_version(key, version) == 1,
@@ -44,7 +88,7 @@ class Dispatcher:
         handler = self._handlers.get(key)
         if handler is None or not is_supported(key, version):
             # Kafka closes the connection too: without the version's schema no error can be encoded.
-            refuse(request, f"request with API key {key}, version {version} from {client_id!r} is not supported here")
+            refuse(request, f"request with API key {key}, version {version} from {client!r} is not supported here")
             return
         handler(request)
 

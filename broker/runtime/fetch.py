@@ -1,21 +1,26 @@
-"""Fetch: sessions, positions, long polls, and what followers' fetches prove to the leader.
+"""Fetch: sessions, positions, long polls.
 
-A follower's fetch is counted (its LEO, its catching up, its way into the ISR) before anything is read. Consumers see
-nothing at or above the watermark (last stable offset for read_committed). A fetch that finds too little waits in its
-session: appends wake followers, the watermark wakes consumers, a role change wakes both.
+A follower's fetch is counted (its LEO, its catching up, its way into the ISR) before anything is read; for partitions
+that it does not name the session's presence speaks. Consumers see nothing at or above the watermark (last stable
+offset for read_committed). What may wait is read at the end of the turn, after the log writes, and waits in its session
+when it finds too little: appends wake followers, the watermark wakes consumers, a role change wakes both. A session's
+answer looks at the partitions that were named or that something happened to, and at all of them once a second, so
+that idle partitions cost nothing.
 Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-227.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from broker.core import epochs
 from broker.core.leader import Leader
 from broker.core.purgatory import Watchers
+from broker.runtime.deadlines import Deadlines
 from broker.runtime.fetch_read import PartitionReader
 from broker.runtime.fetch_sessions import FetchSession, FetchSessions, SessionKey, SessionPartition
-from broker.runtime.ports import Timer
+from broker.runtime.ports import Epoch
 from broker.runtime.replica import Replica, end_offset_of
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.chunks import chunk_length
@@ -34,10 +39,14 @@ if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
 
 
+_SCAN_MS = 1000.0
+_Named = list[tuple[SessionKey, SessionPartition]]
+
+
 class FetchWait:
     """One fetch request from arrival to answer. full: every partition of the session is answered, changed or not."""
 
-    __slots__ = ("asked", "done", "full", "max_bytes", "request", "session", "timer")
+    __slots__ = ("armed", "asked", "done", "full", "max_bytes", "request", "session")
 
     def __init__(
         self, request: Request, asked: FetchRequest, session: FetchSession, full: bool, max_bytes: int
@@ -47,7 +56,7 @@ class FetchWait:
         self.session = session
         self.full = full
         self.max_bytes = max_bytes
-        self.timer: Timer | None = None
+        self.armed = False
         self.done = False
 
 
@@ -63,6 +72,7 @@ class FetchHandler:
         self._followers: Watchers[FetchSession] = Watchers()
         self._consumers: Watchers[FetchSession] = Watchers()
         self._woken: dict[int, FetchWait] = {}
+        self._deadlines: Deadlines[FetchWait] = Deadlines(manager.loop, self._complete)
 
     # -- arrival ---------------------------------------------------------------------------------------------------
 
@@ -90,31 +100,30 @@ class FetchHandler:
             max_bytes = min(max_bytes, manager.settings.fetch_max_bytes)
         else:
             self._log_received(request, asked, named)
-            for part in opened.partitions.values():
-                if not part.topic:
-                    self._name(opened, part)
-                self._count_follower(asked, part, now)
+            self._name_unknown(opened)
+            self._count_followers(opened, named, asked.replica_epoch, now)
+        if now - opened.scanned_ms >= _SCAN_MS:
+            # Whatever may change without anyone being told, as the log start by retention, is found here.
+            opened.scanned_ms = now
+            opened.changed = {**opened.changed, **opened.partitions}
         wait = FetchWait(request, asked, opened, full, max_bytes)
         if asked.max_wait_ms <= 0 or not opened.partitions:
             self._answer(wait, self._read_all(wait)[0])
             return
-        results, enough = self._read_all(wait)
-        if enough:
-            self._answer(wait, results)
-            return
         opened.wait = wait
-        wait.timer = manager.loop.call_later(asked.max_wait_ms, lambda: self._complete(wait))
+        self._woken[id(wait)] = wait
 
-    def _update_session(self, session: FetchSession, asked: FetchRequest, uses_ids: bool) -> list[SessionPartition]:
+    def _update_session(self, session: FetchSession, asked: FetchRequest, uses_ids: bool) -> _Named:
         """Take new and moved partitions in, forgotten ones out; those that this request names."""
         manager = self._manager
         partitions = session.partitions
         watchers = self._followers if session.follower_id >= 0 else self._consumers
         for forgotten in asked.forgotten:
-            part = partitions.pop((forgotten.topic_id if uses_ids else forgotten.topic, forgotten.partition), None)
+            part = session.forget((forgotten.topic_id if uses_ids else forgotten.topic, forgotten.partition))
             if part is not None:
+                self._leave(session, part)
                 watchers.unwatch((part.topic, part.partition), session)
-        named: list[SessionPartition] = []
+        named: _Named = []
         for one in asked.partitions:
             key = (one.topic_id if uses_ids else one.topic, one.partition)
             part = partitions.get(key)
@@ -125,39 +134,66 @@ class FetchHandler:
                 watchers.watch((part.topic, part.partition), session)
             else:
                 part.move(one)
-            named.append(part)
+            session.changed[key] = part
+            named.append((key, part))
         return named
 
-    def _name(self, session: FetchSession, part: SessionPartition) -> None:
-        """Look again for a topic id that was unknown: its LeaderAndIsr may have come since."""
-        topic = self._manager.topic_of_id(part.topic_id)
-        if topic:
-            self._followers.unwatch((part.topic, part.partition), session)
-            part.topic = topic
-            self._followers.watch((part.topic, part.partition), session)
+    def _name_unknown(self, session: FetchSession) -> None:
+        """Look again for topic ids that were unknown: their LeaderAndIsr may have come since. Nobody counts for them
+        until then, so they are attended."""
+        for part in session.attended.values():
+            if not part.topic and (topic := self._manager.topic_of_id(part.topic_id)):
+                self._followers.unwatch((part.topic, part.partition), session)
+                part.topic = topic
+                self._followers.watch((part.topic, part.partition), session)
 
-    def _count_follower(self, asked: FetchRequest, part: SessionPartition, now_ms: float) -> None:
-        """What a follower's fetch says about its own log, if it may say it. Errors show when it is read."""
+    def _count_followers(self, session: FetchSession, named: _Named, replica_epoch: Epoch, now_ms: float) -> None:
+        """Take one fetch of a session for what it proves. Errors show when the partitions are read."""
+        presence = session.presence
+        parts: Iterable[tuple[SessionKey, SessionPartition]]
+        if presence.lost or replica_epoch != session.replica_epoch:
+            presence.lost = False
+            session.replica_epoch = replica_epoch
+            parts = list(session.partitions.items())
+        elif session.attended:
+            parts = list({**session.attended, **dict(named)}.items())
+        else:
+            parts = named
+        for key, part in parts:
+            if self._count_follower(session, part, now_ms):
+                session.attended.pop(key, None)
+            else:
+                session.attended[key] = part
+        presence.fetch_ms = now_ms
+
+    def _leave(self, session: FetchSession, part: SessionPartition) -> None:
+        """The session's fetches say nothing of this partition any more."""
+        role = part.replica.leader if part.replica is not None else None
+        if role is not None and session.follower_id in role.followers:
+            role.let_speak(session.follower_id, None)
+
+    def _count_follower(self, session: FetchSession, part: SessionPartition, now_ms: float) -> bool:
+        """True when the session's presence speaks for this partition from now on."""
         replica = self._reader.replica_of(part)
         if replica is None or replica.offline:
-            return
+            return False
         role = replica.partition.role
         if not isinstance(role, Leader):
-            return
+            return False
         if part.leader_epoch not in (-1, role.leader_epoch):
-            return
-        follower = asked.replica_id
-        if role.check_fetch(follower, asked.replica_epoch) is not ErrorCode.NONE:
-            return
-        log = replica.log
+            return False
+        follower, replica_epoch = session.follower_id, session.replica_epoch
+        if role.check_fetch(follower, replica_epoch) is not ErrorCode.NONE:
+            return False
         named = not part.checked
         if named:
+            log = replica.log
             if not log.log_start_offset <= part.fetch_offset <= log.written_leo:
-                return
+                return False
             if epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, part.fetch_offset):
-                return
+                return False
             part.checked = True
-        moved = role.record_fetch(follower, part.fetch_offset, asked.replica_epoch, now_ms)
+        moved = role.record_fetch(follower, part.fetch_offset, replica_epoch, now_ms)
         if named and role.note_log_start(follower, part.log_start_offset):
             self._manager.delete_records.on_follower(replica, role)
         if follower not in role.isr.committed:
@@ -166,33 +202,42 @@ class FetchHandler:
                 self._manager.isr_changes.submit(replica, role, proposal)
         if moved:
             self._manager.maybe_advance(replica, role)
+        return session.session_id != NO_SESSION_ID and role.let_speak(follower, session.presence)
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     def on_append(self, replica: Replica) -> None:
         """Bytes were written as leader: this partition's followers may fetch them."""
         for session in self._followers.of(replica.topic_partition):
+            _note(session, replica)
             self._wake(session)
 
     def on_high_watermark(self, replica: Replica) -> None:
-        """The watermark rose: consumers may fetch more. Followers are not woken by it."""
+        """The watermark rose: consumers may fetch more. Followers are not woken by it, they hear of it in time."""
+        for session in self._followers.of(replica.topic_partition):
+            _note(session, replica)
         for session in self._consumers.of(replica.topic_partition):
+            _note(session, replica)
             self._wake(session)
 
     def on_log_start(self, replica: Replica) -> None:
         """The log now begins later: followers hear of it at once, for someone waits until theirs does too."""
         for session in self._followers.of(replica.topic_partition):
+            _note(session, replica)
             if session.wait is not None:
                 self._complete(session.wait)
 
     def on_role_change(self, replica: Replica) -> None:
         """Whoever waits for this partition here has to hear that something else holds now."""
-        topic, index = replica.topic_partition
         for session in (*self._followers.of(replica.topic_partition), *self._consumers.of(replica.topic_partition)):
-            part = session.partitions.get((replica.topic_id if session.uses_topic_ids else topic, index))
+            key = _key(session, replica)
+            part = session.partitions.get(key)
             if part is not None:
                 part.replica = None
                 part.checked = False
+                session.changed[key] = part
+                if session.follower_id >= 0:
+                    session.attended[key] = part
             self._wake(session)
 
     def _wake(self, session: FetchSession) -> None:
@@ -201,7 +246,7 @@ class FetchHandler:
             self._woken[id(wait)] = wait
 
     def finish_turn(self) -> None:
-        """Look again at all that was woken in this turn; answer what has enough."""
+        """Look at all that came or was woken in this turn; answer what has enough, let the rest wait."""
         if not self._woken:
             return
         woken, self._woken = self._woken, {}
@@ -214,6 +259,9 @@ class FetchHandler:
             results, enough = self._read_all(wait)
             if enough:
                 self._answer(wait, results)
+            elif not wait.armed:
+                wait.armed = True
+                self._deadlines.add(wait, wait.asked.max_wait_ms)
 
     def _complete(self, wait: FetchWait) -> None:
         """Time is over: answer with what there is."""
@@ -222,8 +270,8 @@ class FetchHandler:
 
     def _drop(self, wait: FetchWait) -> None:
         wait.done = True
-        if wait.timer is not None:
-            wait.timer.cancel()
+        if wait.armed:
+            self._deadlines.remove(wait, wait.asked.max_wait_ms)
         if wait.session.wait is wait:
             wait.session.wait = None
         if wait.session.session_id == NO_SESSION_ID:
@@ -270,9 +318,12 @@ class FetchHandler:
         total = 0
         urgent = False
         read = self._reader.read
-        for key, part in wait.session.partitions.items():
+        session = wait.session
+        for key, part in list((session.partitions if wait.full else session.changed).items()):
             result = read(wait.asked, part, wait.full, bytes_left, total == 0)
             if result is None:
+                if part.at_end:
+                    session.changed.pop(key, None)
                 continue
             if result.records:
                 length = chunk_length(result.records[0])
@@ -282,7 +333,7 @@ class FetchHandler:
                 urgent = True
             results.append((key, result))
         if not urgent and 0 < total < wait.asked.min_bytes:
-            urgent = any(self._more_follows(wait.session, key, result) for key, result in results)
+            urgent = any(self._more_follows(session, key, result) for key, result in results)
         return results, urgent or total >= wait.asked.min_bytes
 
     def _more_follows(self, session: FetchSession, key: SessionKey, result: FetchPartitionResult) -> bool:
@@ -295,7 +346,7 @@ class FetchHandler:
 
     # -- event log -------------------------------------------------------------------------------------------------
 
-    def _log_received(self, request: Request, asked: FetchRequest, named: list[SessionPartition]) -> None:
+    def _log_received(self, request: Request, asked: FetchRequest, named: _Named) -> None:
         log = self._manager.event_log
         if log is not None:
             log.emit(
@@ -305,7 +356,7 @@ class FetchHandler:
                 be=asked.replica_epoch,
                 parts=[
                     [f"{part.topic}-{part.partition}", part.fetch_offset, part.leader_epoch, part.last_fetched_epoch]
-                    for part in named
+                    for _, part in named
                     if part.topic  # an id that this broker has yet to hear of: nothing is counted for it
                 ],
             )
@@ -322,3 +373,15 @@ class FetchHandler:
                 upto=end_offset_of(result.records[0]),
                 hw=replica.high_watermark,
             )
+
+
+def _key(session: FetchSession, replica: Replica) -> SessionKey:
+    topic, index = replica.topic_partition
+    return (replica.topic_id if session.uses_topic_ids else topic, index)
+
+
+def _note(session: FetchSession, replica: Replica) -> None:
+    """Something happened to a partition: the session's next answer looks at it."""
+    key = _key(session, replica)
+    if key not in session.changed and (part := session.partitions.get(key)) is not None:
+        session.changed[key] = part

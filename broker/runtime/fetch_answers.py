@@ -14,7 +14,7 @@ from broker.core.partition import Following
 from broker.runtime.ports import Offset
 from broker.runtime.replica import Replica
 from broker.wire.messages.fetch import FetchPartitionResult
-from broker.wire.record_batch import iter_batches
+from broker.wire.record_batch import checked_headers
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
@@ -42,16 +42,13 @@ class FetchAnswers:
             self._learn_log_start(replica, result.log_start_offset)
 
     def _append(self, replica: Replica, view: memoryview) -> None:
-        end = 0
-        for position, header in iter_batches(view, verify_crc=True, allow_partial_tail=True):
-            end = position + header.size
-        if not end:
+        headers, end = checked_headers(view)
+        if not headers:
             return
-        whole = view[:end]
-        replica.log.append_as_follower(whole)
+        replica.log.append_as_follower(view[:end], headers)
         replica.log.write()
         self._manager.group_commit.note(replica)
-        runs = replica.take_producers(whole, self._manager.loop.now_ms())
+        runs = replica.take_producers(headers, self._manager.loop.now_ms())
         event_log = self._manager.event_log
         if event_log is not None:
             for run in runs:

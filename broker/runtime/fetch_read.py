@@ -44,6 +44,7 @@ class PartitionReader:
         self, asked: FetchRequest, part: SessionPartition, full: bool, bytes_left: int, min_one_batch: bool
     ) -> FetchPartitionResult | None:
         """None where an incremental answer (not full) has nothing new to say."""
+        part.at_end = False
         replica = self.replica_of(part)
         if replica is None:
             return self._error(part, self._unhosted(part))
@@ -76,6 +77,7 @@ class PartitionReader:
                 return self._diverging(part, diverging, high_watermark, log_start)
         if offset < log_start or offset > log.leo:
             return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+        part.at_end = offset >= limit
         records: Chunk = b""
         if asked.replica_id >= 0:
             throttle = self._manager.throttle.leader

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from broker.core.follower import Presence
 from broker.runtime.ports import Epoch, Offset
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import (
@@ -38,6 +39,7 @@ class SessionPartition:
     """One partition of a session: the position asked for, and what was last told about it."""
 
     __slots__ = (
+        "at_end",
         "checked",
         "fetch_offset",
         "hw_sent",
@@ -60,6 +62,8 @@ class SessionPartition:
         self.replica = replica
         self.hw_sent: Offset = -1
         self.log_start_sent: Offset = -1
+        self.at_end = False
+        """When it was last read, nothing lay between the position and what may be read."""
         self.move(asked)
 
     def move(self, asked: FetchPartition) -> None:
@@ -77,12 +81,21 @@ class SessionPartition:
 
 
 class FetchSession:
-    """`session_id` 0: only for one request. follower_id −1: a consumer's."""
+    """`session_id` 0: only for one request. follower_id −1: a consumer's.
+
+    changed: partitions of which an answer may have something to say, in the order in which they get their turn.
+    attended: those for which each fetch of the follower is counted; presence speaks for the others.
+    """
 
     __slots__ = (
+        "attended",
+        "changed",
         "epoch",
         "follower_id",
         "partitions",
+        "presence",
+        "replica_epoch",
+        "scanned_ms",
         "session_id",
         "used_ms",
         "uses_topic_ids",
@@ -96,11 +109,25 @@ class FetchSession:
         self.epoch = 1
         self.used_ms = now_ms
         self.partitions: dict[SessionKey, SessionPartition] = {}
+        self.changed: dict[SessionKey, SessionPartition] = {}
+        self.attended: dict[SessionKey, SessionPartition] = {}
+        self.presence = Presence()
+        self.replica_epoch: Epoch = -1
+        self.scanned_ms = now_ms
         self.wait: FetchWait | None = None
+
+    def forget(self, key: SessionKey) -> SessionPartition | None:
+        """Take a partition out; None when it is not in."""
+        self.changed.pop(key, None)
+        self.attended.pop(key, None)
+        return self.partitions.pop(key, None)
 
     def to_end(self, key: SessionKey) -> None:
         """Who got data goes last, so that a size limit starves nobody."""
-        self.partitions[key] = self.partitions.pop(key)
+        part = self.partitions.pop(key)
+        self.partitions[key] = part
+        self.changed.pop(key, None)
+        self.changed[key] = part
 
 
 class FetchSessions:

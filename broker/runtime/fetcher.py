@@ -91,6 +91,8 @@ class Fetcher:
         self._manager = manager
         self.leader = leader
         self.partitions: dict[_Key, Followed] = {}
+        self._due: dict[_Key, Followed] = {}
+        """Those whose position may differ from what the leader's session holds, or that are delayed."""
         self._forget: list[_Key] = []
         self._session_id = NO_SESSION_ID
         self._session_epoch = INITIAL_SESSION_EPOCH
@@ -114,13 +116,14 @@ class Fetcher:
             followed.sent, followed.sent_in = old.sent, old.sent_in
         if key in self._forget:
             self._forget.remove(key)
-        self.partitions[key] = followed
+        self.partitions[key] = self._due[key] = followed
         # To be told to follow it is news of that broker: no need to sit out the pause after a failure.
         self.retry_now()
 
     def remove(self, replica: Replica) -> None:
         key = (replica.topic_id, replica.topic_partition.partition)
         followed = self.partitions.pop(key, None)
+        self._due.pop(key, None)
         if followed is not None and followed.sent is not None:
             self._forget.append(key)
 
@@ -137,6 +140,7 @@ class Fetcher:
         """No more requests, no more answers."""
         self._generation += 1
         self.partitions.clear()
+        self._due.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -144,6 +148,12 @@ class Fetcher:
     def delay(self, followed: Followed, ms: float) -> None:
         """Leave a partition out for a while."""
         followed.delayed_until_ms = self._manager.loop.now_ms() + ms
+        self.look_at(followed)
+
+    def look_at(self, followed: Followed) -> None:
+        """Its position may have changed: the next request names it if so."""
+        if self.partitions.get(followed.key) is followed:
+            self._due[followed.key] = followed
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -161,11 +171,11 @@ class Fetcher:
             return
         forgotten = [] if full else [ForgottenPartition("", topic_id, index) for topic_id, index in self._forget]
         named: list[tuple[Followed, FetchPartition]] = []
-        active = 0
+        delayed = 0
         next_due = float("inf")
         throttle = self._manager.throttle.follower
         held_back = throttle is not None and throttle.exceeded(now)
-        for followed in self.partitions.values():
+        for key, followed in list((self.partitions if full or held_back else self._due).items()):
             if (
                 held_back
                 and followed.lag > 0
@@ -174,19 +184,22 @@ class Fetcher:
             ):
                 followed.delayed_until_ms = max(followed.delayed_until_ms, now + _THROTTLED_MS)
             if followed.delayed_until_ms > now:
+                delayed += 1
+                self._due[key] = followed
                 next_due = min(next_due, followed.delayed_until_ms)
                 if followed.sent is not None:
                     followed.sent = None
                     if not full:
-                        forgotten.append(ForgottenPartition("", *followed.key))
+                        forgotten.append(ForgottenPartition("", *key))
                 continue
-            active += 1
+            self._due.pop(key, None)
             position = self._position(followed)
             if full or followed.sent != position:
                 followed.sent, followed.sent_in = position, self._requests + 1
                 named.append((followed, self._ask(followed, position)))
         if next_due != float("inf"):
             self._wake_at(next_due)
+        active = len(self.partitions) - delayed
         if not active and not forgotten:
             return
         if self._in_flight and not named:
@@ -329,6 +342,7 @@ class Fetcher:
             followed = self.partitions.get((result.topic_id, result.partition))
             if followed is not None and followed.sent_in <= number:
                 self._take(followed, result, rid)
+                self.look_at(followed)
 
     def _take(self, followed: Followed, result: FetchPartitionResult, rid: str) -> None:
         """One partition's answer, if it is an answer to where the replica now stands."""

@@ -8,6 +8,7 @@ Source: kafka.server.AlterPartitionManager; Partition.submitAlterPartition.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from broker.core.isr import AnswerEffect, Proposal
@@ -18,6 +19,8 @@ from broker.wire.errors import ErrorCode, error_name
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
 
 RETRY_MS = 200.0
 OUT_OF_DATE_RETRY_MS = 2000.0
@@ -93,6 +96,13 @@ class IsrChanges:
                     self.shrinks += 1
                 else:
                     self.expansions += 1
+                logger.info(
+                    "%s: ISR is now %s (%s: %s)",
+                    replica.name,
+                    sorted(role.isr.committed),
+                    proposal.kind,
+                    proposal.reason,
+                )
                 manager.log_isr_commit(replica, role)
                 manager.maybe_advance(replica, role)
                 manager.settle_later(replica)

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from broker.wire.chunks import Chunk as Chunk
 from broker.wire.chunks import FileSlice as FileSlice
+from broker.wire.record_batch import BatchHeader
 
 Offset = int
 BrokerId = int
@@ -175,12 +176,18 @@ class Log(Protocol):
 
     def epoch_at(self, offset: Offset) -> Epoch: ...
 
-    def append_as_leader(self, batches: memoryview, epoch: Epoch) -> AppendInfo:
-        """Stamp base offsets and epoch in place (batches is writable) and stage. Caller has validated the batches."""
+    def append_as_leader(self, batches: memoryview, epoch: Epoch, header: BatchHeader | None = None) -> AppendInfo:
+        """Stamp base offsets and epoch in place (batches is writable) and stage. Caller has validated the batches.
+
+        header: of the only batch, if the caller has it at hand.
+        """
         ...
 
-    def append_as_follower(self, batches: memoryview) -> AppendInfo:
-        """Stage batches that carry their offsets and epochs; they must start at `leo`."""
+    def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
+        """Stage batches that carry their offsets and epochs; they must start at `leo`.
+
+        headers: of all of them in order, if the caller has them at hand.
+        """
         ...
 
     def write(self) -> None: ...

@@ -7,7 +7,7 @@ Source: ReplicaManager.appendRecords, DelayedProduce; UnifiedLog.analyzeAndValid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from broker.core.leader import Leader
 from broker.runtime.deadlines import Deadlines
@@ -18,13 +18,16 @@ from broker.runtime.request import Request, refuse, respond, respond_nothing
 from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.produce import (
-    ProducePartition,
     ProducePartitionResult,
     decode_request,
+    decode_usual,
     encode_response,
 )
 from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import (
+    COMPRESSION_MASK,
+    LENGTH_PREFIX_SIZE,
+    TRANSACTIONAL_BIT,
     CorruptBatch,
     UnsupportedMagic,
     check_crc,
@@ -36,7 +39,12 @@ if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
 
 ACKS_ALL = -1
+_ZSTD = int(Compression.ZSTD)
 _ZSTD_FROM = 7
+_ACKS = (0, 1, ACKS_ALL)
+_ONE_BATCH = "a Produce request must carry exactly one batch"
+_NONE = ErrorCode.NONE  # an enum member costs a slow lookup
+_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
 class PendingProduce:
@@ -47,22 +55,16 @@ class PendingProduce:
     def __init__(self, request: Request, acks: int, timeout_ms: int) -> None:
         self.request = request
         self.acks = acks
-        self.timeout_ms = float(max(0, timeout_ms))
+        self.timeout_ms = max(0, timeout_ms)
         self.results: list[ProducePartitionResult] = []
-        self.unconfirmed: list[AckWait] = []
+        self.unconfirmed: list[AckWait] | None = None
         self.open: set[int] = set()
         self.in_turn = True
         self.done = False
 
 
-class AckWait(NamedTuple):
-    """One appended (or repeated) batch of a request: the one at `place` in its results. Offsets are inclusive."""
-
-    pending: PendingProduce
-    place: int
-    replica: Replica
-    base_offset: Offset
-    last_offset: Offset
+AckWait = tuple[PendingProduce, int, Replica, Offset, Offset]
+"""One appended (or repeated) batch of a request: (request, its place in the results, replica, base and last offset)."""
 
 
 class ProduceHandler:
@@ -75,6 +77,16 @@ class ProduceHandler:
 
     def handle(self, request: Request) -> None:
         """Stage every batch of the request; the answer follows at the end of this turn or later."""
+        usual = decode_usual(request.api_version, request.body)
+        if usual is None or usual[0] not in _ACKS:
+            self._handle_any(request)
+            return
+        acks, timeout_ms, topic, index, records = usual
+        pending = PendingProduce(request, acks, timeout_ms)
+        pending.results.append(self._append(pending, 0, topic, index, records))
+        self._staged(pending)
+
+    def _handle_any(self, request: Request) -> None:
         try:
             body = decode_request(request.api_version, request.body)
         except MalformedFrame as error:
@@ -82,119 +94,129 @@ class ProduceHandler:
             return
         acks = body.acks
         pending = PendingProduce(request, acks, body.timeout_ms)
-        refused = ErrorCode.NONE
-        if acks not in (0, 1, ACKS_ALL):
+        refused = _NONE
+        if acks not in _ACKS:
             refused = ErrorCode.INVALID_REQUIRED_ACKS
         elif body.transactional_id is not None:
             refused = ErrorCode.INVALID_TXN_STATE
-        results = pending.results
-        for index, part in enumerate(body.partitions):
-            if refused is ErrorCode.NONE:
-                result = self._append(pending, index, part)
+        for place, (topic, index, records) in enumerate(body.partitions):
+            if refused is _NONE:
+                result = self._append(pending, place, topic, index, records)
             else:
-                result = _failed(part, refused, "")
-            results.append(result)
-        if acks == 0:
-            failed = next((result for result in results if result.error), None)
-            if failed is None:
-                respond_nothing(request)
-            else:
-                # There is no answer in which to say so.
-                code = ErrorCode(failed.error).name
-                refuse(request, f"Produce with acks=0 to {failed.topic}-{failed.partition} failed: {code}")
-            return
-        self._turn.append(pending)
+                result = _failed(topic, index, refused, "")
+            pending.results.append(result)
+        self._staged(pending)
 
-    def _append(self, pending: PendingProduce, index: int, part: ProducePartition) -> ProducePartitionResult:
+    def _staged(self, pending: PendingProduce) -> None:
+        if pending.acks:
+            self._turn.append(pending)
+            return
+        request = pending.request
+        failed = next((result for result in pending.results if result.error), None)
+        if failed is None:
+            respond_nothing(request)
+        else:
+            # There is no answer in which to say so.
+            code = ErrorCode(failed.error).name
+            refuse(request, f"Produce with acks=0 to {failed.topic}-{failed.partition} failed: {code}")
+
+    def _append(
+        self, pending: PendingProduce, place: int, topic: str, index: int, records: memoryview | None
+    ) -> ProducePartitionResult:
         manager = self._manager
-        replica = manager.replicas.get((part.topic, part.partition))
+        replica = manager.replicas.get((topic, index))
         if replica is None:
-            return _failed(part, manager.unhosted_error(part.topic, part.partition), "")
+            return _failed(topic, index, manager.unhosted_error(topic, index), "")
         role = replica.partition.role
         if replica.offline:
-            return _failed(part, ErrorCode.KAFKA_STORAGE_ERROR, "")
+            return _failed(topic, index, ErrorCode.KAFKA_STORAGE_ERROR, "")
         if not isinstance(role, Leader) or manager.frozen:
-            return _failed(part, ErrorCode.NOT_LEADER_OR_FOLLOWER, "")
-        acks = pending.acks
-        error = role.check_append(acks)
-        if error is not ErrorCode.NONE:
+            return _failed(topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER, "")
+        error = role.check_append(pending.acks)
+        if error is not _NONE:
             return _failed(
-                part,
+                topic,
+                index,
                 error,
                 f"ISR {sorted(role.isr.committed)} of {replica.name} is below min.insync.replicas {role.min_isr}",
             )
-        records = part.records
         if not records:
-            return _failed(part, ErrorCode.INVALID_RECORD, "a Produce request must carry exactly one batch")
+            return _failed(topic, index, ErrorCode.INVALID_RECORD, _ONE_BATCH)
         try:
             header = read_header(records, 0)
-            if header.size != len(records):
-                return _failed(part, ErrorCode.INVALID_RECORD, "a Produce request must carry exactly one batch")
-            if header.size > replica.max_batch_bytes:
+            size = header.batch_length + LENGTH_PREFIX_SIZE
+            if size != len(records):
+                return _failed(topic, index, ErrorCode.INVALID_RECORD, _ONE_BATCH)
+            if size > replica.max_batch_bytes:
                 return _failed(
-                    part,
+                    topic,
+                    index,
                     ErrorCode.MESSAGE_TOO_LARGE,
-                    f"a batch of {header.size} bytes, max.message.bytes is {replica.max_batch_bytes}",
+                    f"a batch of {size} bytes, max.message.bytes is {replica.max_batch_bytes}",
                 )
             check_crc(records, 0, header)
         except UnsupportedMagic as magic:
-            return _failed(part, ErrorCode.INVALID_RECORD, str(magic))
+            return _failed(topic, index, ErrorCode.INVALID_RECORD, str(magic))
         except CorruptBatch as corrupt:
-            return _failed(part, ErrorCode.CORRUPT_MESSAGE, str(corrupt))
+            return _failed(topic, index, ErrorCode.CORRUPT_MESSAGE, str(corrupt))
         invalid = validate_produced(header)
         if invalid is not None:
-            return _failed(part, invalid.error, invalid.reason)
-        if pending.request.api_version < _ZSTD_FROM and header.compression == Compression.ZSTD:
+            return _failed(topic, index, invalid.error, invalid.reason)
+        if header.attributes & COMPRESSION_MASK == _ZSTD and pending.request.api_version < _ZSTD_FROM:
             text = f"zstd needs a Produce request of version {_ZSTD_FROM} at least"
-            return _failed(part, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
-        if header.is_transactional:
-            return _failed(part, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+            return _failed(topic, index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
+        if header.attributes & TRANSACTIONAL_BIT:
+            return _failed(topic, index, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
         if replica.compacted:
             invalid = refuse_keyless(header, records, replica.name)
             if invalid is not None:
-                return _failed(part, invalid.error, invalid.reason)
-        if header.producer_id >= 0:
+                return _failed(topic, index, invalid.error, invalid.reason)
+        producer_id = header.producer_id
+        if producer_id >= 0:
             error, repeated = replica.producers.check(
-                header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
+                producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
             )
-            if error is not ErrorCode.NONE:
+            if error is not _NONE:
                 return _failed(
-                    part,
+                    topic,
+                    index,
                     error,
-                    f"producer {header.producer_id} epoch {header.producer_epoch} sequence {header.base_sequence}",
+                    f"producer {producer_id} epoch {header.producer_epoch} sequence {header.base_sequence}",
                 )
             if repeated is not None:
-                self._expect(AckWait(pending, index, replica, repeated.base_offset, repeated.last_offset))
-                return _appended(part, replica, repeated.base_offset)
+                self._expect((pending, place, replica, repeated.base_offset, repeated.last_offset))
+                # It may be committed already: no rise of the watermark will tell.
+                manager.settle_later(replica)
+                return _appended(topic, index, replica, repeated.base_offset)
         try:
-            info = replica.log.append_as_leader(records, role.leader_epoch)
+            base, last, _, _, _ = replica.log.append_as_leader(records, role.leader_epoch, header)
         except LogDirFailed as failure:
             manager.take_offline(replica, failure)
-            return _failed(part, ErrorCode.KAFKA_STORAGE_ERROR, "")
-        if header.producer_id >= 0:
+            return _failed(topic, index, ErrorCode.KAFKA_STORAGE_ERROR, "")
+        if producer_id >= 0:
             replica.producers.append(
-                header.producer_id,
+                producer_id,
                 header.producer_epoch,
                 header.base_sequence,
                 header.last_sequence,
-                info.base_offset,
-                info.last_offset,
+                base,
+                last,
                 manager.loop.now_ms(),
             )
         if not replica.dirty:
             replica.dirty = True
             manager.dirty.append(replica)
-        if acks:
-            self._expect(AckWait(pending, index, replica, info.base_offset, info.last_offset))
-        return _appended(part, replica, info.base_offset)
+        self._expect((pending, place, replica, base, last))
+        return _appended(topic, index, replica, base)
 
     def _expect(self, wait: AckWait) -> None:
-        pending = wait.pending
+        pending, place, replica, _, last_offset = wait
         if pending.acks == ACKS_ALL:
-            pending.open.add(wait.place)
-            wait.replica.ack_waits.add(wait.last_offset + 1, wait)
-            self._manager.settle_later(wait.replica)
+            pending.open.add(place)
+            replica.ack_waits.add(last_offset + 1, wait)
         elif pending.acks == 1:
+            if pending.unconfirmed is None:
+                pending.unconfirmed = []
             pending.unconfirmed.append(wait)
 
     def finish_turn(self) -> None:
@@ -202,43 +224,57 @@ class ProduceHandler:
         if not self._turn:
             return
         turn, self._turn = self._turn, []
+        add_deadline = self._deadlines.add
+        now_ms = self._manager.loop.now_ms()
         for pending in turn:
             if pending.done:
                 continue
-            for wait in pending.unconfirmed:
-                if wait.replica.offline:
-                    self._fail(wait, ErrorCode.KAFKA_STORAGE_ERROR)
-                else:
-                    self._log_ack(wait)
+            if pending.unconfirmed is not None:
+                self._confirm(pending.unconfirmed)
+                pending.unconfirmed = None  # they refer to each other: without this they were left to the collector
             pending.in_turn = False
             if pending.open:
-                self._deadlines.add(pending, pending.timeout_ms)
+                add_deadline(pending, pending.timeout_ms, now_ms)
             else:
                 self._answer(pending)
 
+    def _confirm(self, waits: list[AckWait]) -> None:
+        for wait in waits:
+            if wait[2].offline:
+                self._fail(wait, ErrorCode.KAFKA_STORAGE_ERROR)
+            else:
+                self._log_ack(wait)
+
     def on_committed(self, replica: Replica, role: Leader) -> None:
         """The watermark rose, or new waits came in: answer those that it has passed."""
-        for wait in replica.ack_waits.reach(role.high_watermark):
-            if wait.pending.done:
+        reached = replica.ack_waits.reach(role.high_watermark)
+        if not reached:
+            return
+        # What holds for the watermark holds for all that it has passed.
+        error = role.check_committed(role.high_watermark)
+        assert error is not None
+        logs = self._manager.event_log is not None
+        for wait in reached:
+            if wait[0].done:
                 continue
-            error = role.check_committed(wait.last_offset + 1)
-            if error is ErrorCode.NONE:
-                self._log_ack(wait)
-            elif error is not None:
+            if error is not _NONE:
                 self._fail(wait, error)
+            elif logs:
+                self._log_ack(wait)
             self._arrived(wait)
 
     def fail_waits(self, replica: Replica, error: ErrorCode) -> None:
         """This replica leads no more, or its log dir is gone: nothing it staged will be confirmed by it."""
         for wait in replica.ack_waits.take_all():
-            if not wait.pending.done:
+            if not wait[0].done:
                 self._fail(wait, error)
                 self._arrived(wait)
 
     def _arrived(self, wait: AckWait) -> None:
-        pending = wait.pending
-        pending.open.discard(wait.place)
-        if not pending.open and not pending.in_turn:
+        pending = wait[0]
+        still_open = pending.open
+        still_open.discard(wait[1])
+        if not still_open and not pending.in_turn:
             self._deadlines.remove(pending, pending.timeout_ms)
             self._answer(pending)
 
@@ -246,26 +282,29 @@ class ProduceHandler:
         """What has not been committed by now is answered as timed out; it stays in the log and may yet commit."""
         if pending.done:
             return
-        for index in pending.open:
-            result = pending.results[index]
-            pending.results[index] = result._replace(error=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
+        for place in pending.open:
+            result = pending.results[place]
+            pending.results[place] = result._replace(error=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
         self._answer(pending)
 
     def _fail(self, wait: AckWait, error: ErrorCode) -> None:
-        result = wait.pending.results[wait.place]
-        wait.pending.results[wait.place] = result._replace(error=error, base_offset=-1, log_start_offset=-1)
+        results, place = wait[0].results, wait[1]
+        results[place] = results[place]._replace(error=error, base_offset=-1, log_start_offset=-1)
 
     def _log_ack(self, wait: AckWait) -> None:
         log = self._manager.event_log
-        role = wait.replica.partition.role
-        if log is not None and isinstance(role, Leader):
+        if log is None:
+            return
+        pending, _, replica, base_offset, last_offset = wait
+        role = replica.partition.role
+        if isinstance(role, Leader):
             log.emit(
                 "ack",
-                p=wait.replica.name,
+                p=replica.name,
                 le=role.leader_epoch,
-                base=wait.base_offset,
-                last=wait.last_offset,
-                acks=wait.pending.acks,
+                base=base_offset,
+                last=last_offset,
+                acks=pending.acks,
                 hw=role.high_watermark,
                 isr=sorted(role.isr.committed),
                 min_isr=role.min_isr,
@@ -273,12 +312,13 @@ class ProduceHandler:
 
     def _answer(self, pending: PendingProduce) -> None:
         pending.done = True
-        respond(pending.request, encode_response(pending.request.api_version, pending.results))
+        request = pending.request
+        respond(request, encode_response(request.api_version, pending.results))
 
 
-def _appended(part: ProducePartition, replica: Replica, base_offset: Offset) -> ProducePartitionResult:
-    return ProducePartitionResult(part.topic, part.partition, 0, base_offset, -1, replica.log.log_start_offset, None)
+def _appended(topic: str, index: int, replica: Replica, base_offset: Offset) -> ProducePartitionResult:
+    return _new(ProducePartitionResult, (topic, index, 0, base_offset, -1, replica.log.log_start_offset, None))
 
 
-def _failed(part: ProducePartition, error: ErrorCode, message: str) -> ProducePartitionResult:
-    return ProducePartitionResult(part.topic, part.partition, error, error_message=message or None)
+def _failed(topic: str, index: int, error: ErrorCode, message: str) -> ProducePartitionResult:
+    return ProducePartitionResult(topic, index, error, error_message=message or None)

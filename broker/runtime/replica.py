@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.core.leader import Leader
@@ -18,7 +18,7 @@ from broker.core.purgatory import OffsetWaiters
 from broker.runtime import producer_snapshot
 from broker.runtime.ports import Epoch, FileSlice, Log, Offset, TopicPartition
 from broker.runtime.replication_ports import SnapshotLog
-from broker.wire.record_batch import iter_batches, read_header
+from broker.wire.record_batch import BatchHeader, iter_batches, read_header
 
 if TYPE_CHECKING:
     from broker.runtime.produce import AckWait
@@ -113,11 +113,13 @@ class Replica:
         """HW: no transaction is ever open, they are refused."""
         return self.partition.high_watermark
 
-    def take_producers(self, view: memoryview, now_ms: float) -> list[EpochRun]:
+    def take_producers(self, headers: Iterable[BatchHeader], now_ms: float) -> list[EpochRun]:
         """Note the idempotent producers of replicated batches; the runs of epochs, for the event log."""
         runs: list[EpochRun] = []
         producers = self.producers
-        for _, header in iter_batches(view, verify_crc=False):
+        epoch: Epoch | None = None
+        base = last = 0
+        for header in headers:
             if header.producer_id >= 0 and not header.is_control:
                 producers.append(
                     header.producer_id,
@@ -128,11 +130,14 @@ class Replica:
                     header.last_offset,
                     now_ms,
                 )
-            epoch = header.partition_leader_epoch
-            if runs and runs[-1].epoch == epoch:
-                runs[-1] = EpochRun(epoch, runs[-1].base, header.last_offset)
-            else:
-                runs.append(EpochRun(epoch, header.base_offset, header.last_offset))
+            if header.partition_leader_epoch != epoch:
+                if epoch is not None:
+                    runs.append(EpochRun(epoch, base, last))
+                epoch = header.partition_leader_epoch
+                base = header.base_offset
+            last = header.base_offset + header.last_offset_delta
+        if epoch is not None:
+            runs.append(EpochRun(epoch, base, last))
         return runs
 
     def restore_producers(self, now_ms: float) -> None:
@@ -154,7 +159,7 @@ class Replica:
             view = chunk_view(log.read(position, _REPLAY_BYTES, end, True))
             if not view:
                 break
-            runs = self.take_producers(view, now_ms)
+            runs = self.take_producers([header for _, header in iter_batches(view, verify_crc=False)], now_ms)
             if not runs or runs[-1].last < position:
                 break
             position = runs[-1].last + 1

@@ -45,7 +45,7 @@ from broker.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from broker.wire.record_batch import read_header, stamp
+from broker.wire.record_batch import BatchHeader, read_header, stamp
 from broker.wire.records import NewRecord, decode_records, encode_batch
 
 TOPIC = "t"
@@ -182,7 +182,7 @@ class MemoryLog:
     def epoch_at(self, offset: int) -> int:
         return max((epoch for epoch, start in self.epochs if start <= offset), default=-1)
 
-    def append_as_leader(self, batches: memoryview, epoch: int) -> AppendInfo:
+    def append_as_leader(self, batches: memoryview, epoch: int, header: BatchHeader | None = None) -> AppendInfo:
         header = read_header(batches, 0)
         base = self.leo
         stamp(batches, 0, base, epoch)
@@ -191,7 +191,7 @@ class MemoryLog:
         self.staged.append((base, last, epoch, batches))
         return AppendInfo(base, last, header.max_timestamp, len(batches), 1)
 
-    def append_as_follower(self, batches: memoryview) -> AppendInfo:
+    def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
         first, position = self.leo, 0
         last = count = 0
         while position < len(batches):

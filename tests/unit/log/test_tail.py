@@ -19,7 +19,7 @@ def test_tail_find_any_request_returns_whole_batches_below_the_limit(
     base = position = 0
     rows = []
     for records, size in batches:
-        tail.add(base, position)
+        tail.extend([(base, base + records - 1, 0, size)], position)
         rows.append((base, base + records, position, size))
         base, position = base + records, position + size
     offset %= base
@@ -38,7 +38,7 @@ def test_tail_find_any_request_returns_whole_batches_below_the_limit(
 def test_tail_find_offset_before_its_memory_is_unknown() -> None:
     tail = Tail()
     for number in range(2000):
-        tail.add(number, number * 100)
+        tail.extend([(number, number, 0, 100)], number * 100)
     assert tail.find(3, 1000, 2000, 2000, 200_000, True) is None
     assert tail.find(1990, 250, 2000, 2000, 200_000, True) == (199_000, 200)
 
@@ -50,6 +50,6 @@ def test_tail_find_empty_knows_nothing() -> None:
 def test_tail_cut_forgets_batches_beyond() -> None:
     tail = Tail()
     for number in range(10):
-        tail.add(number * 10, number * 100)
+        tail.extend([(number * 10, number * 10 + 9, 0, 100)], number * 100)
     tail.cut(50)
     assert tail.find(45, 1000, 50, 50, 500, True) == (400, 100)
