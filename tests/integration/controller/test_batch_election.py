@@ -1,0 +1,82 @@
+"""A broker with a thousand leaderships fails: all are elected anew in one pass over ZooKeeper."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from broker.runtime.ports import TopicPartition
+from broker.zk import client as zk_client
+from broker.zk import paths
+from broker.zk.client import ZkClient
+from tests.integration.controller.conftest import Cluster, Node
+from tests.support.wait import eventually
+
+PARTITIONS = 1000
+
+
+class Trips:
+    """Counts what a client sends: requests, and windows of them that are answered together."""
+
+    def __init__(self, client: ZkClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.requests = self.round_trips = 0
+        for name in ("_pipelined", "multi_many"):
+            monkeypatch.setattr(client, name, self._counted(getattr(client, name)))
+
+    def _counted(self, call: Any) -> Any:
+        def counted(asked: Sequence[object], *rest: Any) -> Any:
+            self.requests += len(asked)
+            self.round_trips += math.ceil(len(asked) / zk_client._PIPELINE)
+            return call(asked, *rest)
+
+        return counted
+
+
+def test_thousand_partitions_are_elected_in_one_pass(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    controller, leader = cluster.add(2), cluster.add(1)
+    cluster.add(3)
+    eventually(lambda: controller.controller.active, "broker 2 is controller")
+    cluster.create_topic("big", dict.fromkeys(range(PARTITIONS), (1, 2, 3)))
+    all_states = [paths.partition_state(TopicPartition("big", p)) for p in range(PARTITIONS)]
+    eventually(lambda: None not in cluster.client.get_many(all_states).values(), "every partition has a state")
+
+    took_s, trips = _fail(cluster, controller, leader, monkeypatch)
+
+    found = [cluster.state("big", p) for p in (0, PARTITIONS // 2, PARTITIONS - 1)]
+    assert [(state.leader, state.isr) for state in found if state is not None] == [(2, (2, 3))] * 3
+    elected = [fields for event, fields in cluster.log if event == "election" and fields["reason"] == "offline"]
+    assert len(elected) == PARTITIONS
+    with capsys.disabled():
+        print(
+            f"\n{PARTITIONS} partitions elected anew in {took_s:.2f} s, {trips.requests} ZooKeeper requests in "
+            f"{trips.round_trips} round trips"
+        )
+    # Registrations and their data, then the states: each written once, nothing read again.
+    assert trips.requests <= PARTITIONS + 8
+    assert trips.round_trips <= math.ceil(PARTITIONS / zk_client._PIPELINE) + 4
+
+
+def _fail(cluster: Cluster, controller: Node, leader: Node, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Trips]:
+    """End a broker; how long the controller's one event took, and what it sent."""
+    term = controller.controller._term
+    assert term is not None
+    done: list[tuple[float, Trips]] = []
+    brokers_changed = term.brokers_changed
+
+    def timed() -> None:
+        trips = Trips(controller.client, monkeypatch)
+        began = time.monotonic()
+        brokers_changed()
+        done.append((time.monotonic() - began, trips))
+        monkeypatch.undo()
+
+    monkeypatch.setattr(term, "brokers_changed", timed)
+    cluster.remove(leader)
+    leader.kill()
+    return eventually(lambda: done, "the election")[0]
