@@ -99,5 +99,8 @@ class OutOfRange:
         except LogDirFailed as failure:
             manager.take_offline(replica, failure)
             return
+        if reset.truncate_to is None and reset.start_at is None:
+            # The same fetch may be out of range again, so its pause holds.
+            return
         self._fetcher.delay(followed, 0.0)
         manager.wake_fetcher(self._fetcher)

@@ -10,11 +10,19 @@ from broker.config import Settings
 from broker.runtime.ports import BrokerId, Peer
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replication_ports import AlterPartitionSender
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
 from broker.wire.messages import fetch
 from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
+)
+from broker.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
 )
 from broker.wire.record_batch import stamp
 from broker.wire.records import NewRecord, encode_batch
@@ -53,10 +61,11 @@ class Sent:
 
 
 class Leader:
-    """The peer; keeps what it is sent."""
+    """The peer; keeps the fetches that it is sent, and answers ListOffsets with `end`, or 0 for the start."""
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
+        self.end = 0
 
     def send(
         self,
@@ -67,6 +76,13 @@ class Leader:
         on_failure: Callable[[str], None],
         timeout_ms: float,
     ) -> int:
+        if api_key == ApiKey.LIST_OFFSETS:
+            asked = ListOffsetsRequest.decode(api_version, body).topics[0].partitions[0]
+            offset = self.end if asked.timestamp == -1 else 0
+            found = ListOffsetsPartitionResponse(asked.partition_index, 0, -1, offset, 0)
+            answer = ListOffsetsResponse(0, [ListOffsetsTopicResponse(TOPIC, [found])])
+            on_response(memoryview(answer.encode(api_version)))
+            return 0
         self.sent.append(Sent(body, on_response, on_failure))
         return len(self.sent)
 
@@ -203,3 +219,25 @@ def test_fetcher_without_an_address_sends_as_soon_as_it_is_known() -> None:
     follower.manager.on_live_brokers([1, 2])
     follower.turn()
     assert [sent.positions for sent in follower.leader.sent] == [{0: 0}]
+
+
+@pytest.mark.parametrize(("leaders_end", "kept", "paused"), [(1, 1, False), (5, 2, True)])
+def test_out_of_range_fetch_is_repeated_at_once_only_where_the_log_was_cut(
+    follower: Follower, leaders_end: int, kept: int, paused: bool
+) -> None:
+    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.turn()
+    before = len(follower.leader.sent)
+    follower.leader.end = leaders_end
+    follower.leader.sent[-1].answer(
+        fetch.FetchPartitionResult("", TOPIC_ID, 0, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
+    )
+    follower.turn()
+    again = [sent.positions for sent in follower.leader.sent[before:]]
+    assert len(follower.log(0).values()) == kept
+    assert ({0: kept} in again) is not paused
+    # The other partition is fetched meanwhile; this one is, when its pause is over.
+    follower.leader.sent[-1].answer()
+    follower.loop.run_due(follower.loop.now + 1000)
+    follower.turn()
+    assert any(0 in sent.positions for sent in follower.leader.sent[before:])
