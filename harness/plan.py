@@ -29,7 +29,12 @@ FAULT_KINDS = (
     "clock-step",
     "clock-drift",
     "clock-strobe",
+    "bitflip",
+    "truncate-file",
+    "remove-file",
 )
+FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
+"""Damage to one replica's files; in a random mix only where a run file names them."""
 TARGETS = ("one", "minority", "majority", "all", "leader", "follower", "controller")
 VERDICTS = ("valid", "invalid", "unknown")
 ACKS = {"all": -1, "1": 1, "0": 0}
@@ -112,7 +117,7 @@ class WorkloadPlan:
 class FaultsPlan:
     """A random mix of faults, drawn from the run's seed."""
 
-    kinds: tuple[str, ...] = FAULT_KINDS
+    kinds: tuple[str, ...] = tuple(kind for kind in FAULT_KINDS if kind not in FILE_FAULTS)
     targets: tuple[str, ...] = ("one", "leader", "controller", "minority")
     interval_s: tuple[float, float] = (2.0, 4.0)
     duration_s: tuple[float, float] = (4.0, 7.0)

@@ -43,6 +43,12 @@ class BareView:
     def event_log(self, node: str) -> str:
         return f"{self.node(node).root}/events.jsonl"
 
+    def data_folder(self, node: str) -> str:
+        return f"{self.node(node).root}/data"
+
+    def topic(self) -> str:
+        return "hw"
+
     def clock_file(self, node: str) -> str | None:
         one = self.node(node)
         return None if one.faketime_library is None else f"{one.root}/faketime"

@@ -84,6 +84,14 @@ class ClusterView(Protocol):
         """Path on the node of its broker's event log."""
         ...
 
+    def data_folder(self, node: str) -> str:
+        """Path on the node of the folder in which its broker keeps logs and checkpoints."""
+        ...
+
+    def topic(self) -> str:
+        """Name of the run's topic."""
+        ...
+
     def clock_file(self, node: str) -> str | None:
         """libfaketime's control file for that node's broker; None when clock faults are unavailable."""
         ...

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.plan import ACKS, ScriptStep
+from harness.plan import ACKS, FILE_FAULTS, ScriptStep
 from harness.plan_source import PlanError
+from nemesis.file_damage import FILES
 
 WAIT_S = 30.0
 OUTCOMES = ("ok", "fail", "info", "any")
@@ -194,6 +195,17 @@ def _clock_step(keys: _Keys) -> Step:
     return Hurt("clock-step", broker, {"offset_s": offset_s})
 
 
+def _damage(fault: str) -> Callable[[_Keys], Step]:
+    """The broker is left as it is: running, or down after an earlier step."""
+
+    def parse(keys: _Keys) -> Step:
+        broker = keys.broker()
+        seed = keys.take("seed", 0, lambda v: type(v) is int and v >= 0, "a whole number")
+        return Hurt(fault, broker, {"file": keys.choice("file", "segment", FILES), "while": "up", "seed": seed})
+
+    return parse
+
+
 def _hurt(fault: str) -> Callable[[_Keys], Step]:
     return lambda keys: Hurt(fault, keys.broker(), {})
 
@@ -205,6 +217,7 @@ VERBS: Mapping[str, Callable[[_Keys], Step]] = {
     "pause": _hurt("pause"),
     "isolate": _isolate,
     "clock-step": _clock_step,
+    **{fault: _damage(fault) for fault in FILE_FAULTS},
     "start": lambda keys: Revert(("kill", "stop"), keys.broker()),
     "resume": lambda keys: Revert(("pause",), keys.broker()),
     "heal-links": lambda keys: Revert(("isolate", "cut-zookeeper"), None),

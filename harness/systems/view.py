@@ -73,6 +73,12 @@ class SystemView:
     def event_log(self, node: str) -> str:
         return self._event_log(node)
 
+    def data_folder(self, node: str) -> str:
+        return f"{self._by_name[node].root}/data"
+
+    def topic(self) -> str:
+        return self._topic
+
     def clock_file(self, node: str) -> str | None:
         return self._clock_files.get(node)
 

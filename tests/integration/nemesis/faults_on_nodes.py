@@ -236,3 +236,61 @@ def test_heal_all_after_faults_nobody_remembers(view: View) -> None:
     assert lines.lines == []
     assert heard(view) == every_link(view)
     assert all(answers(node) for node in view.broker_nodes)
+
+
+_BATCHES = 20
+
+
+def _fill_data(view: View) -> None:
+    """Files as a broker would have them; batches are only as real as their lengths."""
+    for node in view.broker_nodes:
+        batch = bytes(8) + (188).to_bytes(4, "big") + bytes(188)
+        folder = f"{view.data_folder(node.name)}/hw-0"
+        node.run(["mkdir", "-p", folder])
+        node.run(
+            [node.python, "-c", "import sys; open(sys.argv[1], 'wb').write(bytes.fromhex(sys.argv[2]))",
+             f"{folder}/{0:020d}.log", (batch * _BATCHES).hex()]
+        )  # fmt: skip
+        node.write_text(f"{folder}/{0:020d}.index", "index")
+        node.write_text(f"{view.data_folder(node.name)}/recovery-point-offset-checkpoint", "0\n1\nhw 0 7\n")
+
+
+def _bytes_of(node: Node, path: str) -> bytes:
+    program = "import sys; print(open(sys.argv[1], 'rb').read().hex())"
+    return bytes.fromhex(node.run([node.python, "-c", program, path]).stdout)
+
+
+def test_bitflip_changes_one_bit_of_one_replica_and_no_leader_epoch(view: View, ledger: Ledger) -> None:
+    _fill_data(view)
+    segment = f"{view.data_folder('n2')}/hw-0/{0:020d}.log"
+    before = _bytes_of(view.node("n2"), segment)
+    others = [_bytes_of(view.node(name), f"{view.data_folder(name)}/hw-0/{0:020d}.log") for name in ("n1", "n3")]
+    for seed in range(5):
+        fault_id, seen = apply(ledger, "bitflip", "n2", file="segment", seed=seed, **{"while": "up"})
+        assert seen.seen, seen.text
+        assert revert(ledger, fault_id).seen
+        after = _bytes_of(view.node("n2"), segment)
+        changed = [at for at in range(len(before)) if before[at] != after[at]]
+        assert len(changed) == 1
+        assert (before[changed[0]] ^ after[changed[0]]).bit_count() == 1
+        assert not 12 <= changed[0] % 200 < 16
+        before = after
+    assert [
+        _bytes_of(view.node(name), f"{view.data_folder(name)}/hw-0/{0:020d}.log") for name in ("n1", "n3")
+    ] == others
+
+
+def test_truncate_file_and_remove_file_happen_while_the_broker_is_down(view: View, ledger: Ledger) -> None:
+    _fill_data(view)
+    segment = f"{view.data_folder('n2')}/hw-0/{0:020d}.log"
+    before = view.node("n2").pid(BROKER)
+    fault_id, seen = apply(ledger, "truncate-file", "n2", file="segment", **{"while": "down"})
+    assert seen.seen, seen.text
+    assert not answers(view.node("n2"))
+    assert len(_bytes_of(view.node("n2"), segment)) < 200 * _BATCHES
+    assert revert(ledger, fault_id).seen
+    assert view.node("n2").pid(BROKER) not in (None, before)
+    fault_id, seen = apply(ledger, "remove-file", "n2", file="index", **{"while": "down"})
+    assert seen.seen, seen.text
+    assert not view.node("n2").exists(f"{view.data_folder('n2')}/hw-0/{0:020d}.index")
+    assert revert(ledger, fault_id).seen

@@ -121,6 +121,12 @@ class FakeView:
     def event_log(self, node: str) -> str:
         return f"/{node}/events.jsonl"
 
+    def data_folder(self, node: str) -> str:
+        return f"/{node}/data"
+
+    def topic(self) -> str:
+        return "hw"
+
     def clock_file(self, node: str) -> str | None:
         return f"/{node}/faketime"
 

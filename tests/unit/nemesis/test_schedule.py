@@ -3,16 +3,18 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.plan import FaultsPlan
 from nemesis import schedule
 from nemesis.schedule import KINDS, Mix, Slot, Timing
 
+BY_DEFAULT = FaultsPlan().kinds
 SLOW = Timing(session_s=6.0, lag_s=2.0)
 DEMO = Timing(session_s=2.5, lag_s=3.0)
 
 
 def mix(**changes: object) -> Mix:
     fields: dict[str, object] = {
-        "kinds": KINDS,
+        "kinds": BY_DEFAULT,
         "targets": ("one", "leader", "controller", "minority"),
         "interval_s": (2.0, 4.0),
         "duration_s": (4.0, 7.0),
@@ -107,7 +109,7 @@ def test_slots_first_deck_begins_with_what_a_short_run_needs_for_every_seed() ->
 
 def test_slots_twenty_short_runs_show_every_kind() -> None:
     drawn = [slot for seed in range(20) for slot in schedule.slots(mix(timing=DEMO), seed)]
-    assert {slot.kind for slot in drawn} == set(KINDS)
+    assert {slot.kind for slot in drawn} == set(BY_DEFAULT)
     assert {slot.kind for slot in drawn if slot.target == "leading-controller"} >= {"kill", "pause", "stop", "one-way"}
 
 

@@ -1,0 +1,110 @@
+"""Faults of files: bits flip, files are cut off or vanish, on one replica.
+
+The broker is killed first (`while` = down), or goes on over the damaged file (up). Nothing is taken back: the system
+must notice, and restore the replica from its leader; the end of the fault starts a killed broker again. All file
+faults of a run hit the same node, drawn by the first: damage that is not noticed yet must not meet a second one, for
+then no copy might be whole. Must not know formats beyond what `file_damage` names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from random import Random
+
+from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
+from nemesis.file_damage import FILES, PROGRAM
+from nemesis.process import Kill
+from nemesis.targets import choose
+
+SEED_MAX = 2**31 - 1
+
+
+class Victim:
+    """The one node of the run whose files may be hurt."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+
+
+class FileFault:
+    """One way of damaging a file. victim: shared by all of a run."""
+
+    def __init__(self, name: str, how: str, files: tuple[str, ...], victim: Victim) -> None:
+        self.name = name
+        self._how = how
+        self._files = files
+        self._victim = victim
+        self._kill = Kill()
+
+    def probe(self, view: ClusterView) -> str | None:
+        if len(view.broker_nodes) < 3:
+            return f"{len(view.broker_nodes)} brokers: with fewer than 3, one damaged replica is no minority"
+        return None
+
+    def draw(
+        self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
+    ) -> Injection:
+        """wanted: `file` (segment, index, checkpoint), `while` (down, up), `seed`."""
+        drawn = choose(target, rng, view)[0]
+        if self._victim.name is None:
+            self._victim.name = drawn
+        elif drawn != self._victim.name and target == drawn:
+            raise Unavailable(f"files of {self._victim.name} were damaged before: {drawn} is to keep whole ones")
+        params = {
+            "file": rng.choice(self._files),
+            "while": rng.choice(("down", "down", "up")) if self._how != "remove" else "down",
+            "seed": rng.randrange(SEED_MAX),
+            **wanted,
+        }
+        if params["file"] not in FILES or params["while"] not in ("down", "up"):
+            raise ValueError(f"{self.name}: file is one of {', '.join(FILES)}, while is down or up; got {params}")
+        return Injection(self.name, (self._victim.name,), params)
+
+    def claims(self, injection: Injection) -> frozenset[str]:
+        return frozenset({"files", *(f"{kind}:{name}" for name in injection.targets for kind in ("process", "clock"))})
+
+    def start(self, view: ClusterView, injection: Injection) -> Observation:
+        (name,) = injection.targets
+        node = view.node(name)
+        texts = []
+        if injection.params["while"] == "down" and node.pid(view.daemon(name)) is not None:
+            killed = self._kill.start(view, injection)
+            if not killed.seen:
+                return killed
+            texts.append(killed.text)
+        done = node.run(
+            [
+                node.python,
+                "-I",
+                "-S",
+                "-c",
+                PROGRAM,
+                view.data_folder(name),
+                view.topic(),
+                self._how,
+                str(injection.params["file"]),
+                str(injection.params["seed"]),
+            ]
+        )
+        damage = json.loads(done.stdout)
+        if damage["file"] is None:
+            return Observation(False, "; ".join([*texts, f"{name}: {damage['why']}"]))
+        where = f" at {damage['position']} of {damage['size']} bytes" if "position" in damage else ""
+        return Observation(bool(damage["seen"]), "; ".join([*texts, f"{name}: {self._how} {damage['file']}{where}"]))
+
+    def stop(self, view: ClusterView, injection: Injection) -> Observation:
+        """Start a broker that was killed for it. The damage stays: restoring is the system's part."""
+        if injection.params["while"] == "down":
+            return self._kill.stop(view, injection)
+        return Observation(True, f"{injection.targets[0]}: the broker went on")
+
+
+def file_faults() -> list[FileFault]:
+    """Those of one run; they share their victim."""
+    victim = Victim()
+    return [
+        FileFault("bitflip", "bitflip", ("segment", "segment", "index"), victim),
+        FileFault("truncate-file", "truncate", ("segment", "segment", "index", "checkpoint"), victim),
+        FileFault("remove-file", "remove", ("segment", "index", "checkpoint"), victim),
+    ]
