@@ -251,7 +251,8 @@ class ZkControllerStore(ZkAssignments):
                 paths.topic_partition(TopicPartition(topic, int(partition))),
             )
         ]
-        doomed += [paths.topic_partitions(topic), paths.topic(topic), paths.topic_config(topic)]
+        # The topic goes when all that is its own is gone: what stayed behind it would be the next one's of its name.
+        doomed += [paths.topic_config(topic), paths.topic_partitions(topic), paths.topic(topic)]
         doomed.append(paths.delete_topic(topic))
         there = [path for path, node in self._client.get_many(doomed).items() if node is not None]
         for start in range(0, len(there), _DELETES_PER_MULTI):

@@ -14,7 +14,7 @@ from broker.core.cluster_state import StoreUnavailable, Topic
 from broker.runtime.ports import BrokerId
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.client import Watch, WriteRefused, ZkClient
-from broker.zk.operations import Create, Operation
+from broker.zk.operations import Create, Delete, Operation, SetData
 
 _log = logging.getLogger("broker.zk")
 
@@ -41,19 +41,26 @@ class ZkTopicStore:
 
     def create_topic(self, topic: Topic, config: Mapping[str, str]) -> bool:
         """False when the topic exists. Settings and topic appear together, so a lost race changes neither."""
-        operations: list[Operation] = []
-        if config:
-            old = self._client.get(paths.topic_config(topic.name))
-            if old is not None:
-                # Left over from a deletion that did not finish; nobody reads it without the topic.
-                self._client.delete(paths.topic_config(topic.name), old.version)
-            operations.append(Create(paths.topic_config(topic.name), codecs.encode_config(config)))
-        operations.append(Create(paths.topic(topic.name), topic_codecs.encode_topic(topic)))
-        try:
-            self._client.multi(operations)
-        except WriteRefused:
-            return False
-        return True
+        config_path, path = paths.topic_config(topic.name), paths.topic(topic.name)
+        for _ in range(_TRIES):
+            operations: list[Operation] = []
+            # Settings without a topic are left over from a deletion, and not this topic's.
+            old = self._client.get(config_path)
+            if config and old is not None:
+                operations.append(SetData(config_path, codecs.encode_config(config), old.version))
+            elif config:
+                operations.append(Create(config_path, codecs.encode_config(config)))
+            elif old is not None:
+                operations.append(Delete(config_path, old.version))
+            operations.append(Create(path, topic_codecs.encode_topic(topic)))
+            try:
+                self._client.multi(operations)
+            except WriteRefused:
+                if self.topic_exists(topic.name):
+                    return False
+                continue
+            return True
+        raise StoreUnavailable(f"{config_path} changed {_TRIES} times in a row")
 
     def request_deletion(self, name: str) -> bool:
         """False when it is asked for already."""
