@@ -73,9 +73,10 @@ class RequestBatch:
         self._reports.setdefault(broker, set()).add(topic_partition)
 
     def roles(self, brokers: Iterable[BrokerId], topic_partition: TopicPartition, is_new: bool = False) -> None:
-        """Tell the brokers who leads a partition that they replicate."""
+        """Tell the brokers who leads a partition that they replicate. What is new once stays new in this batch."""
         for broker in brokers:
-            self._roles.setdefault(broker, {})[topic_partition] = is_new
+            roles = self._roles.setdefault(broker, {})
+            roles[topic_partition] = is_new or roles.get(topic_partition, False)
 
     def all_roles(self, broker: BrokerId) -> None:
         """Make this broker's LeaderAndIsr its whole list; what it does not name is not the broker's."""

@@ -123,8 +123,9 @@ class ControllerTerm:
         """Read everything, elect where leaders are gone, and tell every broker all that concerns it."""
         state = ClusterState(unclean_default=self._unclean_default, min_isr_default=self._min_isr_default)
         state.brokers = dict(self._store.brokers(self._watches.brokers))
-        names = self._store.topic_names(self._watches.topics)
+        # In this order, for a deletion is asked for after its topic was created.
         deletions = self._store.deletions(self._watches.deletions)
+        names = self._store.topic_names(self._watches.topics)
         # Every broker is told everything below, and answers what it cannot use.
         self._store.take_log_dir_events(self.term, self._watches.log_dirs)
         self.state = state
@@ -392,7 +393,11 @@ class ControllerTerm:
         self.state.forget_topic(name)
 
     def deletions_changed(self) -> None:
-        self._deletion.load(self.state, self._store.deletions(self._watches.deletions))
+        requested = self._store.deletions(self._watches.deletions)
+        if requested - self.state.topics.keys():
+            # Created and deleted in a row: of two watches that fire, either may be heard first.
+            self.topics_changed()
+        self._deletion.load(self.state, requested)
 
     def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         self._deletion.replicas_deleted(broker, deleted)

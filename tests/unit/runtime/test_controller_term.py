@@ -1,0 +1,74 @@
+"""A controller's term: what it reads in which order, and what it tells first."""
+
+from __future__ import annotations
+
+from broker.core.cluster_state import Topic
+from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION
+from broker.wire.api import ApiKey
+from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from broker.wire.messages.stop_replica import StopReplicaRequest
+from tests.support.reassigned_cluster import ReassignedCluster
+
+NEW_ID = "B" * 21 + "A"
+
+
+def cluster() -> ReassignedCluster:
+    return ReassignedCluster((1, 2), 2)
+
+
+def stopped(world: ReassignedCluster, broker: int) -> list[str]:
+    return [
+        topic.topic_name
+        for request in world.nodes[broker].queue
+        if request.api_key == ApiKey.STOP_REPLICA
+        for topic in StopReplicaRequest.decode(STOP_REPLICA_VERSION, request.body).topic_states
+    ]
+
+
+def test_deletion_that_is_heard_of_before_its_topic_is_carried_out() -> None:
+    world = cluster()
+    world.data.topics["new"] = (Topic("new", NEW_ID, {0: (1,)}), 0)
+    world.data.deletions.add("new")
+    world.step(world.term.deletions_changed)
+    assert world.data.deletions == {"new"}
+    assert stopped(world, 1) == ["new"]
+
+
+def test_deletion_asked_for_while_a_new_controller_reads_is_carried_out() -> None:
+    world = cluster()
+    read_names = world.store.topic_names
+
+    def names_and_then_another(watch: object) -> frozenset[str]:
+        found = frozenset(read_names(None))
+        world.data.topics["new"] = (Topic("new", NEW_ID, {0: (1,)}), 0)
+        world.data.deletions.add("new")
+        return found
+
+    world.store.topic_names = names_and_then_another  # type: ignore[method-assign]
+    world.term.load()
+    world.store.topic_names = read_names  # type: ignore[method-assign]
+    assert world.data.deletions == {"new"}
+
+
+def test_deletion_of_a_topic_that_is_not_there_is_dropped() -> None:
+    world = cluster()
+    world.data.deletions.add("nothing")
+    world.step(world.term.deletions_changed)
+    assert world.data.deletions == set()
+
+
+def test_replica_whose_first_state_is_decided_as_its_broker_starts_is_told_as_new() -> None:
+    world = cluster()
+    world.fail(1)
+    world.data.topics["new"] = (Topic("new", NEW_ID, {0: (1,)}), 0)
+    world.step(world.term.topics_changed)
+    world.start(1)
+    states = [
+        (topic.topic_name, state.is_new)
+        for request in world.nodes[1].queue
+        if request.api_key == ApiKey.LEADER_AND_ISR
+        for topic in LeaderAndIsrRequest.decode(LEADER_AND_ISR_VERSION, request.body).topic_states
+        for state in topic.partition_states
+    ]
+    assert ("new", True) in states
+    assert ("t", True) not in states
