@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
