@@ -49,6 +49,8 @@ def server_properties(plan: Plan, node: Node, zookeeper_connect: str) -> str:
         "log.dirs": f"{node.root}/data",
         "zookeeper.connect": zookeeper_connect,
         "lab.event.log": _event_log(node),
+        # The drain makes every replica lead in turn: leadership that goes back by itself would spoil a round.
+        "auto.leader.rebalance.enable": "false",
         **plan.system.settings_of(broker_id(node.name)),
     }
     return "".join(f"{key}={value}\n" for key, value in values.items())
