@@ -33,6 +33,7 @@ def test_server_properties_overrides_of_one_broker_win() -> None:
         "log.dirs=/n1/data",
         "zookeeper.connect=10.0.0.9:2181",
         "lab.event.log=/n1/events.jsonl",
+        "auto.leader.rebalance.enable=false",
         "replica.lag.time.max.ms=3000",
         "auto.create.topics.enable=false",
     ]
