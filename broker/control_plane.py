@@ -113,13 +113,12 @@ class ControlPlane:
     ) -> None:
         """After `prepare`. Callbacks run on the loop's thread. open_link: None watches nobody's process.
 
-        on_registered(broker epoch) after a session was lost; on_fenced when it was; on_suspect(passed) when the local
-        deadline of the session passes, and when contact is back; on_refused: another broker has taken our id.
+        on_registered(broker epoch) after a session was lost; on_fenced when it was; on_suspect(passed) often: whether
+        the local deadline of the session has passed; on_refused: another broker has taken our id.
         """
         settings, id_ = self.settings, self.broker_id
         self._loop = loop
         self._on_suspect = on_suspect
-        self._suspect = False
         store = ZkTopicStore(self.client, id_)
         attempt_ms = min(float(settings.controller_socket_timeout_ms), _CONTROLLER_ATTEMPT_MAX_MS)
         admin_store = ZkAdminStore(self.client)
@@ -294,10 +293,7 @@ class ControlPlane:
     def _check_suspect(self) -> None:
         if self._closed:
             return
-        suspect = self.registration.suspect()
-        if suspect != self._suspect:
-            self._suspect = suspect
-            self._on_suspect(suspect)
+        self._on_suspect(self.registration.suspect())
         self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)
 
 

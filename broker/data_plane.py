@@ -146,6 +146,7 @@ class DataPlane:
             control.producer_ids,
             lambda: control.registration.broker_epoch,
             self._on_log_failure,
+            lambda: control.client.session_deadline_ms,
         )
         control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))
         control.configs.add_listener(lambda topic, _: manager.on_topic_config(topic))

@@ -120,7 +120,7 @@ class DeleteRecordsHandler:
             return manager.unhosted_error(topic, asked.partition_index)
         if replica.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if role is None or manager.frozen:
+        if role is None or manager.stands_still:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if not replica.deletes_records:
             return ErrorCode.POLICY_VIOLATION

@@ -48,7 +48,7 @@ class IsrChanges:
         manager = self._manager
         now = manager.loop.now_ms()
         since_ms, self._ticked_ms = now - self._ticked_ms, now
-        if manager.frozen or since_ms > manager.settings.replica_lag_time_max_ms * _OWN_STOP_LAG_FRACTION:
+        if manager.stands_still or since_ms > manager.settings.replica_lag_time_max_ms * _OWN_STOP_LAG_FRACTION:
             return
         for replica in manager.replicas.values():
             role = replica.leader

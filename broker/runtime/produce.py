@@ -130,7 +130,7 @@ class ProduceHandler:
         role = replica.partition.role
         if replica.offline:
             return _failed(topic, index, ErrorCode.KAFKA_STORAGE_ERROR, "")
-        if not isinstance(role, Leader) or manager.frozen:
+        if not isinstance(role, Leader) or manager.stands_still:
             return _failed(topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER, "")
         error = role.check_append(pending.acks)
         if error is not _NONE:

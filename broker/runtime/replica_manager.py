@@ -10,6 +10,7 @@ Source: kafka.server.ReplicaManager.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection
 
 from broker.config import Settings, topic_bool, topic_int, topic_text
@@ -55,8 +56,12 @@ class ReplicaManager:
         producer_ids: ProducerIdSource,
         broker_epoch: Callable[[], int],
         on_log_failure: Callable[[LogDirFailed | CorruptLog], None] = lambda failure: None,
+        session_deadline_ms: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """broker_epoch: czxid of this broker's registration. on_log_failure: a replica went offline for it."""
+        """broker_epoch: czxid of this broker's registration. on_log_failure: a replica went offline for it.
+
+        session_deadline_ms: when, by the loop's clock, that registration may be over.
+        """
         self.settings = settings
         self.broker_id = settings.broker_id
         self.loop = loop
@@ -78,6 +83,7 @@ class ReplicaManager:
         self._topics_by_id: dict[str, str] = {}
         self._timers: dict[str, Timer] = {}
         self._on_log_failure = on_log_failure
+        self._session_deadline_ms = session_deadline_ms
         self.group_commit = GroupCommit(self)
         self.throttle = ReplicationThrottle(
             self.broker_id, settings.replication_quota_window_num, settings.replication_quota_window_size_seconds * 1000
@@ -250,6 +256,13 @@ class ReplicaManager:
         replica.group_commit = topic_text(overrides, self.settings, "flush.policy") == "group-commit"
         self.group_commit.note(replica)
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether the session may be over now. Asked where it counts, for a timer would notice too late."""
+        if not self.frozen and self.loop.now_ms() >= self._session_deadline_ms():
+            self.set_session_deadline_passed(True)
+        return self.frozen
+
     def set_session_deadline_passed(self, passed: bool) -> None:
         """By the local monotonic clock the ZooKeeper session may be over: accept and commit nothing until it is not.
 
@@ -330,7 +343,7 @@ class ReplicaManager:
 
     def maybe_advance(self, replica: Replica, role: Leader) -> None:
         """Let the watermark rise if it may; waits are completed at the end of the turn."""
-        if self.frozen or not role.maybe_advance_high_watermark(self.loop.now_ms()):
+        if self.stands_still or not role.maybe_advance_high_watermark(self.loop.now_ms()):
             return
         if self.event_log is not None:
             self.event_log.emit(

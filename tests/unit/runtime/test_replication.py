@@ -437,6 +437,34 @@ def test_passed_session_deadline_commits_nothing_until_it_is_over() -> None:
     assert result.error == 0
 
 
+def test_leader_stands_still_from_the_very_moment_of_its_sessions_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = settled()
+    cluster.hold = lambda message: message.kind == "request" and message.target == 1
+    waiting = cluster.produce(1, "a")
+    manager = cluster.nodes[1].up
+    deadline = cluster.loop.now + 1
+    monkeypatch.setattr(manager, "_session_deadline_ms", lambda: deadline)
+    before = produced(cluster.produce(1, "b", acks=1))
+    assert before is not None
+    assert before.error == 0
+    cluster.loop.now += 1
+    # Nobody has told it so far: no timer has run.
+    refused = produced(cluster.produce(1, "c", acks=1))
+    assert refused is not None
+    assert refused.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    cluster.hold = lambda message: False
+    cluster.release()
+    cluster.settle()
+    assert produced(waiting) is None
+    assert cluster.nodes[1].hw == 0
+    monkeypatch.setattr(manager, "_session_deadline_ms", lambda: deadline + 10_000)
+    manager.set_session_deadline_passed(False)
+    cluster.settle()
+    result = produced(waiting)
+    assert result is not None
+    assert result.error == 0
+
+
 def test_stop_replica_with_delete_removes_the_log() -> None:
     from broker.wire.messages.stop_replica import (
         StopReplicaPartitionState,
