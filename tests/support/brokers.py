@@ -22,6 +22,8 @@ from tests.support.zookeeper import ZooKeeperServer, _die_with_parent, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 _DEADLINE_S = 30.0
+# Leadership that goes back by itself would come between what a test does and what it looks at.
+_SETTINGS = {"zookeeper.session.timeout.ms": "2000", "auto.leader.rebalance.enable": "false"}
 
 
 class Broker:
@@ -194,7 +196,7 @@ def running_cluster(
             folder / f"broker-{i}",
             i,
             zookeeper.connect,
-            {"zookeeper.session.timeout.ms": "2000", **(settings or {}), **(overrides or {}).get(i, {})},
+            {**_SETTINGS, **(settings or {}), **(overrides or {}).get(i, {})},
             command or [sys.executable, "-m", "broker.cli"],
             source,
         )

@@ -46,6 +46,7 @@ _Answer = TypeVar("_Answer", bound=Message)
 
 SETTINGS = {
     "zookeeper.session.timeout.ms": "1500",
+    "auto.leader.rebalance.enable": "false",
     "replica.lag.time.max.ms": "3000",
     "min.insync.replicas": "2",
     "file.delete.delay.ms": "500",

@@ -17,6 +17,7 @@ from tests.support.brokers import Cluster, running_cluster, wait_until
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {
         **SETTINGS,
+        "auto.leader.rebalance.enable": "true",
         "leader.imbalance.check.interval.seconds": "1",
         "leader.imbalance.per.broker.percentage": "0",
     }
