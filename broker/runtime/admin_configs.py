@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from broker.config import Settings
+from broker.runtime.admin_rules import clipped
 from broker.runtime.config_rules import DYNAMIC
 from broker.runtime.dynamic_config import DynamicConfig
 from broker.runtime.metadata_cache import MetadataCache
@@ -88,14 +89,14 @@ class ConfigHandlers:
             result.configs = _topic_rows(self._settings, self._dynamic, overrides, keys, synonyms)
         elif kind == TOPIC:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            result.error_message = f"Topic '{name}' does not exist."
+            result.error_message = clipped(f"Topic '{name}' does not exist.")
         elif kind == BROKER and not name:
             result.configs = _all_brokers_rows(self._dynamic, keys, synonyms)
         elif kind == BROKER and name == str(self._broker_id):
             result.configs = _broker_rows(self._settings, self._dynamic, keys, synonyms)
         elif kind == BROKER:
             result.error_code = ErrorCode.INVALID_REQUEST
-            result.error_message = (
+            result.error_message = clipped(
                 f"Unexpected broker id, expected {self._broker_id} or empty string, but received {name}"
             )
         else:

@@ -16,6 +16,7 @@ from broker.runtime.ports import BrokerId
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import CreatableTopic
 
+_TEXT_MAX = 2000
 _BROKER_DEFAULT = -1
 _INT16_MAX = 32767
 _ASSIGNMENT_ERRORS = {
@@ -25,12 +26,21 @@ _ASSIGNMENT_ERRORS = {
 }
 
 
+def clipped(text: str) -> str:
+    """A text that quotes what a client sent, cut off: the strings of older versions end at 32,767 bytes."""
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """One topic's error, and its text for the client."""
 
     error: ErrorCode
     text: str | None
+
+    def __post_init__(self) -> None:
+        if self.text is not None:
+            object.__setattr__(self, "text", clipped(self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from broker.runtime.ports import Loop, Timer
+
+_log = logging.getLogger("broker.admin")
 
 _TIMEOUT_MAX_MS = 3_600_000.0
 
@@ -44,7 +47,11 @@ class Waits:
             self._open.remove(wait)
             assert wait.timer is not None
             wait.timer.cancel()
-            wait.then()
+            try:
+                wait.then()
+            except Exception:
+                # Whoever called has nothing to do with this request, nor have the others that wait.
+                _log.exception("a request that had what it waited for cannot be answered")
 
 
 class _Wait:

@@ -18,6 +18,7 @@ from broker.config import (
     validate_topic_config,
     validate_topic_configs,
 )
+from broker.runtime.admin_rules import clipped
 from broker.runtime.ports import BrokerId
 from broker.settings_table import BY_NAME, TOPIC_SETTINGS
 from broker.wire.errors import ErrorCode
@@ -63,7 +64,7 @@ class ConfigRefused(Exception):
     def __init__(self, error: ErrorCode, text: str) -> None:
         super().__init__(text)
         self.error = error
-        self.text = text
+        self.text = clipped(text)
 
 
 def entity_of(kind: int, name: str, broker: BrokerId) -> str:

@@ -8,6 +8,7 @@ connection that was given up can deliver late. Source: kafka.server.metadata.ZkM
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from broker.core.fencing import check_broker_epoch, check_controller_epoch
 from broker.runtime.ports import BrokerId, Epoch
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
+
+_log = logging.getLogger("broker.metadata")
 
 _LEADER_DURING_DELETE = -2
 NO_CONTROLLER = -1
@@ -105,7 +108,11 @@ class MetadataCache:
     def _changed(self) -> None:
         self.generation += 1
         for listener in self._listeners:
-            listener()
+            try:
+                listener()
+            except Exception:
+                # The controller's word is taken, and has to be answered, whoever cannot use it.
+                _log.exception("news of the cluster could not be taken up")
 
     def _update_topic(self, name: str, topic_id: str, states: list[UpdateMetadataPartitionState]) -> None:
         if topic_id in self._gone:

@@ -15,7 +15,7 @@ from broker.runtime.dynamic_config import DynamicConfig
 from broker.runtime.metadata_cache import MetadataCache
 from broker.runtime.ports import BrokerId
 from broker.runtime.request import Request
-from broker.wire.api import ApiKey
+from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import (
     CreatableTopic,
@@ -62,17 +62,18 @@ def cache() -> MetadataCache:
     return made
 
 
-def create(
-    cache: MetadataCache, topics: list[CreatableTopic], validate_only: bool = True
-) -> list[CreatableTopicResult]:
+def create(cache: MetadataCache, topics: list[CreatableTopic], version: int = 7) -> list[CreatableTopicResult]:
     loop, worker, store = FakeLoop(), Worker(), Store()
     dynamic = DynamicConfig(SETTINGS, 1, store, worker, loop)
     handlers = TopicHandlers(SETTINGS, cache, store, worker, loop, lambda: True, Random(1), dynamic)
     slot = FakeSlot()
-    body = CreateTopicsRequest(topics, 1000, validate_only).encode(7)
-    handlers.handle_create_topics(Request(ApiKey.CREATE_TOPICS, 7, 1, "", memoryview(bytearray(body)), slot, True))
+    body = CreateTopicsRequest(topics, 1000, True).encode(version)
+    flexible = response_header_version(ApiKey.CREATE_TOPICS, version) == 1
+    handlers.handle_create_topics(
+        Request(ApiKey.CREATE_TOPICS, version, 1, "", memoryview(bytearray(body)), slot, flexible)
+    )
     assert slot.answer is not None
-    return CreateTopicsResponse.decode(7, slot.answer[5:]).topics
+    return CreateTopicsResponse.decode(version, slot.answer[5 if flexible else 4 :]).topics
 
 
 def wanted(name: str, partitions: int = 1) -> CreatableTopic:
@@ -99,3 +100,13 @@ def test_request_that_would_create_too_many_partitions_is_refused_from_there_on(
 def test_request_that_names_too_many_topics_is_refused_as_a_whole(cache: MetadataCache) -> None:
     results = create(cache, [wanted(f"t{number}") for number in range(10_001)])
     assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
+
+
+@pytest.mark.parametrize("version", [2, 4, 7])
+def test_refusal_of_a_name_as_long_as_a_string_can_be_is_sayable_in_every_version(
+    cache: MetadataCache, version: int
+) -> None:
+    name = "é" * 16_383
+    results = {result.name: result for result in create(cache, [wanted(name), wanted("t")], version)}
+    assert results[name].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert results["t"].error_code == 0

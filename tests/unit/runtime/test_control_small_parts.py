@@ -428,6 +428,21 @@ def test_wait_ends_once_either_way(holds_in_time: bool) -> None:
     assert ended == ["held" if holds_in_time else "late"]
 
 
+def test_wait_that_cannot_be_ended_well_keeps_no_other_from_its_end() -> None:
+    waits = Waits(FakeLoop())
+    ended: list[str] = []
+    holds: list[bool] = []
+
+    def fails() -> None:
+        raise ValueError("this cannot be said")
+
+    waits.until(lambda: bool(holds), 100, fails, fails)
+    waits.until(lambda: bool(holds), 100, lambda: ended.append("held"), fails)
+    holds.append(True)
+    waits.check()
+    assert ended == ["held"]
+
+
 def test_wait_without_time_ends_at_once() -> None:
     ended: list[str] = []
     Waits(FakeLoop()).until(lambda: False, 0, lambda: ended.append("held"), lambda: ended.append("late"))

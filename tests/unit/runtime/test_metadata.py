@@ -149,6 +149,18 @@ def test_listeners_hear_every_update(cache: MetadataCache) -> None:
     assert len(heard) == 1
 
 
+def test_listener_that_fails_keeps_neither_the_others_nor_the_answer(cache: MetadataCache) -> None:
+    heard: list[str] = []
+
+    def fails() -> None:
+        raise ValueError("this cannot be used")
+
+    cache.add_listener(fails)
+    cache.add_listener(lambda: heard.append("told"))
+    assert cache.update(update({})) is ErrorCode.NONE
+    assert heard == ["told"]
+
+
 @pytest.mark.parametrize("version", range(10))
 def test_metadata_answers_all_topics(cache: MetadataCache, version: int) -> None:
     answer = ask(cache, None, version)
