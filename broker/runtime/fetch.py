@@ -129,7 +129,10 @@ class FetchHandler:
             part = partitions.get(key)
             if part is None:
                 topic = manager.topic_of_id(one.topic_id) if uses_ids else one.topic
-                part = SessionPartition(one, topic, manager.replicas.get((topic, one.partition)))
+                replica = manager.replicas.get((topic, one.partition))
+                if uses_ids and replica is not None and replica.topic_id != one.topic_id:
+                    replica = None  # another topic's, which was deleted or made anew
+                part = SessionPartition(one, topic, replica)
                 partitions[key] = part
                 watchers.watch((part.topic, part.partition), session)
             else:

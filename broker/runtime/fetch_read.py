@@ -130,7 +130,8 @@ class PartitionReader:
         )
 
     def _unhosted(self, part: SessionPartition) -> ErrorCode:
-        if part.topic_id and not part.topic:
+        if part.topic_id and (not part.topic or (part.topic, part.partition) in self._manager.replicas):
+            # A replica of that name is another topic's: it was made anew.
             return ErrorCode.UNKNOWN_TOPIC_ID
         return self._manager.unhosted_error(part.topic, part.partition)
 

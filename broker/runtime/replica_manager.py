@@ -178,9 +178,11 @@ class ReplicaManager:
         """It is no longer this broker's; its log is the caller's business."""
         self.replicas.pop(replica.topic_partition, None)
         self.group_commit.forget(replica)
-        topic = replica.topic_partition.topic
-        if not any(other.topic == topic for other in (r.topic_partition for r in self.replicas.values())):
-            self._topics_by_id.pop(replica.topic_id, None)
+        topic, topic_id = replica.topic_partition.topic, replica.topic_id
+        # Where a topic was deleted and made anew, replicas of both may be here.
+        if not any(other.topic_id == topic_id for other in self.replicas.values()):
+            self._topics_by_id.pop(topic_id, None)
+        if not any(other.topic_partition.topic == topic for other in self.replicas.values()):
             self.throttle.set_topic(topic, {})
 
     # -- requests --------------------------------------------------------------------------------------------------

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from broker.core.cluster_state import Broker, ClusterState, LeaderAndIsr, Topic
 from broker.runtime.controller_requests import STOP_REPLICA_VERSION, RequestBatch
 from broker.runtime.ports import TopicPartition
+from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.messages import fetch
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.support.memory_cluster import TOPIC, TOPIC_ID, MemoryCluster
@@ -109,3 +113,32 @@ def test_stop_replica_names_the_topic_by_id_and_its_leader_epoch_unless_the_topi
     request = StopReplicaRequest.decode(STOP_REPLICA_VERSION, outgoing.body)
     said = [(t.topic_name, t.topic_id, t.partition_states[0].leader_epoch) for t in request.topic_states]
     assert said == [("doomed", NEW_ID, DELETED), ("moved", TOPIC_ID, 5)]
+
+
+def test_fetch_by_the_id_of_a_replaced_topic_is_of_an_unknown_topic() -> None:
+    cluster = settled()
+    manager = cluster.nodes[1].up
+
+    def both(topic_id: str) -> None:
+        request = roles(cluster, topic_id)
+        (first,) = request.topic_states[0].partition_states
+        request.topic_states[0].partition_states.append(replace(first, partition_index=1, leader_epoch=9))
+        first.leader_epoch = 9
+        cluster.apply(1, request)
+
+    def error(partition: int) -> int:
+        asked = fetch.FetchPartition(topic_id=TOPIC_ID, partition=partition)
+        slot = cluster.ask(
+            1, ApiKey.FETCH, 13, fetch.encode_request(13, fetch.FetchRequest(max_wait_ms=0, partitions=[asked]))
+        )
+        assert slot.answer is not None
+        return fetch.decode_response(13, memoryview(slot.answer)[5:]).results[0].error
+
+    both(TOPIC_ID)
+    assert (error(0), error(1)) == (0, 0)
+    assert apply(cluster, NEW_ID) == ErrorCode.NONE
+    # Partition 1 is still the old topic's.
+    assert (error(0), error(1)) == (ErrorCode.UNKNOWN_TOPIC_ID, 0)
+    both(NEW_ID)
+    assert manager.topic_of_id(TOPIC_ID) == ""
+    assert (error(0), error(1)) == (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID)
