@@ -18,12 +18,20 @@ from broker.core.purgatory import OffsetWaiters
 from broker.runtime import producer_snapshot
 from broker.runtime.ports import Epoch, FileSlice, Log, Offset, TopicPartition
 from broker.runtime.replication_ports import SnapshotLog
-from broker.wire.record_batch import BatchHeader, iter_batches, read_header
+from broker.wire.record_batch import (
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX_SIZE,
+    BatchHeader,
+    iter_batches,
+    read_header,
+)
 
 if TYPE_CHECKING:
     from broker.runtime.produce import AckWait
 
 _REPLAY_BYTES = 1 << 20
+_LOOK_BYTES = 4096
 
 
 class EpochRun(NamedTuple):
@@ -200,11 +208,27 @@ def chunk_view(chunk: bytes | bytearray | memoryview | FileSlice) -> memoryview:
 
 
 def end_offset_of(chunk: bytes | bytearray | memoryview | FileSlice) -> Offset:
-    """Next offset after the last batch of a non-empty chunk of whole batches."""
-    view = chunk_view(chunk)
+    """Next offset after the last batch of a non-empty chunk of whole batches. Of a file little but headers is read."""
+    if isinstance(chunk, FileSlice):
+        return _end_offset_in_file(*chunk)
+    view = memoryview(chunk)
     position, end = 0, -1
     while position < len(view):
         header = read_header(view, position)
         end = header.last_offset + 1
         position += header.size
+    return end
+
+
+def _end_offset_in_file(fd: int, start: int, length: int) -> Offset:
+    position, stop, end = start, start + length, -1
+    block, block_at = b"", start
+    while position < stop:
+        if position + HEADER_SIZE > block_at + len(block):
+            block, block_at = os.pread(fd, min(_LOOK_BYTES, stop - position), position), position
+            if len(block) < HEADER_SIZE:
+                break
+        values = HEADER.unpack_from(block, position - block_at)
+        end = values[0] + values[6] + 1
+        position += values[1] + LENGTH_PREFIX_SIZE
     return end

@@ -55,7 +55,7 @@ class Broker:
             **settings,
         }
         self.config = folder / "server.properties"
-        self.config.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
+        self.config.write_text("".join(f"{key}={value}\n" for key, value in values.items() if value), encoding="utf-8")
 
     @property
     def address(self) -> str:
@@ -187,7 +187,8 @@ def running_cluster(
 ) -> Iterator[Cluster]:
     """A ZooKeeper and `brokers` brokers with ids from 1, all registered and answering.
 
-    settings: for all brokers; overrides: for one broker id. source: folder that holds the `broker` package.
+    settings: for all brokers, an empty value leaves one out. overrides: for one broker id. source: folder that holds
+    the `broker` package.
     """
     zookeeper = ZooKeeperServer(folder / "zookeeper")
     zookeeper.start()

@@ -1,0 +1,162 @@
+"""Clients and followers that do harm by being slow, silent or many: memory stays bounded, and nobody else notices."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from broker.wire.api import ApiKey
+from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
+from tests.support.raw_client import (
+    RawClient,
+    batch_of,
+    descriptors,
+    fetch_frame,
+    framed,
+    produce_frame,
+    resident_kib,
+)
+
+LAG_MS = 1500
+_MIB = 1024  # in KiB
+IDLE_CONNECTIONS = 10_000
+_OTHER_DESCRIPTORS = 500
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    settings = {
+        "replica.lag.time.max.ms": str(LAG_MS),
+        "zookeeper.session.timeout.ms": "18000",
+        "min.insync.replicas": "2",
+    }
+    with running_cluster(tmp_path_factory.mktemp("cluster"), settings=settings) as running:
+        yield running
+
+
+def led_topic(cluster: Cluster, name: str, leader: int = 1) -> Broker:
+    """A topic with one partition on all brokers; its leader."""
+    replicas = [leader, *(i for i in cluster.brokers if i != leader)]
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(name, 1, replica_assignment=[replicas])])[name].result(20)
+    cluster.wait_state(name, 0, leader=leader, isr=set(cluster.brokers))
+    return cluster.brokers[leader]
+
+
+def pid_of(broker: Broker) -> int:
+    assert broker.process is not None
+    return broker.process.pid
+
+
+def written(client: RawClient, topic: str, acks: int = -1) -> float:
+    """One append; how many seconds it took."""
+    start = time.monotonic()
+    result = client.produce(topic, batch_of(100), acks)
+    assert result.error == 0
+    return time.monotonic() - start
+
+
+def test_consumer_that_does_not_read_costs_bounded_memory_and_no_one_else_time(cluster: Cluster) -> None:
+    broker = led_topic(cluster, "unread")
+    good = RawClient(broker.port)
+    for _ in range(20):
+        assert good.produce("unread", batch_of(1_000_000)).error == 0
+    before, open_before = resident_kib(pid_of(broker)), descriptors(pid_of(broker))
+    ask = fetch_frame("unread", 0, 1 << 20)
+    silent = [RawClient(broker.port, receive_buffer=8192) for _ in range(4)]
+    for client in silent:
+        assert client.send_until_full(ask, 200_000) < 200_000 * len(ask), "all requests were read, no answer was"
+    assert max(written(good, "unread") for _ in range(20)) < 2.0
+    assert resident_kib(pid_of(broker)) - before < 32 * _MIB
+    for client in silent:
+        client.close()
+    wait_until(lambda: descriptors(pid_of(broker)) <= open_before, "descriptors given back")
+    good.close()
+
+
+def test_producer_that_does_not_read_its_answers_is_read_no_further_and_then_gets_them_all(cluster: Cluster) -> None:
+    broker = led_topic(cluster, "unheard")
+    before = resident_kib(pid_of(broker))
+    frame = produce_frame("unheard", batch_of(10), 1)
+    client = RawClient(broker.port, receive_buffer=8192)
+    sent = client.send_until_full(frame, 1_000_000)
+    assert sent < 1_000_000 * len(frame), "all requests were read, no answer was"
+    assert resident_kib(pid_of(broker)) - before < 48 * _MIB
+    whole = sent // len(frame)
+    for _ in range(whole):
+        client.receive()
+    client.send((frame + frame)[sent % len(frame) :][: len(frame)] if sent % len(frame) else frame)
+    client.receive()
+    client.close()
+
+
+def test_ten_thousand_idle_connections_cost_little_and_no_one_else_time(cluster: Cluster) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(IDLE_CONNECTIONS, hard - _OTHER_DESCRIPTORS)
+    assert wanted >= 3000, f"the limit of open files is {hard}: too low to say anything"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, wanted + _OTHER_DESCRIPTORS)), hard))
+    broker = led_topic(cluster, "crowded")
+    good = RawClient(broker.port)
+    written(good, "crowded")
+    before, open_before = resident_kib(pid_of(broker)), descriptors(pid_of(broker))
+    hello = framed(ApiKey.API_VERSIONS, 0, b"")
+    idle: list[RawClient] = []
+    try:
+        for number in range(wanted):
+            # Many source addresses: the ports of one are few, and stay taken for a minute.
+            client = RawClient(broker.port, source=f"127.0.{1 + number // 250 % 250}.{1 + number % 250}")
+            idle.append(client)
+            client.send(hello)
+            client.receive()
+            if number % 3 == 0:
+                client.send(hello[:7])  # and half of one, never finished
+        assert descriptors(pid_of(broker)) >= open_before + wanted
+        grown = resident_kib(pid_of(broker)) - before
+        assert grown < 8 * wanted, f"{grown / wanted:.1f} KiB for each idle connection"
+        assert sorted(written(good, "crowded") for _ in range(50))[25] < 0.1
+    finally:
+        for client in idle:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    wait_until(lambda: descriptors(pid_of(broker)) <= open_before, "descriptors given back")
+    good.close()
+
+
+def test_stuck_follower_does_not_hold_up_the_leader_and_leaves_the_isr_once(cluster: Cluster) -> None:
+    broker = led_topic(cluster, "stuck")
+    # The controller has to be there to take the follower out.
+    number = next(i for i in (2, 3) if i != cluster.controller())
+    stuck, others = cluster.brokers[number], {1, 2, 3} - {number}
+    client = RawClient(broker.port)
+    written(client, "stuck")
+    before = resident_kib(pid_of(broker))
+    stuck.pause()
+    try:
+        value = batch_of(100_000)
+        paused_at = time.monotonic()
+        slowest = 0.0
+        while time.monotonic() - paused_at < 2.5 * LAG_MS / 1000:
+            start = time.monotonic()
+            assert client.produce("stuck", value, 1).error == 0
+            slowest = max(slowest, time.monotonic() - start)
+            time.sleep(0.005)
+        assert slowest < 1.0, "acks=1 waits for no follower"
+        assert resident_kib(pid_of(broker)) - before < 32 * _MIB
+        cluster.wait_state("stuck", 0, leader=1, isr=others)
+        assert written(client, "stuck") < 1.0, "acks=all waits for those in sync"
+    finally:
+        stuck.resume()
+    cluster.wait_state("stuck", 0, leader=1, isr={1, 2, 3})
+    assert written(client, "stuck") < 1.0
+    shrinks = [
+        event
+        for event in broker.events()
+        if event["e"] == "isr_propose" and event["p"] == "stuck-0" and event["kind"] == "shrink"
+    ]
+    assert len(shrinks) == 1
+    assert broker.output.count("stuck-0: ISR is now") == 2, "once out, once in"
+    client.close()
