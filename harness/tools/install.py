@@ -37,6 +37,7 @@ _DEMO = (
 _TEST = (
     *_DEMO,
     Package("iputils-ping", ("ping",)),
+    Package("strace", ("strace",)),
     Package("openssh-server", ("sshd",)),
     Package("openssh-client", ("ssh-keygen",)),
     Package("docker.io", ("dockerd",)),
