@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.config import Settings, topic_bool, usable_overrides
+from broker.config import Settings, topic_bool, topic_int, usable_overrides
 from broker.core.cluster_state import NO_BROKER_EPOCH, Broker, BrokerEndpoint
 from broker.runtime.admin_alter_configs import AlterConfigHandlers
 from broker.runtime.admin_configs import ConfigHandlers
@@ -149,7 +149,7 @@ class ControlPlane:
                 settings.delete_topic_enable,
                 attempt_ms,
                 _rebalance(settings),
-                int(settings.topic_defaults["min.insync.replicas"]),
+                topic_int({}, settings, "min.insync.replicas"),
             ),
             ZkControllerStore(self.client, _wall_clock_ms),
             loop,
@@ -162,7 +162,10 @@ class ControlPlane:
         self.configs.add_stranger_listener(self.controller.topic_config_changed)
         self.configs.add_entity_listener(self.dynamic.on_entity)
         self.dynamic.add_listener(
-            lambda: self.controller.unclean_default_changed(topic_bool({}, settings, "unclean.leader.election.enable"))
+            lambda: self.controller.defaults_changed(
+                topic_bool({}, settings, "unclean.leader.election.enable"),
+                topic_int({}, settings, "min.insync.replicas"),
+            )
         )
         broker = Broker(id_, NO_BROKER_EPOCH, advertised, settings.rack, reports=True)
         self.registration = BrokerRegistration(

@@ -131,12 +131,28 @@ def _combined(old: str, value: str, operation: int) -> str:
     return ",".join(item for item in have if item not in given)
 
 
+_OF_ALL_BROKERS_ONLY = frozenset({"min.insync.replicas"})
+"""Whoever leads commits by it and the controller elects by it: it may not differ between brokers (KIP-966)."""
+
+
+def differs_between_brokers(name: str) -> bool:
+    """Whether a broker may have this setting for itself."""
+    return name not in _OF_ALL_BROKERS_ONLY
+
+
 def check_config(kind: int, name: str, config: Mapping[str, str], settings: Settings) -> None:
     """Raises ConfigRefused unless the entity may have these overrides, all of them."""
     if kind == BROKER:
         fixed = sorted(config.keys() - DYNAMIC)
         if fixed:
             text = f"Cannot update these configs dynamically: {', '.join(fixed)}"
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
+        common = sorted(key for key in config if name and not differs_between_brokers(key))
+        if common:
+            text = (
+                f"Cannot update these configs for a single broker: {', '.join(common)}. Set them for all brokers "
+                "(default resource), or on the topic"
+            )
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
     try:
         for key, value in config.items():

@@ -103,6 +103,7 @@ class Controller(Reports):
         self._stopping = False
         self._rebalance_timer: threading.Timer | None = None
         self._unclean_default = settings.unclean_leader_election
+        self._min_isr_default = settings.min_insync_replicas
         self._watches = _Watches(
             brokers=lambda: self._put_once("brokers", self._brokers_changed),
             topics=lambda: self._put_once("topics", self._topics_changed),
@@ -152,12 +153,12 @@ class Controller(Reports):
     def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
         self._put("config", lambda: self._in_term(lambda term: term.topic_config_changed(topic, overrides)))
 
-    def unclean_default_changed(self, allowed: bool) -> None:
+    def defaults_changed(self, unclean: bool, min_isr: int) -> None:
         """What topics without a setting of their own have."""
 
         def event() -> None:
-            self._unclean_default = allowed
-            self._in_term(lambda term: term.unclean_default_changed(allowed))
+            self._unclean_default, self._min_isr_default = unclean, min_isr
+            self._in_term(lambda term: term.defaults_changed(unclean, min_isr))
 
         self._put("config", event)
 
@@ -347,6 +348,7 @@ class Controller(Reports):
         self._topics_changed()
         self._deletions_changed()
         self._log_dirs_changed()
+        self._in_term(lambda term: term.admin.reconnected())
 
     def _reload(self) -> None:
         self._controller_changed()
@@ -407,7 +409,7 @@ class Controller(Reports):
             self._unclean_default,
             self._settings.delete_topic_enable,
             new_topic_id,
-            self._settings.min_insync_replicas,
+            self._min_isr_default,
         )
         self._outbox.emit("controller", ce=term.epoch, what="elected")
         self._loop.call_soon_threadsafe(lambda: self._on_controller(self._settings.broker_id))

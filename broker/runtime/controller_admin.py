@@ -7,7 +7,7 @@ Source: KafkaController.processPartitionModifications, and see the parts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from broker.core import controller as rules
@@ -39,6 +39,11 @@ class ControllerAdmin:
         self.elections.on_request()
         self.reassignments.on_request()
 
+    def reconnected(self) -> None:
+        """Watches were lost with the connection: look at all that they were to tell of."""
+        self._take_added(sorted(self._tools.state().topics))
+        self.loaded()
+
     def tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
         self.reassignments.tell_doomed(broker, batch)
 
@@ -57,21 +62,28 @@ class ControllerAdmin:
 
         Replicas of partitions that are known change by reassignments only, which are written here.
         """
+        if name in self._tools.state().topics:
+            self._take_added([name])
+
+    def _take_added(self, names: Sequence[str]) -> None:
+        """Read these topics again, with new watches; partitions that are not known get leaders."""
         tools = self._tools
         state = tools.state()
-        known = state.topics.get(name)
-        found = tools.store.read_topic(name, tools.watches.topic(name))
-        if known is None or found is None or found.topic_id != known.topic_id:
+        new: list[TopicPartition] = []
+        for name, found in tools.store.topics(names, tools.watches.topic).topics.items():
+            known = state.topics[name]
+            added = sorted(found.partitions.keys() - known.partitions.keys())
+            if not added or found.topic_id != known.topic_id:
+                continue
+            if name in state.deleting:
+                _log.warning("partitions %s of topic %s are not made: it is being deleted", added, name)
+                continue
+            assigned = {partition: found.partitions[partition] for partition in added}
+            _log.info("topic %s has new partitions: %s", name, assigned)
+            state.topics[name] = replace(known, partitions={**known.partitions, **assigned})
+            new += [TopicPartition(name, partition) for partition in added]
+        if not new:
             return
-        added = found.partitions.keys() - known.partitions.keys()
-        if not added:
-            return
-        if name in state.deleting:
-            _log.warning("partitions %s of topic %s are not made: it is being deleted", sorted(added), name)
-            return
-        _log.info("topic %s has new partitions: %s", name, {p: found.partitions[p] for p in sorted(added)})
-        state.topics[name] = replace(known, partitions={**known.partitions, **{p: found.partitions[p] for p in added}})
-        new = [TopicPartition(name, partition) for partition in sorted(added)]
         stored = tools.store.states(new)
         state.states.update((topic_partition, one.state) for topic_partition, one in stored.items())
         batch = tools.new_batch()

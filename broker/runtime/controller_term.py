@@ -487,15 +487,19 @@ class ControllerTerm:
                 self._settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
             self._outbox.send(batch.encode(self.state))
 
-    def unclean_default_changed(self, allowed: bool) -> None:
+    def defaults_changed(self, unclean: bool, min_isr: int) -> None:
         """The same for all topics that have no setting of their own."""
-        if allowed == self._unclean_default:
+        state = self.state
+        if (unclean, min_isr) == (self._unclean_default, self._min_isr_default):
             return
-        self._unclean_default = self.state.unclean_default = allowed
-        if allowed:
-            batch = self._batch()
-            self._settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
-            self._outbox.send(batch.encode(self.state))
+        self._unclean_default = state.unclean_default = unclean
+        self._min_isr_default = state.min_isr_default = min_isr
+        batch = self._batch()
+        for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
+            self._settle(lambda topic=topic: rules.drop_elrs(state, topic, self.term.epoch), batch)  # type: ignore[misc]
+        if unclean:
+            self._settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+        self._outbox.send(batch.encode(state))
 
     def send_everything(self, broker: BrokerId) -> None:
         """For a broker whose queue was given up."""

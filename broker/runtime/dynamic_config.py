@@ -13,7 +13,14 @@ from typing import Protocol
 
 from broker.config import ConfigError, Settings, retake_topic_defaults, validate_broker_config
 from broker.core.cluster_state import StoreUnavailable
-from broker.runtime.config_rules import DEFAULT_BROKERS, DYNAMIC, FOLLOWER_RATE, LEADER_RATE, THROTTLE_RATES
+from broker.runtime.config_rules import (
+    DEFAULT_BROKERS,
+    DYNAMIC,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    THROTTLE_RATES,
+    differs_between_brokers,
+)
 from broker.runtime.ports import BrokerId, Loop
 from broker.runtime.registration import Worker
 
@@ -93,7 +100,7 @@ class DynamicConfig:
                 listener()
 
     def _take(self, of_all: Mapping[str, str], own: Mapping[str, str]) -> None:
-        self.of_all, self.own = _sound(of_all), _sound(own)
+        self.of_all, self.own = _sound(of_all), _sound(own, of_one=True)
         merged = {**self.of_all, **self.own}
         static = {name: value for name, value in merged.items() if name not in THROTTLE_RATES}
         try:
@@ -103,12 +110,14 @@ class DynamicConfig:
             retake_topic_defaults(self._settings, {})
 
 
-def _sound(config: Mapping[str, str]) -> dict[str, str]:
+def _sound(config: Mapping[str, str], of_one: bool = False) -> dict[str, str]:
     kept = {}
     for name, value in config.items():
         try:
             if name not in DYNAMIC:
                 raise ConfigError(f"{name} cannot change at run time")
+            if of_one and not differs_between_brokers(name):
+                raise ConfigError(f"{name} cannot change for a single broker")
             if name in THROTTLE_RATES:
                 int(value)
             else:

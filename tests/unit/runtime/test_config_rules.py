@@ -67,6 +67,7 @@ def test_append_to_what_is_no_list_is_refused() -> None:
         (TOPIC, {"retention.ms": "x"}, ErrorCode.INVALID_CONFIG, r"ConfigResource\(type=TOPIC, name=.t.\): retention"),
         (TOPIC, {THROTTLED: "0-1"}, ErrorCode.INVALID_CONFIG, "must be the literal"),
         (BROKER, {"num.partitions": "2"}, ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: num"),
+        (BROKER, {"min.insync.replicas": "2"}, ErrorCode.INVALID_REQUEST, "for a single broker: min.insync"),
         (BROKER, {"log.segment.bytes": "1"}, ErrorCode.INVALID_REQUEST, "at least 14"),
         (BROKER, {"leader.replication.throttled.rate": "-5"}, ErrorCode.INVALID_REQUEST, "bytes per second"),
     ],
