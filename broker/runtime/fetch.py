@@ -20,7 +20,7 @@ from broker.core.purgatory import Watchers
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.fetch_read import PartitionReader
 from broker.runtime.fetch_sessions import FetchSession, FetchSessions, SessionKey, SessionPartition
-from broker.runtime.ports import Epoch
+from broker.runtime.ports import CorruptLog, Epoch, LogDirFailed, Offset
 from broker.runtime.replica import Replica, end_offset_of
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.chunks import chunk_length
@@ -34,6 +34,7 @@ from broker.wire.messages.fetch import (
 )
 from broker.wire.messages.fetch_request import TOPIC_IDS
 from broker.wire.primitives import MalformedFrame
+from broker.wire.record_batch import CorruptBatch
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
@@ -291,10 +292,13 @@ class FetchHandler:
         session = wait.session
         log = self._manager.event_log
         throttle = self._manager.throttle.leader
-        for key, result in results:
+        for place, (key, result) in enumerate(results):
             part = session.partitions.get(key)
             if part is None:
                 continue
+            if log is not None and session.follower_id < 0 and result.records and not self._log_visible(part, result):
+                result = self._reader.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
+                results[place] = (key, result)
             if result.error or result.diverging_epoch >= 0:
                 part.told(-1, -1)
             else:
@@ -305,8 +309,6 @@ class FetchHandler:
                     throttle.record(chunk_length(result.records[0]), self._manager.loop.now_ms())
                 if session.follower_id >= 0 and part.replica is not None:
                     part.replica.served[session.follower_id] = part.fetch_offset
-                if log is not None and session.follower_id < 0:
-                    self._log_visible(part, result)
         self._drop(wait)
         version = wait.request.api_version
         body = encode_response(version, [result for _, result in results], session_id=session.session_id)
@@ -336,16 +338,39 @@ class FetchHandler:
                 urgent = True
             results.append((key, result))
         if not urgent and 0 < total < wait.asked.min_bytes:
-            urgent = any(self._more_follows(session, key, result) for key, result in results)
+            urgent = self._more_follows(session, results)
         return results, urgent or total >= wait.asked.min_bytes
 
-    def _more_follows(self, session: FetchSession, key: SessionKey, result: FetchPartitionResult) -> bool:
-        """Whether a read stopped (a segment's end, a size limit) short of what may be read: waiting adds nothing."""
-        replica = session.partitions[key].replica
-        if not result.records or replica is None:
-            return False
-        limit = replica.log.written_leo if session.follower_id >= 0 else result.high_watermark
-        return end_offset_of(result.records[0]) < limit
+    def _more_follows(self, session: FetchSession, results: list[tuple[SessionKey, FetchPartitionResult]]) -> bool:
+        """Whether a read stopped (a segment's end, a size limit) short of what may be read: waiting adds nothing.
+
+        A read of bytes that are none any more becomes an error among the results, for which nobody waits either.
+        """
+        for place, (key, result) in enumerate(results):
+            part = session.partitions[key]
+            replica = part.replica
+            if not result.records or replica is None:
+                continue
+            limit = replica.log.written_leo if session.follower_id >= 0 else result.high_watermark
+            end = self._end_of(replica, result)
+            if end is None:
+                results[place] = (key, self._reader.error(part, ErrorCode.KAFKA_STORAGE_ERROR))
+                return True
+            if end < limit:
+                return True
+        return False
+
+    def _end_of(self, replica: Replica, result: FetchPartitionResult) -> Offset | None:
+        """Where what was read ends. None, and the replica offline, where its bytes were damaged since."""
+        failure: CorruptLog | LogDirFailed
+        try:
+            return end_offset_of(result.records[0])
+        except CorruptBatch as damage:
+            failure = CorruptLog(replica.topic_partition, "a read", str(damage))
+        except OSError as error:
+            failure = LogDirFailed(replica.name, error.errno or 0, f"cannot be read: {error}")
+        self._manager.take_offline(replica, failure)
+        return None
 
     # -- event log -------------------------------------------------------------------------------------------------
 
@@ -364,18 +389,24 @@ class FetchHandler:
                 ],
             )
 
-    def _log_visible(self, part: SessionPartition, result: FetchPartitionResult) -> None:
+    def _log_visible(self, part: SessionPartition, result: FetchPartitionResult) -> bool:
+        """False where the answer's bytes are damaged."""
         log = self._manager.event_log
         replica = part.replica
-        if log is not None and replica is not None:
-            log.emit(
-                "visible",
-                p=replica.name,
-                le=replica.partition.leader_epoch,
-                kind="fetch",
-                upto=end_offset_of(result.records[0]),
-                hw=replica.high_watermark,
-            )
+        if log is None or replica is None:
+            return True
+        upto = self._end_of(replica, result)
+        if upto is None:
+            return False
+        log.emit(
+            "visible",
+            p=replica.name,
+            le=replica.partition.leader_epoch,
+            kind="fetch",
+            upto=upto,
+            hw=replica.high_watermark,
+        )
+        return True
 
 
 def _key(session: FetchSession, replica: Replica) -> SessionKey:

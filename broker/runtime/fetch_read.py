@@ -47,15 +47,15 @@ class PartitionReader:
         part.at_end = False
         replica = self.replica_of(part)
         if replica is None:
-            return self._error(part, self._unhosted(part))
+            return self.error(part, self._unhosted(part))
         if replica.offline:
-            return self._error(part, ErrorCode.KAFKA_STORAGE_ERROR)
+            return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
         error = check_current_leader_epoch(part.leader_epoch, replica.partition.leader_epoch)
         if error is not ErrorCode.NONE:
-            return self._error(part, error)
+            return self.error(part, error)
         role = replica.partition.role
         if not isinstance(role, Leader):
-            return self._error(part, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return self.error(part, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = replica.log
         high_watermark = role.high_watermark
         log_start = log.log_start_offset
@@ -63,7 +63,7 @@ class PartitionReader:
         if asked.replica_id >= 0:
             error = role.check_fetch(asked.replica_id, asked.replica_epoch)
             if error is not ErrorCode.NONE:
-                return self._error(part, error)
+                return self.error(part, error)
             limit = log.written_leo
             if replica.served.get(asked.replica_id) == offset < limit:
                 # It did not take what it got. Its own CRC check may have failed: are these still the bytes written?
@@ -76,7 +76,7 @@ class PartitionReader:
             if diverging is not None:
                 return self._diverging(part, diverging, high_watermark, log_start)
         if offset < log_start or offset > log.leo:
-            return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         part.at_end = offset >= limit
         records: Chunk = b""
         if asked.replica_id >= 0:
@@ -92,10 +92,10 @@ class PartitionReader:
             try:
                 records = log.read(offset, min(part.max_bytes, max(0, bytes_left)), limit, min_one_batch)
             except OffsetOutOfRange:
-                return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+                return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
             except (LogDirFailed, CorruptLog) as failure:
                 self._manager.take_offline(replica, failure)
-                return self._error(part, ErrorCode.KAFKA_STORAGE_ERROR)
+                return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
         has_records = chunk_length(records) > 0
         if not (has_records or full or part.hw_sent != high_watermark or part.log_start_sent != log_start):
             return None
@@ -116,7 +116,7 @@ class PartitionReader:
         self, part: SessionPartition, end: epochs.EpochEnd, high_watermark: int, log_start: int
     ) -> FetchPartitionResult:
         if end == epochs.OUT_OF_RANGE or part.fetch_offset < log_start:
-            return self._error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         return FetchPartitionResult(
             part.topic,
             part.topic_id,
@@ -135,7 +135,7 @@ class PartitionReader:
             return ErrorCode.UNKNOWN_TOPIC_ID
         return self._manager.unhosted_error(part.topic, part.partition)
 
-    def _error(self, part: SessionPartition, error: ErrorCode) -> FetchPartitionResult:
+    def error(self, part: SessionPartition, error: ErrorCode) -> FetchPartitionResult:
         leader = (-1, -1)
         if error in _LEADER_ERRORS:
             leader = self._manager.topic_configs.leader_of(part.topic, part.partition)

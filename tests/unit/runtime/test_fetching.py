@@ -134,6 +134,31 @@ def test_consumer_that_tells_its_last_epoch_hears_where_it_diverges(cluster: Mem
     assert (same.diverging_epoch, values_of(same)) == (-1, ["c"])
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_fetch_of_bytes_damaged_under_the_leader_takes_the_replica_offline_and_nothing_else(
+    cluster: MemoryCluster, waits: bool
+) -> None:
+    node = cluster.nodes[1]
+    if waits:
+        slot = cluster.fetch(1, 0, max_wait_ms=1000)
+        cluster.hold = lambda message: True
+    cluster.produce(1, "a", acks=1)
+    base, last, epoch, data = node.log.batches[0]
+    node.log.batches[0] = (base, last, epoch, data[:16] + b"\x63" + data[17:])
+    if waits:
+        # The watermark rises at the followers' next fetch, and wakes the consumer in the end of the turn.
+        cluster.hold = lambda message: False
+        cluster.release()
+    cluster.settle()
+    if not waits:
+        slot = cluster.fetch(1, 0, max_wait_ms=1000, min_bytes=100_000)
+    answer = fetched(slot)
+    assert answer is not None
+    assert (answer.error, list(answer.records)) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    replica = node.up.replicas[(TOPIC, 0)]
+    assert (replica.offline, replica.damaged) == (True, True)
+
+
 def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
