@@ -10,11 +10,16 @@ from broker.wire.errors import ErrorCode
 from broker.wire.raw_records import payload_of, raw_records
 from broker.wire.record_batch import BatchHeader, CorruptBatch, InvalidBatch
 
+RECORDS_MAX = 500_000
 _SHOWN_MAX = 3
 
 
 def refuse_keyless(header: BatchHeader, batch: memoryview, name: str) -> InvalidBatch | None:
     """None when every record has a key. name: the partition's, as Kafka prints it."""
+    if header.record_count > RECORDS_MAX:
+        # Looked at between the requests of others; a few hundred KB can hold more than a minute's worth of records.
+        text = f"a batch of {header.record_count} records; a compacted topic takes at most {RECORDS_MAX} in one"
+        return InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, text)
     try:
         keyless = [
             place for place, record in enumerate(raw_records(header, payload_of(header, batch))) if record.key is None

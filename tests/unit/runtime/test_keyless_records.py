@@ -63,3 +63,15 @@ def test_policy_that_changes_changes_what_is_refused(cluster: MemoryCluster) -> 
     result = produced(slot)
     assert result is not None
     assert result.error == 0
+
+
+def test_produce_of_more_records_than_can_be_looked_at_in_time_is_too_large(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.runtime.keyless_records.RECORDS_MAX", 3)
+    accepted = produced(cluster.produce_raw(1, _batch([b"k"] * 3), acks=1))
+    assert accepted is not None
+    assert accepted.error == 0
+    refused = produced(cluster.produce_raw(1, _batch([b"k"] * 4), acks=1))
+    assert refused is not None
+    assert refused.error == ErrorCode.MESSAGE_TOO_LARGE
