@@ -1,71 +1,102 @@
 """What is allowed: configuration × faults that really fired → anomalies that then fail no run.
 
-Not a person's choice: each line of `TABLE` names a setting and something that was *seen* to happen. Allowed anomalies
-are counted and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix
-acks; the lines here move whole checkers on the partitions concerned.
+Not a person's choice: each line names a setting and something that was *seen* to happen. Allowed anomalies are counted
+and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
+retention by what was told of the log's start (black_box/lost.py, offsets.py); an unclean election excuses findings of
+the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete before the
+first such election stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from checkers.verdict import Row
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Where `setting` was on and `event` was seen on a partition, findings of `checkers` there are allowed."""
+    """Where `setting` was on and `event` was seen, findings of `checkers` are allowed: of the rules named, or of all
+    where none is.
+    """
 
     setting: str
     event: str
-    checkers: frozenset[str]
+    checkers: Mapping[str, AbstractSet[str]]
 
     @property
     def reason(self) -> str:
         return f"{self.setting}, and {self.event}"
 
 
-ACKS_ONE = Allowance("acks=1", "the leader changed", frozenset({"lost-write", "lost-tail"}))
+_ALL: AbstractSet[str] = frozenset()
+
+ACKS_ONE = Allowance("acks=1", "the leader changed", {"lost-write": _ALL, "lost-tail": _ALL, "unseen": _ALL})
+RETENTION = Allowance(
+    "retention", "the log was said to start above the record", {"lost-write": _ALL, "vanished-read": _ALL}
+)
 UNCLEAN = Allowance(
     "unclean.leader.election.enable=true",
     "a leader was elected from outside the ISR",
-    frozenset(
-        {
-            "lost-write",
-            "lost-tail",
-            "vanished-read",
-            "inconsistent-offset",
-            "real-time-order",
-            "nonmonotonic-send",
-            "int-poll-skip",
-            "leader-completeness",
-            "log-matching",
-            "truncation",
-            "isr-znode",
-        }
-    ),
+    {
+        "lost-write": _ALL,
+        "lost-tail": _ALL,
+        "vanished-read": _ALL,
+        "inconsistent-offset": _ALL,
+        "real-time-order": _ALL,
+        "nonmonotonic-send": _ALL,
+        "int-poll-skip": _ALL,
+        "leader-completeness": _ALL,
+        "truncation": _ALL,
+        # What such a leader lacks, its followers lack too, whatever was acknowledged; bytes that differ are no loss.
+        "log-matching": frozenset({"lacking", "held"}),
+        "isr-znode": frozenset({"unclean-leader"}),
+    },
 )
-TABLE = (ACKS_ONE, UNCLEAN)
+
+GONE = "gone"
+ALLOWED_GONE = "allowed_gone"
+"""Figures of final-drain: records that a later drain did not return; the second where that is allowed."""
 
 
-def allow_unclean(rows: Sequence[Row], partitions: AbstractSet[str]) -> list[Row]:
-    """Findings on partitions that saw an unclean election while it was enabled become allowed.
+def excuse_unclean(first_ns: Mapping[str, int]) -> Callable[[DataFrame], DataFrame]:
+    """Findings → findings, with those that an unclean election accounts for of kind `allowed`.
 
-    partitions: those where the setting was on *and* such an election is in ZooKeeper's log.
+    first_ns: partition → run time of its first such election; only where the setting was on.
     """
+    if not first_ns:
+        return lambda findings: findings
+    pairs = [F.lit(part) for pair in first_ns.items() for part in pair]
+    elected_ns = F.create_map(*pairs)[F.col("p")]
+    covered = F.lit(False)
+    for checker, rules in UNCLEAN.checkers.items():
+        of_rule = F.col("rule").isin(*sorted(rules)) if rules else F.lit(True)
+        covered = covered | ((F.col("checker") == checker) & of_rule)
+    before = F.coalesce(F.col("to_ns") < elected_ns, F.lit(False))
+    excused = (F.col("kind") == "invalid") & elected_ns.isNotNull() & covered & ~before
+    return lambda findings: findings.withColumn("kind", F.when(excused, F.lit("allowed")).otherwise(F.col("kind")))
+
+
+def allow_gone(rows: Sequence[Row], partitions: AbstractSet[str]) -> list[Row]:
+    """The figure of records gone at the drain becomes one that is allowed, on partitions with an unclean election."""
     return [
-        replace(row, kind="allowed")
-        if row.kind == "invalid" and row.p in partitions and row.checker in UNCLEAN.checkers
+        replace(row, detail=ALLOWED_GONE)
+        if row.kind == "figure" and row.checker == "final-drain" and row.detail == GONE and row.p in partitions
         else row
         for row in rows
     ]
 
 
-def reason_for(checker: str, unclean: AbstractSet[str]) -> str:
-    """Why findings of kind `allowed` of this checker are."""
-    lines = [ACKS_ONE.reason] if checker in ACKS_ONE.checkers else []
-    if unclean and checker in UNCLEAN.checkers:
-        lines.append(UNCLEAN.reason)
-    return "; ".join(lines)
+def reason_for(checker: str, *, acks_one: bool, retention: bool, unclean: bool) -> str:
+    """Why findings of kind `allowed` of this checker are, by what holds in this run."""
+    holding = [
+        line
+        for line, holds in ((ACKS_ONE, acks_one), (RETENTION, retention), (UNCLEAN, unclean))
+        if holds and checker in line.checkers
+    ]
+    return "; ".join(line.reason for line in holding)

@@ -17,11 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers import incidents, run_report, schema, series
-from checkers.allowed import allow_unclean, reason_for
+from checkers.allowed import allow_gone, excuse_unclean, reason_for
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.catalogue import ALL
 from checkers.evidence.events import load_events
+from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.znodes import znode_tables
 from checkers.floor import FloorResult, Seen, judge_floor
@@ -30,14 +31,15 @@ from checkers.floor_queries import (
     election_faults,
     elections_of,
     isr_changes,
+    leader_changes,
     replicas_by_partition,
     unclean_partitions,
 )
 from checkers.holes import ORDERED, holes_of, not_applicable, run_reasons
 from checkers.jobs import collect_families
-from checkers.load_history import History, HistoryHealth, load_history
+from checkers.load_history import History, HistoryHealth, load_history, span_of
 from checkers.run_info import RunInfo, UnreadableRun, load_run_info
-from checkers.service import silenced
+from checkers.service import CLOCKS, silenced
 from checkers.session import open_session
 from checkers.tables import read_table
 from checkers.verdict import CheckResult, Row, Verdict, judge, worst
@@ -118,15 +120,17 @@ def _judge(
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         prepared.segment_nodes,
     )
-    facts = build_facts(history, leader_changes(history, evidence), retention=info.retention)
+    unclean = unclean_partitions(evidence) if info.unclean else {}
+    retention = _retention_fired(run_dir, info, prepared)
+    facts = build_facts(history, leader_changes(history, evidence), retention=retention, unclean=bool(unclean))
     told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD))
     marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     found_elections = pool.submit(elections_of, evidence)
     around = pool.submit(around_faults, history)
     changes = pool.submit(isr_changes, evidence)
     replicas = pool.submit(replicas_by_partition, evidence)
-    unclean_seen = unclean_partitions(evidence.znodes.states) if info.unclean else set()
-    rows = allow_unclean(collect_families({**black_box(facts), **white_box(evidence, raw_events)}), unclean_seen)
+    families = {**black_box(facts), **white_box(evidence, raw_events)}
+    rows = allow_gone(collect_families(families, excuse=excuse_unclean(unclean)), unclean.keys())
     faults = run_report.faults_of(marks.result())
     holes = holes_of(info, health, prepared, rows, marks.result())
     checks = [
@@ -136,8 +140,10 @@ def _judge(
             info.partitions,
             holes=[text for source in spec.sources for text in holes.get(source, ())],
             doubted=any(holes.get(source) for source in spec.sources if source in ORDERED),
-            not_applicable=not_applicable(spec, info),
-            allowed=reason_for(spec.name, unclean_seen),
+            not_applicable=not_applicable(spec, info, [row for row in rows if row.checker == spec.name]),
+            allowed=reason_for(
+                spec.name, acks_one=info.workload_acks not in ("all", "-1"), retention=retention, unclean=bool(unclean)
+            ),
         )
         for spec in ALL
     ]
@@ -150,14 +156,14 @@ def _judge(
             acknowledged=sum(int(row["acknowledged"]) for row in durable),
             elections=len(elections) if has_znodes else None,
             elections_by_partition=_count_by(election.p for election in elections),
-            election_faults=election_faults(elections, faults),
+            election_faults=election_faults(elections, faults, info),
             lag_shrinks=shrinks if has_events and has_znodes else None,
             expansions=expansions if has_events and has_znodes else None,
             faults=[fault.as_json() for fault in faults],
             around=around.result(),
             drain_gaps=drain_gaps(info, rows, replicas.result()),
             silenced=silenced(info, faults),
-            unexplained=incidents.unexplained(marks.result()),
+            unexplained=[*incidents.unexplained(marks.result()), *log_failures(run_dir, info)],
         ),
         scripted=info.scripted,
         checks=info.checks,
@@ -172,7 +178,9 @@ def _judge(
     results: dict[str, Any] = {
         "schema": run_report.SCHEMA,
         "verdict": verdict,
-        "sentence": run_report.sentence(verdict, checks, durable, floor, reasons, unavailable),
+        "sentence": run_report.sentence(
+            verdict, checks, durable, floor, reasons, unavailable, incidents.not_fired(info, faults, unavailable)
+        ),
         "reasons": reasons,
         "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},
         "durability": durable,
@@ -186,20 +194,12 @@ def _judge(
     return results, drawn
 
 
-def leader_changes(history: History, evidence: Evidence) -> DataFrame:
-    """Partitions whose leader epoch moved, as ZooKeeper, Metadata or the readers' epochs say."""
-    epochs = [
-        evidence.znodes.states.select("p", F.col("leader_epoch").alias("epoch")),
-        history.marks.where(F.col("f") == "leadership").select("p", "epoch"),
-        history.requests.where(F.col("outcome") == "ok").select("p", F.col("leader_epoch").alias("epoch")),
-    ]
-    every = epochs[0].unionByName(epochs[1]).unionByName(epochs[2]).where(F.col("epoch") >= 0)
-    return (
-        every.groupBy("p")
-        .agg(F.min("epoch").alias("low"), F.max("epoch").alias("high"))
-        .where("low < high")
-        .select("p")
+def _retention_fired(run_dir: Path, info: RunInfo, prepared: Prepared) -> bool:
+    """Whether records may have been deleted for their age, or for the size of their log, during the run."""
+    length_ns, ahead_s = span_of(
+        run_dir / "history.jsonl", clocks=info.scripted or bool(CLOCKS & set(info.fault_kinds))
     )
+    return info.retention.can_fire(run_ms=length_ns / 1e6, ahead_ms=ahead_s * 1e3, log_bytes=prepared.largest_log)
 
 
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:

@@ -7,7 +7,7 @@ checker that is not in this table has no verdict; a test compares the table with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Group = Literal["black-box", "white-box", "floor"]
@@ -16,7 +16,10 @@ Source = Literal["history", "events", "segments", "zookeeper"]
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """name: as in results.json. needs: figure → what its absence means. sources: evidence it rests on."""
+    """name: as in results.json. needs: figure → what its absence means. sources: evidence it rests on.
+
+    none: figure → what is said of it; a run in which it is not 0 is not valid.
+    """
 
     name: str
     title: str
@@ -24,10 +27,12 @@ class Spec:
     needs: Mapping[str, str]
     sources: tuple[Source, ...] = ("history",)
     linearizability: bool = False
+    none: Mapping[str, str] = field(default_factory=dict)
 
 
 _READ = {"records_read": "no poll returned a record"}
 _ACKED = {"acknowledged": "no send was acknowledged"}
+_OWN = {"own_positions": "no consumer said what its own position was"}
 
 
 def _black(name: str, title: str, needs: Mapping[str, str], *, linearizability: bool = True) -> Spec:
@@ -64,12 +69,17 @@ BLACK_BOX = (
         },
     ),
     _black("int-poll-skip", "A poll passed over records that others read", {"polls": "no poll was answered"}),
-    _black("poll-skip", "A consumer jumped over records between polls", {"polls": "no poll was answered"}),
+    _black("poll-skip", "A consumer jumped over records between polls", _OWN),
     _black("int-nonmonotonic-poll", "A poll returned offsets out of order", {"polls": "no poll was answered"}),
-    _black("nonmonotonic-poll", "A consumer went back between polls", {"polls": "no poll was answered"}),
+    _black("nonmonotonic-poll", "A consumer went back between polls", _OWN),
     _black("nonmonotonic-send", "A process's acknowledged sends went back", _ACKED),
     _black("real-time-order", "Real-time order of sends", {"records_ordered": "no record has a known offset"}),
-    _black("staleness", "Staleness of reads (measured)", {}, linearizability=False),
+    _black(
+        "staleness",
+        "Staleness of reads (measured)",
+        {"polls_at_end": "no poll read to the end that it was told"},
+        linearizability=False,
+    ),
     _black(
         "availability",
         "Availability (measured)",
@@ -85,6 +95,7 @@ DRAINS = (
         "floor",
         {"sentinels": "no acknowledged sentinel"},
         ("history",),
+        none={"gone": "acknowledged records were read once, and a later finished drain did not return them"},
     ),
     Spec(
         "confluent-repeat",

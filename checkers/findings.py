@@ -30,12 +30,16 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one row proves when `when` is true of it (null counts as false). Columns are those of the row."""
+    """What one row proves when `when` is true of it (null counts as false). Columns are those of the row.
+
+    name: which of the checker's rules it is, where an allowance or a doubt is about some of them only.
+    """
 
     checker: str | Column
     when: Column
     detail: Column
     kind: Kind | Column = "invalid"
+    name: str | Column = ""
     offset: Column | None = None
     value: Column | None = None
     ops: Sequence[Column] = ()
@@ -59,6 +63,7 @@ def _cell(rule: Rule) -> Column:
     return F.struct(
         (F.lit(rule.checker) if isinstance(rule.checker, str) else rule.checker).alias("checker"),
         (F.lit(rule.kind) if isinstance(rule.kind, str) else rule.kind).alias("kind"),
+        (F.lit(rule.name) if isinstance(rule.name, str) else rule.name).alias("rule"),
         _long(rule.offset).alias("offset"),
         _long(rule.value).alias("value"),
         ops.cast("array<bigint>").alias("ops"),

@@ -9,53 +9,68 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.floor import AroundFault
 from checkers.load_history import History
+from checkers.run_info import RunInfo
 from checkers.run_report import Fault
+from checkers.service import touches
 from checkers.white_box.inputs import Evidence
 from checkers.white_box.znode_rules import elections, unclean_elections
 
-APPLY_NS = 5_000_000_000
-"""A fault's start line is written once its effect was seen: it may have caused an election this long before."""
+WALL_SLACK_NS = 100_000_000
+"""How far ZooKeeper's wall clock may be off the harness's, in what decides that something came before an election."""
 
 _BY_HAND = ("preferred", "new-topic")
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """at_ns: run time; reason None where no event log says it."""
+    """at_ns: run time; reason and by None where no event log says it.
+
+    led: the broker that led before. by: the controller that elected.
+    """
 
     p: str
     leader_epoch: int
     at_ns: int
     reason: str | None
+    led: int | None = None
+    by: int | None = None
 
 
 def around_faults(history: History) -> list[AroundFault]:
     """For each fault with a start line: acknowledged sends and answered polls before, during and after it, and whether
     a send was tried during it.
+
+    During: from when its effect was seen until it began to be taken back. Before that it was being applied, and after
+    that it was going: work then is none of the three.
     """
     nemesis = history.marks.where((F.col("kind") == "nemesis") & F.col("f").isin("start", "stop"))
+    began = F.coalesce("began_ns", "time_ns")
     spans = (
         nemesis.groupBy("fault_id")
         .agg(
+            F.min(F.when(F.col("f") == "start", began)).alias("began_ns"),
             F.min(F.when(F.col("f") == "start", F.col("time_ns"))).alias("start_ns"),
+            F.min(F.when(F.col("f") == "stop", began)).alias("stop_began_ns"),
             F.min(F.when(F.col("f") == "stop", F.col("time_ns"))).alias("stop_ns"),
         )
         .where(F.col("start_ns").isNotNull())
     )
-    work = history.ops.where(F.col("f").isin("send", "poll")).select("f", "outcome", "invoke_ns", "complete_ns")
-    begun = (F.col("invoke_ns") >= F.col("start_ns")) & (
-        F.col("stop_ns").isNull() | (F.col("invoke_ns") <= F.col("stop_ns"))
+    work = history.ops.where(F.col("f").isin("send", "poll")).select(
+        "f", "outcome", "invoke_ns", "complete_ns", "base_offset"
     )
-    before = F.col("complete_ns") < F.col("start_ns")
-    during = begun & (F.col("stop_ns").isNull() | (F.col("complete_ns") <= F.col("stop_ns")))
+    until = F.col("stop_began_ns")
+    begun = (F.col("invoke_ns") >= F.col("start_ns")) & (until.isNull() | (F.col("invoke_ns") < until))
+    before = F.col("complete_ns") < F.col("began_ns")
+    during = begun & (until.isNull() | (F.col("complete_ns") < until))
     after = F.col("invoke_ns") > F.col("stop_ns")
     sent, ok = F.col("f") == "send", F.col("outcome") == "ok"
-    sends, polls = sent & ok, (F.col("f") == "poll") & ok
+    # acks=0 is acknowledged by nobody.
+    sends, polls = sent & ok & F.col("base_offset").isNotNull(), (F.col("f") == "poll") & ok
 
     rows = (
         work.crossJoin(F.broadcast(spans))
@@ -83,7 +98,7 @@ def elections_of(evidence: Evidence) -> list[Election]:
     told = (
         evidence.events.where(F.col("e") == "election")
         .groupBy("p", F.col("le").alias("leader_epoch"))
-        .agg(F.min("t_ns").alias("t_ns"), F.min("reason").alias("reason"))
+        .agg(F.min("t_ns").alias("t_ns"), F.min("reason").alias("reason"), F.min("b").alias("by"))
     )
     rows = (
         elections(evidence.znodes.states)
@@ -94,24 +109,32 @@ def elections_of(evidence: Evidence) -> list[Election]:
             "leader_epoch",
             F.coalesce("t_ns", F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)).alias("at_ns"),
             "reason",
+            "led",
+            "by",
             "zxid",
         )
         .orderBy("zxid")
         .collect()
     )
-    return [Election(r.p, r.leader_epoch, r.at_ns, r.reason) for r in rows]
+    return [Election(r.p, r.leader_epoch, r.at_ns, r.reason, r.led, r.by) for r in rows]
 
 
-def election_faults(found: Sequence[Election], faults: Sequence[Fault]) -> list[str]:
-    """Kinds of faults that were active (or being applied) when an election happened that nobody asked for."""
-    kinds: set[str] = set()
-    for election in found:
-        if election.reason in _BY_HAND:
-            continue
-        active = [f for f in faults if f.active(election.at_ns, election.at_ns)]
-        # Only where none was active yet: one that was being applied right then.
-        kinds |= {f.fault for f in active} or {f.fault for f in faults if 0 < f.start_ns - election.at_ns <= APPLY_NS}
-    return sorted(kinds)
+def election_faults(found: Sequence[Election], faults: Sequence[Fault], info: RunInfo) -> list[str]:
+    """Kinds of faults that can have caused an election that nobody asked for: they touched the broker that led before,
+    and it came between the first attempt to apply them and the end that was seen.
+    """
+    names = {node.broker_id: node.name for node in info.brokers}
+    zookeepers = frozenset(node.name for node in info.zookeepers)
+    return sorted(
+        {
+            fault.fault
+            for election in found
+            if election.reason not in _BY_HAND
+            for fault in faults
+            if fault.active(election.at_ns, election.at_ns)
+            and touches(fault, names.get(election.led), zookeepers, names.get(election.by))
+        }
+    )
 
 
 def isr_changes(evidence: Evidence) -> tuple[int, int]:
@@ -134,9 +157,39 @@ def isr_changes(evidence: Evidence) -> tuple[int, int]:
     return row.shrinks, row.expansions
 
 
-def unclean_partitions(states: DataFrame) -> set[str]:
-    """Partitions that saw a leader from outside the ISR."""
-    return {row.p for row in unclean_elections(states).select("p").distinct().collect()}
+def unclean_partitions(evidence: Evidence) -> dict[str, int]:
+    """Partitions that saw a leader from outside the ISR, with the run time of the first."""
+    first = unclean_elections(evidence.znodes.states).groupBy("p").agg(F.min("time_ms").alias("time_ms")).collect()
+    return {row.p: row.time_ms * 1_000_000 - evidence.info.origin_wall_ns - WALL_SLACK_NS for row in first}
+
+
+def leader_changes(history: History, evidence: Evidence) -> DataFrame:
+    """(p, changed_ns, leader): the last time another broker took over a partition, and the node that has led since.
+
+    By ZooKeeper's log, which ends before the drain moves leaders about; where it has nothing of a partition, by what
+    Metadata said before the drain. An epoch that rose alone is no change.
+    """
+    names = {node.broker_id: node.name for node in evidence.info.brokers if node.broker_id is not None}
+    named = F.create_map(*[F.lit(part) for pair in names.items() for part in pair])[F.col("leader")]
+    states = evidence.znodes.states
+    run_ns = (F.col("time_ms") + 1) * 1_000_000 - F.lit(evidence.info.origin_wall_ns)
+    seen = states.where((F.col("leader") >= 0) & (F.col("leader") != F.col("led"))).select(
+        "p", run_ns.alias("at_ns"), (named if names else F.lit(None)).cast("string").alias("leader")
+    )
+    in_order = Window.partitionBy("p").orderBy("time_ns", "index")
+    told = (
+        history.marks.where((F.col("f") == "leadership") & F.col("leader").isNotNull())
+        .where(~F.coalesce(F.col("phase").startswith("drain"), F.lit(False)))
+        .join(F.broadcast(states.select("p").distinct()), on="p", how="left_anti")
+        .withColumn("was", F.lag("leader").over(in_order))
+        .where(F.col("leader") != F.col("was"))
+        .select("p", F.col("time_ns").alias("at_ns"), "leader")
+    )
+    return (
+        seen.unionByName(told)
+        .groupBy("p")
+        .agg(F.max("at_ns").alias("changed_ns"), F.max_by("leader", "at_ns").alias("leader"))
+    )
 
 
 def replicas_by_partition(evidence: Evidence) -> dict[str, list[int]]:

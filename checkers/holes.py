@@ -40,8 +40,13 @@ def holes_of(
     return holes
 
 
-def not_applicable(spec: Spec, info: RunInfo) -> str | None:
-    """Only where this type of system has no such evidence; a highwater run without it is unknown."""
+def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None:
+    """Only where this type of system or of workload has no such evidence; a highwater run without it is unknown.
+
+    rows: this checker's.
+    """
+    if "own_positions" in spec.needs and not any(row.figure for row in rows if row.detail == "own_positions"):
+        return "no consumer of this run keeps a position of its own"
     if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
         return f"{info.system_kind} keeps no event log"
     if info.system_kind != "highwater" and spec.name == "event-log":

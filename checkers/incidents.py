@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from checkers.run_info import RunInfo
+from checkers.run_report import Fault
 
 TOLD = ("crash", "heal", "evidence", "unavailable")
 """Values of `f` that this module reads."""
@@ -27,6 +28,11 @@ def unexplained(marks: Marks) -> list[str]:
         elif mark["f"] == "heal" and mark["error"]:
             said.append(f"after the faults: {mark['error']}")
     return said
+
+
+def not_fired(info: RunInfo, faults: Iterable[Fault], unavailable: Mapping[str, str]) -> list[str]:
+    """Kinds that the run file asks for, that these nodes can do, and that never came about."""
+    return sorted(set(info.fault_kinds) - {fault.fault for fault in faults} - set(unavailable))
 
 
 def evidence_holes(marks: Marks, info: RunInfo) -> dict[str, list[str]]:

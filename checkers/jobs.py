@@ -18,28 +18,40 @@ from checkers.verdict import WITNESSES, Row
 Group = Callable[[], Sequence[Family]]
 """Builds its families when called: building a plan takes as long as running it on a small history."""
 
+Excuse = Callable[[DataFrame], DataFrame]
+"""Findings → findings, some of which are of kind `allowed` now. Before anything is counted."""
 
-def collect_families(groups: Mapping[str, Group], *, parallel: int = 3, witnesses: int = WITNESSES) -> list[Row]:
+
+def as_they_are(findings: DataFrame) -> DataFrame:
+    """Excuses nothing."""
+    return findings
+
+
+def collect_families(
+    groups: Mapping[str, Group], *, parallel: int = 3, witnesses: int = WITNESSES, excuse: Excuse = as_they_are
+) -> list[Row]:
     """One job per group, a few at a time, planned and run in threads; rows of all groups."""
     with ThreadPoolExecutor(parallel) as pool:
-        parts = pool.map(lambda build: collect_group(build(), witnesses), groups.values())
+        parts = pool.map(lambda build: collect_group(build(), witnesses, excuse), groups.values())
         return [row for part in parts for row in part]
 
 
-def collect_group(families: Sequence[Family], witnesses: int = WITNESSES) -> list[Row]:
-    return [_row(row.asDict()) for row in bounded(families, witnesses).collect()]
+def collect_group(families: Sequence[Family], witnesses: int = WITNESSES, excuse: Excuse = as_they_are) -> list[Row]:
+    return [_row(row.asDict()) for row in bounded(families, witnesses, excuse).collect()]
 
 
-def bounded(families: Sequence[Family], witnesses: int) -> DataFrame:
-    """All figures; of the findings the first few per (checker, kind), and one per partition to carry its count."""
+def bounded(families: Sequence[Family], witnesses: int, excuse: Excuse = as_they_are) -> DataFrame:
+    """All figures; of the findings the first few per (checker, kind, rule), and one per partition to carry its
+    count.
+    """
     figures = _figure_rows(families)
     held = [family.findings for family in families if family.findings is not None]
     if not held:
         return figures
-    findings = union(held)
-    per_partition = Window.partitionBy("checker", "kind", "p")
+    findings = excuse(union(held))
+    per_partition = Window.partitionBy("checker", "kind", "rule", "p")
     in_partition = per_partition.orderBy("offset", "value", "detail")
-    overall = Window.partitionBy("checker", "kind").orderBy("p", "offset", "value", "detail")
+    overall = Window.partitionBy("checker", "kind", "rule").orderBy("p", "offset", "value", "detail")
     counted = (
         findings.withColumn("count", F.count(F.lit(1)).over(per_partition))
         .withColumn("nth_in_partition", F.row_number().over(in_partition))
@@ -56,6 +68,7 @@ def _figure_rows(families: Sequence[Family]) -> DataFrame:
     return union([family.figures for family in families]).select(
         "checker",
         F.lit("figure").alias("kind"),
+        F.lit("").alias("rule"),
         "p",
         null_long.alias("offset"),
         null_long.alias("value"),
@@ -74,6 +87,7 @@ def _row(raw: Mapping[str, object]) -> Row:
     return Row(
         checker=str(raw["checker"]),
         kind=str(raw["kind"]),
+        rule=str(raw["rule"] or ""),
         p=_text(raw["p"]),
         count=_int(raw["count"]) or 0,
         offset=_int(raw["offset"]),

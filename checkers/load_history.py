@@ -7,6 +7,8 @@ has its row*; polls one per record returned; marks one per nemesis or harness li
 
 from __future__ import annotations
 
+import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,9 @@ from pyspark.sql import functions as F
 
 from checkers import schema
 from checkers.tables import read_table, write_table
+
+TAIL_BYTES = 1 << 20
+"""How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,36 @@ def ends_torn(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
+def span_of(path: Path, *, clocks: bool) -> tuple[int, float]:
+    """(run time of the last whole line in ns, how many seconds a fault set a clock ahead at most).
+
+    clocks: whether such faults are to be looked for, which reads the whole file.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - TAIL_BYTES))
+        times = [int(found) for found in re.findall(rb'"time_ns": ?(\d+)', file.read())]
+        length_ns = max(times, default=0)
+        if not clocks:
+            return length_ns, 0.0
+        file.seek(0)
+        ahead = [_ahead_s(line, length_ns) for line in file if b'"nemesis"' in line and b'"clock-' in line]
+    return length_ns, max(ahead, default=0.0)
+
+
+def _ahead_s(line: bytes, length_ns: int) -> float:
+    try:
+        params = json.loads(json.loads(line).get("params_json") or "{}")
+        return max(
+            abs(float(params.get("offset_s", 0.0))),
+            abs(float(params.get("delta_s", 0.0))),
+            float(params.get("rate", 0.0)) * length_ns / 1e9,
+        )
+    except (ValueError, TypeError, AttributeError):
+        # What cannot be read excuses nothing; that the line is unreadable is told elsewhere.
+        return 0.0
+
+
 def joined_operations(raw: DataFrame) -> DataFrame:
     """One row per client invocation, with its completion's answer; `outcome` is info where there is none."""
     client = raw.where(F.col("kind") == "client")
@@ -98,6 +133,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         F.coalesce("isolation", F.lit(0)).alias("isolation"),
         "reader",
         "consumer",
+        "client_position",
         "timestamp",
     )
     completions = client.where(F.col("type") != "invoke").select(
@@ -181,6 +217,7 @@ def requests_table(operations: DataFrame) -> DataFrame:
             "node",
             "reader",
             "consumer",
+            "client_position",
             "isolation",
             "leader_epoch",
             "position",
@@ -246,6 +283,7 @@ def marks_table(raw: DataFrame) -> DataFrame:
         "params_json",
         F.coalesce("observed", F.lit(False)).alias("observed"),
         "observation",
+        "began_ns",
         "reader",
         "leader",
         "start",

@@ -6,11 +6,12 @@ Knows nothing of Spark. A run.json that is missing or unreadable is an error of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from checkers.retention import Retention, retention_of
 from checkers.schema import HISTORY_VERSION
 
 
@@ -30,7 +31,11 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """partitions: names of all partitions of the run's topic. checks: floors the run file asked for."""
+    """partitions: names of all partitions of the run's topic. checks: floors the run file asked for.
+
+    min_insync_replicas: the least that any broker applies. unclean: some broker may elect from outside the ISR.
+    fault_kinds: those that the run file asks for.
+    """
 
     name: str
     topic: str
@@ -40,7 +45,7 @@ class RunInfo:
     unclean: bool
     system_kind: str
     event_log: bool
-    retention: bool
+    retention: Retention
     session_timeout_ms: int
     workload_acks: str
     nodes: tuple[NodeInfo, ...]
@@ -50,6 +55,7 @@ class RunInfo:
     aborted: str | None
     finished: bool
     checks: Mapping[str, int] = field(default_factory=dict)
+    fault_kinds: tuple[str, ...] = ()
     analysis_limit_s: float | None = None
 
     @property
@@ -59,17 +65,6 @@ class RunInfo:
     @property
     def zookeepers(self) -> tuple[NodeInfo, ...]:
         return tuple(node for node in self.nodes if node.role == "zookeeper")
-
-
-# Any of these set to something but -1 lets records below the log start be gone legitimately.
-_RETENTION_KEYS = (
-    "retention.ms",
-    "retention.bytes",
-    "log.retention.ms",
-    "log.retention.minutes",
-    "log.retention.hours",
-    "log.retention.bytes",
-)
 
 
 def load_run_info(run_dir: Path) -> RunInfo:
@@ -94,17 +89,19 @@ def load_run_info(run_dir: Path) -> RunInfo:
 def _parse(raw: Mapping[str, Any]) -> RunInfo:
     topic = raw["topic"]
     system = raw.get("system") or {}
-    settings = {**(system.get("settings") or {}), **(topic.get("config") or {})}
+    of_all: Mapping[str, Any] = system.get("settings") or {}
+    brokers = [of_all, *({**of_all, **own} for own in (system.get("broker") or {}).values())]
+    config: Mapping[str, Any] = topic.get("config") or {}
     return RunInfo(
         name=str(raw.get("name", "")),
         topic=str(topic["name"]),
         partitions=tuple(f"{topic['name']}-{number}" for number in range(int(topic["partitions"]))),
         replication_factor=_optional_int(topic.get("replication_factor")),
-        min_insync_replicas=int(topic.get("min_insync_replicas") or 1),
-        unclean=bool(topic.get("unclean_leader_election") or False),
+        min_insync_replicas=_min_isr(int(topic.get("min_insync_replicas") or 1), brokers, config),
+        unclean=bool(topic.get("unclean_leader_election") or False) or _unclean_by_broker(brokers, config),
         system_kind=str(system.get("kind", "highwater")),
         event_log=bool(system.get("event_log", True)),
-        retention=any(str(settings.get(key, "-1")) != "-1" for key in _RETENTION_KEYS),
+        retention=retention_of(brokers, config),
         session_timeout_ms=_session_timeout_ms(system),
         workload_acks=str((raw.get("workload") or {}).get("acks", "all")),
         nodes=tuple(_node(node) for node in raw.get("nodes") or ()),
@@ -113,9 +110,22 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         scripted=bool(raw.get("scripted") or False),
         aborted=None if raw.get("aborted") is None else str(raw["aborted"]),
         finished=bool(raw.get("finished") or False),
+        fault_kinds=tuple(str(kind) for kind in (raw.get("faults") or {}).get("kinds") or ()),
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
         analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),
     )
+
+
+def _min_isr(effective: int, brokers: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> int:
+    """A leader whose own setting is lower acknowledges with fewer, unless the topic says how many."""
+    key = "min.insync.replicas"
+    return effective if key in config else min([effective, *(int(own[key]) for own in brokers if key in own)])
+
+
+def _unclean_by_broker(brokers: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> bool:
+    """A controller whose own setting allows it elects from outside the ISR, unless the topic forbids it."""
+    key = "unclean.leader.election.enable"
+    return key not in config and any(str(own.get(key, "false")).lower() == "true" for own in brokers)
 
 
 def _session_timeout_ms(system: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from checkers.allowed import ALLOWED_GONE, GONE
 from checkers.floor import FloorResult
 from checkers.verdict import CheckResult, Row, Verdict, worst
 
@@ -32,7 +33,10 @@ LINEARIZABLE_NOT_CHECKED = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of the run, in run time; stop_ns None while nobody took it back."""
+    """One fault of the run, in run time; stop_ns None while nobody took it back.
+
+    It was seen in force from start_ns; what applied it began at began_ns, what took it back at stop_began_ns.
+    """
 
     fault_id: int
     fault: str
@@ -44,9 +48,13 @@ class Fault:
     error: str | None = None
     stop_observed: bool = True
     params_json: str | None = None
+    began_ns: int | None = None
+    stop_began_ns: int | None = None
 
     def active(self, from_ns: int, to_ns: int) -> bool:
-        return self.start_ns <= to_ns and (self.stop_ns is None or self.stop_ns >= from_ns)
+        """Whether it can have had any effect in the span: from the first attempt to apply it until it was seen gone."""
+        began = self.start_ns if self.began_ns is None else self.began_ns
+        return began <= to_ns and (self.stop_ns is None or self.stop_ns >= from_ns)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -85,6 +93,8 @@ def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
                 None if start["error"] is None else str(start["error"]),
                 stop is None or bool(stop["observed"]),
                 start.get("params_json"),
+                start.get("began_ns"),
+                None if stop is None else stop.get("began_ns"),
             )
         )
     return faults
@@ -96,11 +106,11 @@ def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str,
         (row.p, row.detail): int(row.figure)
         for row in rows
         if row.kind == "figure"
-        and (row.checker == "lost-write" or (row.checker, row.detail) == ("final-drain", "gone"))
+        and (row.checker == "lost-write" or (row.checker == "final-drain" and row.detail in (GONE, ALLOWED_GONE)))
     }
     found: dict[tuple[str | None, str], int] = {}
-    for key, count in {(r.p, r.checker, r.kind): r.count for r in rows if r.kind != "figure"}.items():
-        p, checker, kind = key
+    for key, count in {(r.p, r.checker, r.kind, r.rule): r.count for r in rows if r.kind != "figure"}.items():
+        p, checker, kind, _ = key
         name = "unseen" if checker == "unseen" else "lost" if checker in ("lost-write", "lost-tail") else None
         if name is not None:
             label = "allowed_lost" if kind == "allowed" else name
@@ -111,11 +121,19 @@ def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str,
             "acknowledged": figures.get((p, "acknowledged"), 0),
             "read": figures.get((p, "read"), 0),
             "lost": found.get((p, "lost"), 0),
-            "gone": figures.get((p, "gone"), 0),
+            "gone": figures.get((p, GONE), 0) + figures.get((p, ALLOWED_GONE), 0),
             "unseen": found.get((p, "unseen"), 0),
             "unknown_sends": figures.get((p, "unknown_sends"), 0),
             "recovered_unknown": figures.get((p, "recovered_unknown"), 0),
             **({"allowed_lost": found[p, "allowed_lost"]} if (p, "allowed_lost") in found else {}),
+            **(
+                {
+                    "unacknowledged": figures[p, "unacknowledged_sends"],
+                    "unacknowledged_unread": figures.get((p, "unacknowledged_unread"), 0),
+                }
+                if (p, "unacknowledged_sends") in figures
+                else {}
+            ),
         }
         for p in partitions
     ]
@@ -203,6 +221,7 @@ def sentence(
     floor: FloorResult,
     run_reasons: Sequence[str],
     unavailable: Iterable[str] = (),
+    not_fired: Sequence[str] = (),
 ) -> str:
     """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it."""
     acked = sum(int(row["acknowledged"]) for row in durable)
@@ -236,6 +255,12 @@ def sentence(
         text += "; allowed: " + "; ".join(allowed)
     if floor.lowered:
         text += "; floor lowered: " + ", ".join(f"{name} {value}" for name, value in sorted(floor.lowered.items()))
+    unconfirmed = sum(int(row.get("unacknowledged", 0)) for row in durable)
+    if unconfirmed:
+        unread = sum(int(row.get("unacknowledged_unread", 0)) for row in durable)
+        text += f"; sent with acks=0, which confirms nothing: {unconfirmed:,}, of which {unread:,} were read by nobody"
+    if not_fired:
+        text += f"; not fired: {', '.join(not_fired)}"
     missed = sorted(unavailable)
     if missed:
         text += f"; not available on these nodes: {', '.join(missed)}"

@@ -44,6 +44,7 @@ HISTORY_LINE = _struct(
     ("isolation", _INT),
     ("reader", _TEXT),
     ("consumer", _TEXT),
+    ("client_position", _LONG),
     ("next_position", _LONG),
     ("hw", _LONG),
     ("lso", _LONG),
@@ -60,6 +61,7 @@ HISTORY_LINE = _struct(
     ("params_json", _TEXT),
     ("observed", _BOOL),
     ("observation", _TEXT),
+    ("began_ns", _LONG),
     # harness
     ("leader", _TEXT),
     ("start", _LONG),
@@ -163,10 +165,12 @@ CHECKPOINT = _struct(
     ("problem", _TEXT),
 )
 
-# What a checker found. `kind` is invalid, unknown or allowed; `ops` are indices of invocations in the history.
+# What a checker found. `kind` is invalid, unknown or allowed; `rule` names it where something depends on which of a
+# checker's rules it was (checkers/findings.py); `ops` are indices of invocations in the history.
 FINDING = _struct(
     ("checker", _TEXT),
     ("kind", _TEXT),
+    ("rule", _TEXT),
     ("p", _TEXT),
     ("offset", _LONG),
     ("value", _LONG),

@@ -1,4 +1,5 @@
-"""Whether a fault leaves enough brokers to acknowledge anything: what a floor may ask of a run while it is in force.
+"""What a fault reaches: whether it leaves enough brokers to acknowledge anything, and whether it can have cost a broker
+its leadership. What a floor may ask of a run, and count, while it is in force.
 
 Pure: names and links only. A write with acks=all needs min ISR brokers that run and keep their sessions, and of those a
 leader that all the others hear and are heard by. Anything else (a broker whose session is about to end, ISRs that have
@@ -16,6 +17,8 @@ from checkers.run_report import Fault
 
 DOWN = frozenset({"kill", "stop", "pause"})
 CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way", "cut-zookeeper"})
+CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
+WITHOUT_VICTIMS = frozenset({"halves", "majority-ring"})
 
 
 def can_acknowledge(
@@ -40,6 +43,23 @@ def can_acknowledge(
 
     able = [broker for broker in brokers if broker not in down and in_session(broker)]
     return any(sum(linked(leader, other) for other in able) >= min_isr for leader in able)
+
+
+def touches(fault: Fault, broker: str | None, zookeepers: AbstractSet[str], controller: str | None) -> bool:
+    """Whether the fault can have cost this broker its leadership.
+
+    It is one of the targets, or ZooKeeper is; or its links to ZooKeeper, or to the controller that took it from it, are
+    cut. A cut in two, or in a ring, names no victims: its links do. Unknown brokers are touched by anything.
+    """
+    if broker is None:
+        return True
+    if fault.fault in CUTS:
+        grudge = _grudge(fault.params_json)
+        lost = set(grudge.get(broker, ())) | {node for node, dropped in grudge.items() if broker in dropped}
+        if lost & zookeepers or controller in lost:
+            return True
+        return fault.fault not in WITHOUT_VICTIMS and broker in fault.targets
+    return broker in fault.targets or bool(zookeepers & set(fault.targets))
 
 
 def silenced(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:

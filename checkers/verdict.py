@@ -3,7 +3,7 @@
 Pure: rows in, values out, no Spark, no files. invalid over unknown over valid; not applicable does not count. A
 checker is unknown when a partition lacks a figure that its catalogue entry needs, when the history or its evidence
 has a hole, or when it says so itself. What a record with lines missing seems to prove may be the work of the hole: such
-findings are shown, and the verdict is unknown.
+findings are shown, and the verdict is unknown; but not where a single line proves it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ Verdict = Literal["valid", "invalid", "unknown", "not-applicable"]
 
 _RANK: dict[str, int] = {"not-applicable": 0, "valid": 1, "unknown": 2, "invalid": 3}
 WITNESSES = 10
+
+ONE_LINE = "one-line"
+"""Rule name of what one line of an event log proves against itself, whatever else of the log is missing."""
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -44,6 +47,7 @@ class Row:
     detail: str = ""
     evidence: str | None = None
     figure: float = 0.0
+    rule: str = ""
 
 
 @dataclass(slots=True)
@@ -91,9 +95,15 @@ def judge(
         result.verdict = "not-applicable"
         result.reasons = [not_applicable]
         return result
-    missing = [*holes, *_needs(spec, figures, partitions)]
-    shown = [row for row in found if row.kind == "invalid"] or [row for row in found if row.kind == "unknown"]
-    if totals["invalid"] and doubted:
+    missing = [*holes, *_needs(spec, figures, partitions), *_unwanted(spec, figures)]
+    # The strongest proofs first: what one line says against itself.
+    wrong = sorted((row for row in found if row.kind == "invalid"), key=lambda row: row.rule != ONE_LINE)
+    shown = wrong or [row for row in found if row.kind == "unknown"]
+    proven = [row for row in wrong if row.rule == ONE_LINE]
+    if proven and doubted:
+        result.verdict = "invalid"
+        result.reasons = [f"{_total(proven, 'invalid')} found: {proven[0].detail}", *missing]
+    elif totals["invalid"] and doubted:
         result.verdict = "unknown"
         result.reasons = [*missing, f"{totals['invalid']} found in a record that is not whole: {shown[0].detail}"]
     elif totals["invalid"]:
@@ -114,8 +124,8 @@ _COUNT_NAMES = {"invalid": "found", "unknown": "undecided", "allowed": "allowed"
 
 
 def _total(rows: Sequence[Row], kind: str) -> int:
-    per_partition: dict[str | None, int] = {row.p: row.count for row in rows if row.kind == kind}
-    return sum(per_partition.values())
+    counted = {(row.p, row.rule): row.count for row in rows if row.kind == kind}
+    return sum(counted.values())
 
 
 def _add_figures(result: CheckResult, figures: Sequence[Row]) -> None:
@@ -125,6 +135,11 @@ def _add_figures(result: CheckResult, figures: Sequence[Row]) -> None:
             result.measures[row.detail] = max(result.measures.get(row.detail, 0.0), round(row.figure, 3))
         else:
             result.counts[row.detail] = result.counts.get(row.detail, 0) + int(row.figure)
+
+
+def _unwanted(spec: Spec, figures: Sequence[Row]) -> list[str]:
+    totals = {name: sum(int(row.figure) for row in figures if row.detail == name) for name in spec.none}
+    return [f"{totals[name]} {why}" for name, why in spec.none.items() if totals[name]]
 
 
 def _needs(spec: Spec, figures: Sequence[Row], partitions: Sequence[str]) -> list[str]:

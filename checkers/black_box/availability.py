@@ -19,15 +19,15 @@ def availability(facts: Facts) -> Family:
     begun = sends.groupBy("p").agg(
         F.min("invoke_ns").alias("at_ns"), F.max(F.coalesce("complete_ns", "invoke_ns")).alias("end_ns")
     )
-    acked = sends.where(F.col("outcome") == "ok").select("p", F.col("complete_ns").alias("at_ns"))
+    # acks=0 is acknowledged by nobody.
+    is_acked = (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
+    acked = sends.where(is_acked).select("p", F.col("complete_ns").alias("at_ns"))
     # The phase's own begin and end bound the first and the last window.
     marks = acked.unionByName(begun.select("p", "at_ns")).unionByName(begun.select("p", F.col("end_ns").alias("at_ns")))
     order = Window.partitionBy("p").orderBy("at_ns")
     gaps = marks.withColumn("gap_ms", (F.col("at_ns") - F.lag("at_ns").over(order)) / 1e6)
     worst = gaps.groupBy("p").agg(F.max("gap_ms").alias("worst"))
-    totals = sends.groupBy("p").agg(
-        F.count_if(F.col("outcome") == "ok").alias("acknowledged"), F.count(F.lit(1)).alias("sends")
-    )
+    totals = sends.groupBy("p").agg(F.count_if(is_acked).alias("acknowledged"), F.count(F.lit(1)).alias("sends"))
     stops = facts.history.marks.where((F.col("kind") == "nemesis") & (F.col("f") == "stop")).select(
         F.col("time_ns").alias("stop_ns"), "fault_id"
     )

@@ -1,7 +1,9 @@
 """The final drain: what it proved, and whether the real client read the same.
 
 A `drain-complete` line is believed only where the polls of that reader, from that leader, in that phase really pass
-over [start, end). Grains: one row per believed line; one row per (partition, offset) that a drain read.
+over [start, end), and counts only where that is everything: from the least acknowledged offset (or where retention has
+left the log's start) to past the sentinel. Grains: one row per believed line; one row per (partition, round, leader,
+offset) that a drain read.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts
+from checkers.black_box.facts import Facts, told_start
 from checkers.black_box.lost import covered_ranges
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -40,15 +42,21 @@ def drain_checks(facts: Facts) -> Family:
     drains = believed_drains(facts)
     acked = facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
     ends = acked.groupBy("p").agg(
-        (F.max("ack_offset") + 1).alias("acked_end"),
+        F.min("ack_offset").alias("least"),
         # The first: a run whose drain did not get to its end writes another one, and drains again.
         F.min(F.when(F.col("send.sentinel"), F.col("ack_offset") + 1)).alias("sentinel_end"),
     )
-    judged = drains.join(ends, on="p", how="left").withColumn(
-        "good", F.col("believed") & F.coalesce(F.col("end") >= F.col("sentinel_end"), F.lit(False))
-    )
-    detail = F.when(~F.col("believed"), F.lit("its polls do not pass over all of that")).otherwise(
-        F.lit("no acknowledged sentinel lies below its end")
+    first = F.col("least")
+    if facts.retention:
+        ends = ends.join(_log_starts(facts), on="p", how="left")
+        first = F.greatest("least", "log_start")
+    reaches = F.coalesce(F.col("end") >= F.col("sentinel_end"), F.lit(False))
+    begins = F.coalesce(F.col("start") <= first, F.lit(False))
+    judged = drains.join(ends, on="p", how="left").withColumn("good", F.col("believed") & reaches & begins)
+    detail = (
+        F.when(~F.col("believed"), F.lit("its polls do not pass over all of that"))
+        .when(~reaches, F.lit("no acknowledged sentinel lies below its end"))
+        .otherwise(text("{o} was acknowledged below its start", o=first))
     )
     doubted = apply_rules(
         judged.where(~F.col("good")),
@@ -94,8 +102,8 @@ def drain_checks(facts: Facts) -> Family:
 def _gone(facts: Facts) -> DataFrame:
     """(p, gone): acknowledged records that were read once, and that some later finished drain did not return.
 
-    A count for the durability table, not a proof of its own: what passes over such a record is a vanished read, and a
-    drain that ends below it is doubted.
+    No proof of its own: what passes over such a record is a vanished read, and a drain that ends below it is doubted.
+    But a run that has one is not valid (`none` of the checker's entry in the catalogue).
     """
     told = facts.history.marks.where(F.col("f") == "drain-complete").select("p", "leader", "reader", "phase", "time_ns")
     acked = facts.by_value.where(F.col("acked") & ~F.col("forgiven") & (F.col("n_reads") > 0))
@@ -104,14 +112,26 @@ def _gone(facts: Facts) -> DataFrame:
         "p", "value", F.col("node").alias("leader"), "reader", "phase"
     )
     missing = expected.join(returned, on=["p", "value", "leader", "reader", "phase"], how="left_anti")
+    if facts.retention:
+        missing = missing.join(_log_starts(facts), on="p", how="left").where(
+            F.col("ack_offset") >= F.coalesce("log_start", F.lit(0))
+        )
     return missing.groupBy("p").agg(F.countDistinct("value").alias("gone"))
 
 
+def _log_starts(facts: Facts) -> DataFrame:
+    """(p, log_start): the highest that any answer told."""
+    return (
+        facts.history.requests.where(F.col("outcome") == "ok").groupBy("p").agg(F.max(told_start()).alias("log_start"))
+    )
+
+
 def _repeat(facts: Facts) -> Family:
-    """Record by record: what the wire reader and the real client read in the drain."""
-    read = facts.history.polls.where(F.col("phase").startswith("drain"))
+    """Record by record and round by round: what the wire reader and the real client read from one leader."""
+    turn = ("p", "phase", "leader")
+    read = facts.history.polls.where(F.col("phase").startswith("drain")).withColumn("leader", F.col("node"))
     wire, real = F.col("reader") == "wire", F.col("reader") == "confluent"
-    sides = read.groupBy("p", "offset").agg(
+    sides = read.groupBy(*turn, "offset").agg(
         F.count_if(wire).alias("by_wire"),
         F.count_if(real).alias("by_real"),
         F.min(F.when(wire, F.col("value"))).alias("wire_value"),
@@ -122,14 +142,21 @@ def _repeat(facts: Facts) -> Family:
         F.max("complete_ns").alias("to_ns"),
     )
     both = F.col("by_wire").cast("boolean") & F.col("by_real").cast("boolean")
-    finished = (
+    rounds = (
         facts.history.marks.where(F.col("f") == "drain-complete")
-        .groupBy("p")
-        .agg(F.count_if(F.col("reader") == "confluent").alias("confluent_drains"))
+        .groupBy(*turn)
+        .agg(
+            F.count_if(real).alias("confluent_drains"),
+            F.max(F.when(wire, F.col("end"))).alias("wire_end"),
+            F.max(F.when(real, F.col("end"))).alias("real_end"),
+        )
     )
-    # Where the real client never finished there is nothing to compare with.
-    differing = sides.join(finished.where(F.col("confluent_drains") > 0).select("p"), on="p", how="left_semi").where(
-        ~both | ~F.col("wire_value").eqNullSafe(F.col("real_value"))
+    finished = rounds.groupBy("p").agg(F.sum("confluent_drains").alias("confluent_drains"))
+    # Where one of the readers never finished there is nothing to compare with; nor is there where one read on.
+    differing = sides.join(F.broadcast(rounds), on=list(turn), how="inner").where(
+        (F.col("offset") < F.col("wire_end"))
+        & (F.col("offset") < F.col("real_end"))
+        & (~both | ~F.col("wire_value").eqNullSafe(F.col("real_value")))
     )
     found = apply_rules(
         differing,
@@ -138,8 +165,11 @@ def _repeat(facts: Facts) -> Family:
                 REPEAT,
                 F.lit(True),
                 text(
-                    "{p} offset {o}: the wire reader read value {a} ({na} times), the real client {b} ({nb} times)",
+                    "{p} offset {o}, from {l} in {f}: the wire reader read value {a} ({na} times), the real client {b} "
+                    "({nb} times)",
                     p=F.col("p"),
+                    l=F.col("leader"),
+                    f=F.col("phase"),
                     o=F.col("offset"),
                     a=F.col("wire_value"),
                     na=F.col("by_wire"),

@@ -4,9 +4,9 @@ Grains: `by_value` one row per (partition, value) that was sent or read there; `
 offset) that an acknowledgement or a poll named. One shuffle each; both are cached, because nearly every checker
 starts here.
 
-*Forgiven*: an acks=1 record that nobody read, in a partition whose leader changed. Its loss is what acks=1 allows; it
-stays out of the version order, so that the record which took its offset is not held against the broker (counted by
-`lost`).
+*Forgiven*: an acks=1 record that nobody read, in a partition whose leader changed after its send began, or answered by
+a broker that had been deposed by then. Its loss is what acks=1 allows; it stays out of the version order, so that the
+record which took its offset is not held against the broker (counted by `lost`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.load_history import History
@@ -22,22 +22,35 @@ from checkers.load_history import History
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The inputs of every black-box family. `leader_changed`: partitions (column `p`) whose leader epoch moved."""
+    """The inputs of every black-box family.
+
+    retention: old records may have been deleted in this run. unclean: some partition saw an unclean election that the
+    configuration allows, so that it matters when a loss was seen.
+    """
 
     history: History
     by_value: DataFrame
     by_offset: DataFrame
     retention: bool
+    unclean: bool
 
 
-def build_facts(history: History, leader_changed: DataFrame, *, retention: bool) -> Facts:
-    """leader_changed(p): one row per partition that saw a leader change, by whatever evidence there is."""
-    by_value = value_facts(history, leader_changed).persist(StorageLevel.MEMORY_AND_DISK)
+def build_facts(history: History, leader_changes: DataFrame, *, retention: bool, unclean: bool = False) -> Facts:
+    """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
+    the node that has led since then.
+    """
+    by_value = value_facts(history, leader_changes).persist(StorageLevel.MEMORY_AND_DISK)
     by_offset = offset_facts(by_value, history).persist(StorageLevel.MEMORY_AND_DISK)
-    return Facts(history, by_value, by_offset, retention)
+    return Facts(history, by_value, by_offset, retention, unclean)
 
 
-def value_facts(history: History, leader_changed: DataFrame) -> DataFrame:
+def told_start() -> Column:
+    """Of a row of `requests`: the log start that its answer tells, or null."""
+    earliest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -2)
+    return F.coalesce("log_start", F.when(earliest, F.col("end_offset")))
+
+
+def value_facts(history: History, leader_changes: DataFrame) -> DataFrame:
     """One row per (p, value): how it was sent, how often, where and when it was read.
 
     acked: an ok answer named its offset (`ack_offset`). known_offset: the acknowledged offset, else the lowest read.
@@ -46,7 +59,9 @@ def value_facts(history: History, leader_changed: DataFrame) -> DataFrame:
     sent = history.sends.select(
         "p",
         "value",
-        F.struct("op", "process", "outcome", "acks", "sentinel", "invoke_ns", "complete_ns", "offset").alias("send"),
+        F.struct("op", "process", "outcome", "acks", "sentinel", "invoke_ns", "complete_ns", "offset", "node").alias(
+            "send"
+        ),
         F.lit(None).cast("bigint").alias("read_offset"),
         F.lit(None).cast("bigint").alias("read_complete_ns"),
         F.lit(None).cast("bigint").alias("read_op"),
@@ -77,8 +92,14 @@ def value_facts(history: History, leader_changed: DataFrame) -> DataFrame:
         )
     )
     acked = (F.col("send.outcome") == "ok") & F.col("send.offset").isNotNull()
+    # Whoever led before the last change, and has not heard of it, may still answer.
+    deposed = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(False)) & F.col("changed_ns").isNotNull()
     return (
-        grouped.join(leader_changed.select("p", F.lit(True).alias("leader_changed")), on="p", how="left")
+        grouped.join(
+            F.broadcast(leader_changes.select("p", "changed_ns", F.col("leader").alias("last_leader"))),
+            on="p",
+            how="left",
+        )
         .select(
             "*",
             F.coalesce(acked, F.lit(False)).alias("acked"),
@@ -91,8 +112,9 @@ def value_facts(history: History, leader_changed: DataFrame) -> DataFrame:
             F.col("acked")
             & (F.col("send.acks") != -1)
             & (F.col("n_reads") == 0)
-            & F.coalesce("leader_changed", F.lit(False)),
+            & F.coalesce((F.col("changed_ns") >= F.col("send.invoke_ns")) | deposed, F.lit(False)),
         )
+        .drop("changed_ns", "last_leader")
     )
 
 

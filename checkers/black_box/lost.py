@@ -2,7 +2,9 @@
 
 Input grain: Facts.by_value and the ranges that polls covered. Lost write: some poll passed over the record's offset.
 Lost tail: it lies at or above everything covered although a drain proved the end. Unseen: nothing passed over it,
-which proves nothing. acks=1 records of a partition whose leader changed are counted as allowed.
+which proves nothing. Allowed, and counted: acks=1 records sent before a change of leader, and what lies below the log
+start where the run's retention can have deleted it. Sends with acks=0 are acknowledged by nobody: those that nobody
+read are a figure.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts
+from checkers.black_box.facts import Facts, told_start
 from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.load_history import History
 
 LOST = "lost-write"
 TAIL = "lost-tail"
@@ -45,7 +48,7 @@ def lost_checks(facts: Facts) -> Family:
     reach = (
         history.requests.where(F.col("outcome") == "ok")
         .groupBy("p")
-        .agg(F.max("next_position").alias("reach"), F.max("log_start").alias("log_start"))
+        .agg(F.max("next_position").alias("reach"), F.max(told_start()).alias("log_start"))
     )
     drains = (
         history.marks.where(F.col("f") == "drain-complete")
@@ -72,19 +75,19 @@ def lost_checks(facts: Facts) -> Family:
         F.lit(False),
     )
     expired = below_start & F.lit(facts.retention)
-    verdict = (
-        F.when(expired, F.lit("expired"))
-        .when(F.col("covered") | below_start, F.lit(LOST))
-        .when(past_drain, F.lit(TAIL))
-        .otherwise(F.lit(UNSEEN))
-    )
-    judged = inside.withColumn("checker", verdict).where(F.col("checker") != "expired")
+    verdict = F.when(F.col("covered") | below_start, F.lit(LOST)).when(past_drain, F.lit(TAIL)).otherwise(F.lit(UNSEEN))
+    judged = inside.withColumn("checker", verdict)
+    seen_lost_ns = F.col("send.complete_ns")
+    if facts.unclean:
+        judged = judged.join(_passed_over(history, unread), on=["p", "value"], how="left")
+        seen_lost_ns = F.coalesce("passed_ns", "drained_ns", "send.complete_ns")
     where = text(" at {p} offset {o}", p=F.col("p"), o=F.col("offset"))
     what = text("value {v} acknowledged (acks={a})", v=F.col("value"), a=F.col("send.acks"))
     detail = (
         F.when(
             (F.col("checker") == LOST) & F.col("covered"), F.lit(" was read by no poll, although polls passed over it")
         )
+        .when(expired, F.lit(" lies below the log start, and was read by no poll: old enough to be deleted"))
         .when(F.col("checker") == LOST, F.lit(" lies below the log start, and nothing was configured to delete it"))
         .when(F.col("checker") == TAIL, F.lit(" lies at or above everything read, after a drain that reached the end"))
         .otherwise(F.lit(" was covered by no poll"))
@@ -96,23 +99,43 @@ def lost_checks(facts: Facts) -> Family:
                 F.col("checker"),
                 F.lit(True),
                 F.concat(what, where, detail),
-                kind=F.when(F.col("forgiven"), F.lit("allowed"))
+                kind=F.when(F.col("forgiven") | expired, F.lit("allowed"))
                 .when(F.col("checker") == UNSEEN, F.lit("unknown"))
                 .otherwise(F.lit("invalid")),
                 offset=F.col("offset"),
                 value=F.col("value"),
                 ops=[F.col("send.op")],
                 from_ns=F.col("send.invoke_ns"),
-                to_ns=F.col("send.complete_ns"),
+                to_ns=seen_lost_ns,
             )
         ],
     )
     return Family(found, _figures(facts, drains))
 
 
+def _passed_over(history: History, unread: DataFrame) -> DataFrame:
+    """(p, value, passed_ns): when the first poll that began after its acknowledgement had passed over it."""
+    polls = history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok")).select(
+        "p", "position", "next_position", "invoke_ns", "complete_ns"
+    )
+    return (
+        unread.select("p", "value", "offset", F.col("send.complete_ns").alias("acked_ns"))
+        .join(polls, on="p", how="inner")
+        .where(
+            (F.col("offset") >= F.col("position"))
+            & (F.col("offset") < F.col("next_position"))
+            & (F.col("invoke_ns") > F.col("acked_ns"))
+        )
+        .groupBy("p", "value")
+        .agg(F.min("complete_ns").alias("passed_ns"))
+    )
+
+
 def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
     acked = F.col("acked")
     info = F.coalesce(F.col("send.outcome") == "info", F.lit(False))
+    # acks=0: the bytes left, and that is all that is known.
+    unanswered = F.coalesce((F.col("send.outcome") == "ok") & F.col("send.offset").isNull(), F.lit(False))
     per_partition = (
         facts.by_value.groupBy("p")
         .agg(
@@ -121,6 +144,8 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
             F.count_if(info).alias("unknown_sends"),
             F.count_if(info & (F.col("n_reads") > 0)).alias("recovered_unknown"),
             F.sum("n_reads").alias("records_read"),
+            F.count_if(unanswered).alias("unacknowledged_sends"),
+            F.count_if(unanswered & (F.col("n_reads") == 0)).alias("unacknowledged_unread"),
         )
         .join(drains.select("p", F.lit(1).alias("drains")), on="p", how="left")
     )
@@ -132,6 +157,8 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
             (LOST, "unknown_sends"): F.col("unknown_sends"),
             (LOST, "recovered_unknown"): F.col("recovered_unknown"),
             (LOST, "records_read"): F.col("records_read"),
+            (LOST, "unacknowledged_sends"): F.nullif("unacknowledged_sends", F.lit(0)),
+            (LOST, "unacknowledged_unread"): F.nullif("unacknowledged_unread", F.lit(0)),
             (TAIL, "acknowledged"): F.col("acknowledged"),
             (TAIL, "drains"): F.coalesce("drains", F.lit(0)),
             (UNSEEN, "acknowledged"): F.col("acknowledged"),

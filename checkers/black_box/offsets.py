@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts
+from checkers.black_box.facts import Facts, told_start
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 
 INCONSISTENT = "inconsistent-offset"
@@ -44,7 +44,7 @@ def offset_checks(facts: Facts) -> Family:
         F.count(F.lit(1)).alias("offsets_known"), F.count_if("is_read").alias("offsets_read")
     )
     return Family(
-        union([inconsistent, _replaced(facts, conflicts), *([] if facts.retention else [_below_start(facts)])]),
+        union([inconsistent, _replaced(facts, conflicts), _below_start(facts)]),
         figures(
             per_partition,
             {
@@ -112,9 +112,14 @@ def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
 
 
 def _below_start(facts: Facts) -> DataFrame:
-    """One row per partition whose log was said to start above an offset that was read."""
+    """One row per partition whose log was said to start above an offset that was read.
+
+    Allowed where the run's retention can have deleted it.
+    """
     told = (
-        facts.history.requests.where((F.col("outcome") == "ok") & (F.col("log_start") > 0))
+        facts.history.requests.where(F.col("outcome") == "ok")
+        .withColumn("log_start", told_start())
+        .where(F.col("log_start") > 0)
         .groupBy("p")
         .agg(F.max(F.struct("log_start", "op", "complete_ns")).alias("start"))
     )
@@ -132,13 +137,14 @@ def _below_start(facts: Facts) -> DataFrame:
                 VANISHED,
                 F.lit(True),
                 text(
-                    "value {v} was read at {p} offset {o}; the log was said to start at {s}, and nothing was "
-                    "configured to delete it",
+                    "value {v} was read at {p} offset {o}; the log was said to start at {s}, "
+                    + ("old enough to be deleted" if facts.retention else "and nothing was configured to delete it"),
                     v=F.col("read.value"),
                     p=F.col("p"),
                     o=F.col("read.offset"),
                     s=F.col("start.log_start"),
                 ),
+                kind="allowed" if facts.retention else "invalid",
                 offset=F.col("read.offset"),
                 value=F.col("read.value"),
                 ops=[F.col("read.op"), F.col("start.op")],

@@ -3,13 +3,13 @@
 Inside one answer: every offset that any poll ever read and that lies in [position, next_position) must be in the
 answer. If it is not and had been read before, it *vanished*; otherwise the answer *skipped* it (int-poll-skip).
 Offsets out of order or outside of the range are an int-nonmonotonic poll. Between polls the wire reader asks for a
-position of its own choice, as `assign` does, so a jump there is counted, not held against the broker; the real
-client's position is the client's.
+position of its own choice, as `assign` does, so a jump there is counted, not held against the broker; a client that
+keeps its position itself is judged by what it says that it is (`client_position`), where the history has it.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
@@ -33,10 +33,9 @@ def poll_checks(facts: Facts) -> Family:
     )
     ranked = _ranks(stepped, facts.by_offset)
     gaps = ranked.where(F.col("rank_next") - F.col("rank_position") > F.col("in_range"))
-    jumps = ranked.where(
-        (F.col("position") > F.col("previous_next")) & (F.col("rank_position") > F.col("rank_previous"))
-    )
-    back = ranked.where(F.col("position") < F.col("previous_next"))
+    own = F.col("client_position")
+    jumps = ranked.where((own > F.col("previous_next")) & (F.col("rank_own") > F.col("rank_previous")))
+    back = ranked.where(own < F.col("previous_next"))
     disorder = ranked.where(
         (F.col("returned") > 0)
         & (
@@ -50,16 +49,16 @@ def poll_checks(facts: Facts) -> Family:
         _poll_finding(
             jumps,
             SKIP,
-            _between_kind(),
             "consumer {c} jumped from {b} to {a} over records that others read",
+            "client_position",
             "previous_next",
         ),
-        _poll_finding(back, NONMONOTONIC, _between_kind(), "consumer {c} went back from {b} to {a}", "previous_next"),
+        _poll_finding(back, NONMONOTONIC, "consumer {c} went back from {b} to {a}", "client_position", "previous_next"),
         _poll_finding(
             disorder,
             INT_NONMONOTONIC,
-            F.lit("invalid"),
             "a poll of consumer {c} from position {a} returned offsets out of order or out of its range, up to {b}",
+            "position",
             "last_offset",
         ),
     ]
@@ -68,6 +67,7 @@ def poll_checks(facts: Facts) -> Family:
         F.count_if(F.col("rank_next") - F.col("rank_position") > F.col("in_range")).alias("gaps"),
         F.count_if(F.col("position") > F.col("previous_next")).alias("jumps"),
         F.count_if(F.col("position") < F.col("previous_next")).alias("steps_back"),
+        F.count("client_position").alias("own_positions"),
     )
     return Family(
         union(found),
@@ -77,9 +77,9 @@ def poll_checks(facts: Facts) -> Family:
                 (VANISHED, "polls"): F.col("polls"),
                 (INT_SKIP, "polls"): F.col("polls"),
                 (INT_SKIP, "polls_with_gaps"): F.col("gaps"),
-                (SKIP, "polls"): F.col("polls"),
+                (SKIP, "own_positions"): F.col("own_positions"),
                 (SKIP, "seeks_forward"): F.col("jumps"),
-                (NONMONOTONIC, "polls"): F.col("polls"),
+                (NONMONOTONIC, "own_positions"): F.col("own_positions"),
                 (NONMONOTONIC, "seeks_back"): F.col("steps_back"),
                 (INT_NONMONOTONIC, "polls"): F.col("polls"),
             },
@@ -88,7 +88,9 @@ def poll_checks(facts: Facts) -> Family:
 
 
 def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
-    """polls with the number of offsets ever read below their position, next position and predecessor's end."""
+    """polls with the number of offsets ever read below their position, next position, predecessor's end and what the
+    client says that its position is.
+    """
     known = by_offset.where("is_read").select(
         "p",
         "offset",
@@ -104,11 +106,13 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
                 F.struct(F.lit("position").alias("which"), F.col("position").alias("offset")),
                 F.struct(F.lit("next").alias("which"), F.col("next_position").alias("offset")),
                 F.struct(F.lit("previous").alias("which"), F.col("previous_next").alias("offset")),
+                F.struct(F.lit("own").alias("which"), F.col("client_position").alias("offset")),
             )
         ).alias("point"),
     ).select(
         "p", F.col("point.offset").alias("offset"), F.lit(0).alias("known"), "op", F.col("point.which").alias("which")
     )
+    points = points.where(F.col("offset").isNotNull())
     # A point stands before the record at its own offset: ranks count what lies strictly below.
     below = Window.partitionBy("p").orderBy("offset", "known").rowsBetween(Window.unboundedPreceding, 0)
     ranks = (
@@ -119,7 +123,7 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
         .agg(
             *[
                 F.max(F.when(F.col("which") == which, F.col("rank"))).alias(f"rank_{which}")
-                for which in ("position", "next", "previous")
+                for which in ("position", "next", "previous", "own")
             ]
         )
     )
@@ -166,21 +170,15 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
     )
 
 
-def _between_kind() -> Column:
-    return F.when(F.col("reader") == "confluent", F.lit("invalid")).otherwise(F.lit("counted"))
-
-
-def _poll_finding(rows: DataFrame, checker: str, kind: Column, template: str, other: str) -> DataFrame:
-    held = rows.withColumn("finding_kind", kind).where(F.col("finding_kind") != "counted")
+def _poll_finding(rows: DataFrame, checker: str, template: str, at: str, other: str) -> DataFrame:
     return apply_rules(
-        held,
+        rows,
         [
             Rule(
                 checker,
                 F.lit(True),
-                text(template, c=F.col("consumer"), a=F.col("position"), b=F.col(other)),
-                kind=F.col("finding_kind"),
-                offset=F.col("position"),
+                text(template, c=F.col("consumer"), a=F.col(at), b=F.col(other)),
+                offset=F.col(at),
                 ops=[F.col("previous_op"), F.col("op")],
                 from_ns=F.col("invoke_ns"),
                 to_ns=F.col("complete_ns"),

@@ -82,6 +82,8 @@ class Prepared:
     evidence_nodes: list[str] = field(default_factory=list)
     segment_nodes: list[str] = field(default_factory=list)
     """Nodes whose log folders are there."""
+    largest_log: int = 0
+    """Bytes of the largest replica's segments."""
 
     def hole(self, source: str, text: str) -> None:
         self.holes.setdefault(source, []).append(text)
@@ -115,7 +117,8 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
             checkpoints += read_checkpoints(node.name, folder)
             prepared.folders += [(node.name, path) for path in partition_folders(folder)]
     _write(parquet / "checkpoints", checkpoints, _CHECKPOINT)
-    total = sum(path.stat().st_size for _, folder in prepared.folders for path in folder.glob("*.log"))
+    sizes = [sum(path.stat().st_size for path in folder.glob("*.log")) for _, folder in prepared.folders]
+    total, prepared.largest_log = sum(sizes), max(sizes, default=0)
     if total <= DRIVER_BYTES:
         rows = [row for node_name, folder in prepared.folders for row in read_partition(node_name, folder)]
         _write(parquet / "batches", rows, _BATCH)

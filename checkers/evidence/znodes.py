@@ -36,7 +36,7 @@ def znode_tables(znodes: DataFrame) -> Znodes:
 
 def _states(znodes: DataFrame) -> DataFrame:
     """(p, generation, zxid, time_ms, session, version, leader, leader_epoch, controller_epoch, isr, eligible, previous:
-    struct).
+    struct, led: the last broker that led before).
 
     eligible: replicas outside the ISR that may lead as its members may; none where the field is of another ISR.
     """
@@ -59,9 +59,13 @@ def _states(znodes: DataFrame) -> DataFrame:
         F.col("op") != "delete"
     )
     life = Window.partitionBy("p", "generation").orderBy("zxid", "position")
-    return lives.select("p", "generation", "zxid", "position", "time_ms", "session", "version", "state.*").withColumn(
-        "previous",
-        F.lag(F.struct("zxid", "version", "leader", "leader_epoch", "controller_epoch", "isr", "eligible")).over(life),
+    led = F.last(F.when(F.col("leader") >= 0, F.col("leader")), ignorenulls=True)
+    return lives.select("p", "generation", "zxid", "position", "time_ms", "session", "version", "state.*").select(
+        "*",
+        F.lag(F.struct("zxid", "version", "leader", "leader_epoch", "controller_epoch", "isr", "eligible"))
+        .over(life)
+        .alias("previous"),
+        led.over(life.rowsBetween(Window.unboundedPreceding, -1)).alias("led"),
     )
 
 

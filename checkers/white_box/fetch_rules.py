@@ -2,7 +2,8 @@
 
 Input grain: one row per partition named in a follower's fetch, at either end, matched by request id, so that order
 across brokers is causal. A row found proves that a leader counted, or let in, a follower beyond what it had asked
-for; that the two ends tell different offsets of one fetch; or that a follower asked beyond its own log.
+for; that the two ends tell different offsets of one fetch; or that a follower asked beyond its own log. A fetch that
+the leader refused for what it said of the follower's log (it diverges, or is out of range) says nothing of that log.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from pyspark.sql import functions as F
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence, sent_fetches
 from checkers.white_box.watermark_rules import HW_WITHIN_ISR, line_rule
+
+OUT_OF_RANGE = "1"
+"""Kafka's error code OFFSET_OUT_OF_RANGE, as `parts` of a `fetch_answered` line has it."""
 
 
 def fetch_rules(evidence: Evidence) -> Family:
@@ -28,7 +32,7 @@ def _claims(evidence: Evidence) -> DataFrame:
     """HW advances and proposed joiners against the highest offset that the member asked for in this epoch."""
     null_long = F.lit(None).cast("bigint")
     line = ("b", "i", "s", "t_ns", "p", "le")
-    fetched = evidence.fetches.select(
+    fetched = evidence.fetches.join(F.broadcast(_refused(evidence)), on=["rid", "b", "p"], how="left_anti").select(
         *line, F.col("follower").alias("member"), "offset", null_long.alias("claim"), F.lit("fetch").alias("what")
     )
     advances = (F.col("e") == "hw") & (F.col("role") == "leader")
@@ -66,6 +70,21 @@ def _claims(evidence: Evidence) -> DataFrame:
                 F.col("claim"),
             )
         ],
+    )
+
+
+def _refused(evidence: Evidence) -> DataFrame:
+    """(rid, b, p): what leader b refused of a fetch, as the follower's log has the answer.
+
+    Only what is decided as the fetch arrives, and once for all: an error of another kind may come of a role that
+    changed after the leader had rightly counted the fetch.
+    """
+    return (
+        evidence.events.where(F.col("e") == "fetch_answered")
+        .select("rid", F.col("leader").alias("b"), F.explode("parts").alias("part"))
+        .where((F.get("part", F.lit(1)) == OUT_OF_RANGE) | (F.get("part", F.lit(4)).cast("int") >= 0))
+        .select("rid", "b", F.get("part", F.lit(0)).alias("p"))
+        .distinct()
     )
 
 

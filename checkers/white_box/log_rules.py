@@ -169,6 +169,7 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
             n=F.array_sort("nodes"),
             r=F.col("replicas"),
         ),
+        name="lacking",
         offset=F.col("base"),
     )
     return apply_rules(places, [differs, lacking])
@@ -226,6 +227,7 @@ def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:
                     l=F.col("leo"),
                     a=F.col("acked.end"),
                 ),
+                name="held",
                 offset=F.col("acked.end") - 1,
                 ops=[F.col("acked.op")],
             )

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.verdict import ONE_LINE
 from checkers.white_box.inputs import Evidence
 
 OFFSET_ORDER = "offset-order"
@@ -47,10 +48,19 @@ def watermark_rules(evidence: Evidence) -> Family:
     )
 
 
-def line_rule(checker: str, when: Column, detail: Column, offset: Column) -> Rule:
-    """A rule about one line of an event log, which the text names."""
+def line_rule(checker: str, when: Column, detail: Column, offset: Column, *, alone: Column | None = None) -> Rule:
+    """A rule about one line of an event log, which the text names. alone: where the line proves it by itself."""
     where = text("broker {b}, {p}, event {i}/{s}: ", b=F.col("b"), p=F.col("p"), i=F.col("i"), s=F.col("s"))
-    return Rule(checker, when, F.concat(where, detail), offset=offset, from_ns=F.col("t_ns"), to_ns=F.col("t_ns"))
+    name = F.lit("") if alone is None else F.when(alone, F.lit(ONE_LINE)).otherwise(F.lit(""))
+    return Rule(
+        checker,
+        when,
+        F.concat(where, detail),
+        name=name,
+        offset=offset,
+        from_ns=F.col("t_ns"),
+        to_ns=F.col("t_ns"),
+    )
 
 
 def _own_hw() -> Column:
@@ -66,10 +76,10 @@ def _not_last_committed() -> Column:
 def _offset_order() -> Rule:
     takes = F.col("e").isin("become_leader", "become_follower", "recovered")
     end = F.when(takes, F.col("leo")).otherwise(F.col("was_leo"))
+    alone = (takes & (F.col("hw") > F.col("leo"))) | ((F.col("e") == "recovered") & (F.col("log_start") > F.col("leo")))
     return line_rule(
         OFFSET_ORDER,
-        ((takes | (F.col("e") == "hw")) & (F.col("hw") > end))
-        | ((F.col("e") == "recovered") & (F.col("log_start") > F.col("leo"))),
+        ((F.col("e") == "hw") & (F.col("hw") > end)) | alone,
         text(
             "{e} with high watermark {h}, log start {l}, log end {n}",
             e=F.col("e"),
@@ -78,6 +88,7 @@ def _offset_order() -> Rule:
             n=end,
         ),
         F.col("hw"),
+        alone=alone,
     )
 
 
@@ -85,11 +96,10 @@ def _hw_within_isr() -> Rule:
     """hw ≤ the LEO of every member of the committed and of the maximal ISR, and the ISR is the one last committed."""
     members = F.array_union("isr", "maximal")
     behind = F.filter(members, lambda member: F.coalesce(F.col("leos")[member.cast("string")], F.lit(-1)) < F.col("hw"))
+    alone = (F.size(behind) > 0) | (F.size(F.array_except("isr", "maximal")) > 0)
     return line_rule(
         HW_WITHIN_ISR,
-        (F.col("e") == "hw")
-        & (F.col("role") == "leader")
-        & ((F.size(behind) > 0) | (F.size(F.array_except("isr", "maximal")) > 0) | _not_last_committed()),
+        (F.col("e") == "hw") & (F.col("role") == "leader") & (alone | _not_last_committed()),
         text(
             "high watermark {h} with log ends {l}, ISR {i} (last committed {w}), maximal {m}; behind: {x}",
             h=F.col("hw"),
@@ -100,6 +110,7 @@ def _hw_within_isr() -> Rule:
             x=behind,
         ),
         F.col("hw"),
+        alone=alone,
     )
 
 
@@ -114,11 +125,13 @@ def _hw_monotone() -> Rule:
 
 def _ack(least: int) -> Rule:
     """least: the run's min ISR; what the broker takes it for (`min_isr`) may be more, never less."""
+    uncommitted = F.col("hw") <= F.col("last")
+    too_few = F.size("isr") < F.greatest("min_isr", F.lit(least))
     problems = F.array_compact(
         F.array(
-            F.when(F.col("hw") <= F.col("last"), F.lit("the high watermark had not passed it")),
+            F.when(uncommitted, F.lit("the high watermark had not passed it")),
             F.when(F.coalesce(_own_hw() < F.col("hw"), F.lit(True)), F.lit("its high watermark was never logged")),
-            F.when(F.size("isr") < F.greatest("min_isr", F.lit(least)), F.lit("the ISR was below its minimum")),
+            F.when(too_few, F.lit("the ISR was below its minimum")),
             F.when(_not_last_committed(), F.lit("its ISR is not the committed one")),
         )
     )
@@ -135,6 +148,7 @@ def _ack(least: int) -> Rule:
             x=F.array_join(problems, "; "),
         ),
         F.col("last"),
+        alone=uncommitted | too_few,
     )
 
 
@@ -151,6 +165,7 @@ def _shown() -> Rule:
             o=_own_hw(),
         ),
         F.col("upto") - 1,
+        alone=F.col("upto") > F.col("hw"),
     )
 
 
@@ -171,15 +186,25 @@ def _shown_to_clients(evidence: Evidence) -> DataFrame:
     """
     copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
     highest = evidence.epochs.select("p", F.col("le").alias("leader_epoch"), "leader_hw")
-    polls = evidence.history.requests.where(
-        (F.col("f") == "poll")
-        & (F.col("outcome") == "ok")
-        & (F.col("reader") == "wire")
-        & (F.col("leader_epoch") >= 0)
-        & (F.col("returned") > 0)
-    ).select("p", "op", "node", "leader_epoch", "last_offset", "invoke_ns", "complete_ns")
+    polled = (F.col("f") == "poll") & (F.col("reader") == "wire") & (F.col("returned") > 0)
+    # An end offset told to a consumer shows that everything below it is committed.
+    listed = (F.col("f") == "list_offsets") & (F.col("timestamp") == -1) & (F.col("end_offset") > 0)
+    answers = (
+        evidence.history.requests.where((F.col("outcome") == "ok") & (polled | listed))
+        .select(
+            "p",
+            "op",
+            "f",
+            "node",
+            F.when(listed, F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch")).alias("leader_epoch"),
+            F.when(listed, F.col("end_offset") - 1).otherwise(F.col("last_offset")).alias("last_offset"),
+            "invoke_ns",
+            "complete_ns",
+        )
+        .where(F.col("leader_epoch") >= 0)
+    )
     judged = (
-        polls.join(F.broadcast(copied), on="node", how="inner")
+        answers.join(F.broadcast(copied), on="node", how="inner")
         .where(F.col("complete_ns") < F.col("copied_ns"))
         .join(F.broadcast(highest), on=["p", "leader_epoch"], how="left")
     )
@@ -190,8 +215,9 @@ def _shown_to_clients(evidence: Evidence) -> DataFrame:
                 SHOWN_COMMITTED,
                 F.col("leader_hw").isNull() | (F.col("last_offset") >= F.col("leader_hw")),
                 text(
-                    "a poll of {p} in epoch {le} returned offset {o}; the highest watermark that its leader logged "
-                    "in that epoch is {h}",
+                    "a {f} of {p} in epoch {le} showed offset {o}; the highest watermark that its leader logged in "
+                    "that epoch is {h}",
+                    f=F.col("f"),
                     p=F.col("p"),
                     le=F.col("leader_epoch"),
                     o=F.col("last_offset"),

@@ -96,6 +96,12 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
         .join(F.broadcast(_longest_logs(evidence)), on=["p", "leader_epoch"], how="left")
     )
     was = F.col("previous")
+    unclean = (
+        (F.col("leader") >= 0)
+        & (F.col("leader") != was["leader"])
+        & ~F.array_contains(_electable(), F.col("leader"))
+        & F.col("longest_log").isNull()
+    )
     problems = F.array_compact(
         F.array(
             F.when(F.col("isr").isNull() | F.col("leader").isNull(), F.lit("cannot be read")),
@@ -121,10 +127,7 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
                 F.lit("the leader changed without a new leader epoch"),
             ),
             F.when(
-                (F.col("leader") >= 0)
-                & (F.col("leader") != was["leader"])
-                & ~F.array_contains(_electable(), F.col("leader"))
-                & F.col("longest_log").isNull(),
+                unclean,
                 F.concat(
                     F.lit("the new leader was not in the previous ISR "),
                     was["isr"].cast("string"),
@@ -146,6 +149,7 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
                 ISR_ZNODE,
                 F.lit(True),
                 F.concat(_where(), F.lit(": "), F.array_join("problems", "; ")),
+                name=F.when(unclean & (F.size("problems") == 1), F.lit("unclean-leader")).otherwise(F.lit("")),
                 evidence=text("ZooKeeper's log, session {s}, time {t} ms", s=F.hex("session"), t=F.col("time_ms")),
                 from_ns=_run_time(evidence),
                 to_ns=_run_time(evidence),

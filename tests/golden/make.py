@@ -1,7 +1,8 @@
 """Builds the golden histories: `python -m tests.golden.make` writes `<anomaly>/<case>/`.
 
-Per anomaly: `ok` is close to it and legal, `bad` shows it, `unknown` lacks what a verdict needs. The stored files are
-what the tests read; a test compares them with what this module builds, so that neither changes unseen.
+Per anomaly: `ok` is close to it and legal, `bad` shows it, `unknown` lacks what a verdict needs; `bad-…` shows it in
+another way. The stored files are what the tests read; a test compares them with what this module builds, so that
+neither changes unseen.
 """
 
 from __future__ import annotations
@@ -165,6 +166,8 @@ def _skip_ok(s: Story) -> None:
     # The wire reader may seek where it likes.
     s.poll(0, log[:1], hw=4, process=21, consumer="c1")
     s.poll(3, log[3:], process=21, consumer="c1")
+    s.poll(0, log[:1], hw=4, process=22, consumer="c2", reader="confluent")
+    s.poll(1, log[1:], process=22, consumer="c2", reader="confluent")
 
 
 def _skip_bad(s: Story) -> None:
@@ -172,6 +175,10 @@ def _skip_bad(s: Story) -> None:
     s.poll(0, log, process=20)
     s.poll(0, log[:1], process=21, consumer="c1", reader="confluent")
     s.poll(3, log[3:], process=21, consumer="c1", reader="confluent")
+
+
+def _no_sends(s: Story) -> None:
+    s.poll(0, [], process=20)
 
 
 def _no_polls(s: Story) -> None:
@@ -187,6 +194,8 @@ def _nonmonotonic_ok(s: Story) -> None:
     log = _sent(s)
     s.poll(0, log, process=20)
     s.poll(1, log[1:], process=20)
+    s.poll(0, log, process=21, consumer="c1", reader="confluent")
+    s.poll(4, [], process=21, consumer="c1", reader="confluent")
 
 
 def _nonmonotonic_bad(s: Story) -> None:
@@ -240,6 +249,97 @@ def _repeat_unknown(s: Story) -> None:
     s.drained(4)
 
 
+def _repeat_bad_in_one_round(s: Story) -> None:
+    """The real client lacks in one round what it read in another."""
+    log = _sent(s)
+    for phase, read in (("drain-0", log), ("drain-1", log[:3])):
+        s.poll(0, log, phase=phase, process=20, consumer=f"w{phase}")
+        s.drained(4, phase=phase)
+        s.poll(0, read, phase=phase, process=21, consumer=f"c{phase}", reader="confluent")
+        s.drained(4, reader="confluent", phase=phase)
+
+
+def _repeat_ok_one_read_on(s: Story) -> None:
+    """The wire reader reads to the end of the log, the real client to the sentinel."""
+    log = _sent(s)
+    s.poll(0, log, phase="drain-0", process=20, consumer="w")
+    s.drained(4)
+    s.poll(0, log[:3], phase="drain-0", process=21, consumer="c", reader="confluent")
+    s.drained(3, reader="confluent")
+
+
+def _vanished_below_earliest(s: Story) -> None:
+    """Polls say that the log starts at 0, ListOffsets says 2."""
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    s.list_offsets(2, timestamp=-2, process=21)
+
+
+def _with_sentinel(s: Story) -> list[tuple[int, int]]:
+    log = _sent(s)
+    s.send(5, 4, process=5, sentinel=True, phase="final")
+    return [*log, (4, 5)]
+
+
+def _drain_ok(s: Story) -> None:
+    _drained(s, _with_sentinel(s))
+
+
+def _drain_bad(s: Story) -> None:
+    """Everything was read once, but no drain began where the acknowledged records do."""
+    log = _with_sentinel(s)
+    s.poll(0, log, process=20)
+    for reader in ("wire", "confluent"):
+        s.poll(2, log[2:], reader=reader, consumer=reader, phase="drain-0", process=900 + len(reader), epoch=5)
+        s.drained(5, start=2, reader=reader)
+
+
+def _drain_gone(s: Story) -> None:
+    """A record that was read once and that the drain does not return."""
+    log = _with_sentinel(s)
+    s.poll(0, log, process=20)
+    _drained(s, [log[0], *log[2:]])
+    s.lines[-1]["end"] = 5
+
+
+def _drain_unknown(s: Story) -> None:
+    _drained(s, _sent(s))
+
+
+def _unseen_bad(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log[:3], process=20)
+
+
+def _fresh(s: Story) -> None:
+    _same_twice(s)
+
+
+def _stale(s: Story) -> None:
+    """A poll is told that the log ends at 2, long after 3 and 4 were acknowledged."""
+    log = _sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, log[:2], hw=2, epoch=1, process=21, consumer="c1", invoked=1000, completed=1001)
+
+
+def _stale_unknown(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log, hw=9, process=20)
+
+
+def _available_again(s: Story) -> None:
+    """A second without an answer, under a fault."""
+    s.send(1, 0, process=1)
+    s.nemesis("start", "pause", 1, at=10)
+    s.send(2, outcome="info", process=2, invoked=20, completed=900)
+    s.nemesis("stop", "pause", 1, at=1000)
+    s.send(3, 1, process=3, invoked=1001, completed=1040)
+
+
+def _available_to_nobody(s: Story) -> None:
+    s.send(1, 0, process=1, phase="final")
+
+
 BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "phantom-read": (_phantom_ok, _phantom_bad, _nothing_read),
     "aborted-read": (_aborted_ok, _aborted_bad, _nothing_read),
@@ -256,6 +356,16 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "nonmonotonic-send": (_send_order_ok, _send_order_bad, _nothing_acknowledged),
     "real-time-order": (_real_time_ok, _real_time_bad, _nothing_acknowledged),
     "confluent-repeat": (_tail_ok, _repeat_bad, _repeat_unknown),
+    "unseen": (_lost_ok, _unseen_bad, _no_sends),
+    "final-drain": (_drain_ok, _drain_bad, _drain_unknown),
+    "staleness": (_fresh, _stale, _stale_unknown),
+    "availability": (_lost_ok, _available_again, _available_to_nobody),
+}
+MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
+    ("confluent-repeat", "bad-round"): _repeat_bad_in_one_round,
+    ("confluent-repeat", "ok-read-on"): _repeat_ok_one_read_on,
+    ("vanished-read", "bad-earliest"): _vanished_below_earliest,
+    ("final-drain", "bad-gone"): _drain_gone,
 }
 
 
@@ -405,6 +515,43 @@ def _gap(case: Case) -> None:
     events.remove(middle)
 
 
+def _refused_fetch_counted(case: Case) -> None:
+    """All that a leader's last advance rests on of one follower is a fetch that it refused: the logs diverge."""
+    hw = _last(case, e="hw", role="leader")
+    member = next(b for b in hw["isr"] if b != hw["b"])
+    events = case.tables["events"]
+    proving = {
+        e["rid"]
+        for e in events
+        if e["e"] == "fetch_received" and e["follower"] == member and e["b"] == hw["b"] and e["parts"][0][1] >= hw["hw"]
+    }
+    answers = [e for e in events if e["e"] == "fetch_answered" and e["rid"] in proving]
+    assert answers
+    for answer in answers:
+        answer["parts"][0][4:6] = [0, 1]
+
+
+def _end_told_too_high(case: Case) -> None:
+    """An end offset beyond every watermark that the leader logged, told before its log was copied."""
+    hw = _last(case, e="hw", role="leader")
+    topic, number = hw["p"].rsplit("-", 1)
+    asked = {"type": "invoke", "process": 70_000, "kind": "client", "f": "list_offsets", "phase": "main"}
+    asked |= {"topic": topic, "partition": int(number), "node": hw["node"]}
+    index, at_ns = len(case.history), hw["m"]
+    case.history += [
+        {"index": index, "time_ns": at_ns, **asked, "timestamp": -1, "isolation": 0, "leader_epoch": hw["le"]},
+        {
+            "index": index + 1,
+            "time_ns": at_ns + 1,
+            **asked,
+            "type": "ok",
+            "invoke": index,
+            "offset": hw["hw"] + 1,
+            "leader_epoch_answered": hw["le"],
+        },
+    ]
+
+
 def _as_it_is(_: Case) -> None:
     """A run that keeps every rule."""
 
@@ -431,6 +578,16 @@ WHITE_BOX: dict[str, tuple[Change, Change, Change]] = {
     # An event log with a hole proves nothing, and nothing else.
     "event-log": (_as_it_is, _gap, _NO_EVENTS),
 }
+MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
+    ("hw-within-isr", "bad-refused"): _refused_fetch_counted,
+    ("shown-below-hw", "bad-listed"): _end_told_too_high,
+}
+
+
+def names() -> list[tuple[str, str]]:
+    """(anomaly, case name) of every golden history."""
+    main = [(anomaly, case) for anomaly in (*BLACK_BOX, *WHITE_BOX) for case in CASES]
+    return [*main, *MORE_BLACK_BOX, *MORE_WHITE_BOX]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
@@ -447,6 +604,15 @@ def build() -> Iterator[tuple[str, str, Case]]:
             change(case)
             number += 1
             yield anomaly, name, case
+    for (anomaly, name), tell in MORE_BLACK_BOX.items():
+        story = Story(f"{anomaly}-{name}")
+        tell(story)
+        yield anomaly, name, Case(story.lines)
+    for (anomaly, name), change in MORE_WHITE_BOX.items():
+        case = case_of(_life(f"{anomaly}-{name}", 10 * number))
+        change(case)
+        number += 1
+        yield anomaly, name, case
 
 
 def known(row: dict[str, Any]) -> dict[str, Any]:

@@ -80,11 +80,16 @@ class Story:
         completed: int | None = None,
         **fields: Any,
     ) -> int:
-        """A poll; next_position defaults to the one after the last record, hw to next_position."""
+        """A poll; next_position defaults to the one after the last record, hw to next_position.
+
+        The real client says that its position is where it asks, unless a test says `client_position`.
+        """
         listed = list(records)
         after = next_position if next_position is not None else (listed[-1][0] + 1 if listed else position)
         mark = after if hw is None else hw
         sent_epoch = epoch if reader == "wire" else -1
+        if reader == "confluent":
+            fields.setdefault("client_position", position)
         op = self.invoke(
             "poll",
             at=invoked,
@@ -111,9 +116,16 @@ class Story:
         return op
 
     def list_offsets(
-        self, offset: int, *, epoch: int = 0, invoked: int | None = None, completed: int | None = None, **fields: Any
+        self,
+        offset: int,
+        *,
+        epoch: int = 0,
+        timestamp: int = -1,
+        invoked: int | None = None,
+        completed: int | None = None,
+        **fields: Any,
     ) -> int:
-        op = self.invoke("list_offsets", at=invoked, timestamp=-1, isolation=0, leader_epoch=epoch, **fields)
+        op = self.invoke("list_offsets", at=invoked, timestamp=timestamp, isolation=0, leader_epoch=epoch, **fields)
         self.complete(op, at=completed, offset=offset, leader_epoch_answered=epoch)
         return op
 
@@ -126,6 +138,7 @@ class Story:
         *,
         observed: bool = True,
         at: int | None = None,
+        **fields: Any,
     ) -> int:
         return self._add(
             {
@@ -140,6 +153,7 @@ class Story:
                 "params_json": "{}",
                 "observed": observed,
                 "observation": "seen",
+                **fields,
             },
             at,
         )
@@ -147,10 +161,19 @@ class Story:
     def harness(self, f: str, *, at: int | None = None, phase: str = "main", **fields: Any) -> int:
         return self._add({"type": "info", "process": -2, "kind": "harness", "f": f, "phase": phase, **fields}, at)
 
-    def drained(self, end: int, *, partition: int = 0, start: int = 0, leader: str = "n1", reader: str = "wire") -> int:
+    def drained(
+        self,
+        end: int,
+        *,
+        partition: int = 0,
+        start: int = 0,
+        leader: str = "n1",
+        reader: str = "wire",
+        phase: str = "drain-0",
+    ) -> int:
         return self.harness(
             "drain-complete",
-            phase="drain-0",
+            phase=phase,
             topic=self.topic,
             partition=partition,
             reader=reader,

@@ -14,13 +14,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from checkers import schema
-from checkers.analyse import leader_changes
+from checkers.allowed import allow_gone, excuse_unclean
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.catalogue import ALL
 from checkers.evidence.znodes import znode_tables
+from checkers.floor_queries import leader_changes, unclean_partitions
 from checkers.jobs import collect_families
 from checkers.load_history import load_history
+from checkers.retention import Retention
 from checkers.run_info import NodeInfo, RunInfo
 from checkers.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
@@ -110,7 +112,7 @@ def _rows(spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, uncle
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
     assert not health.problems, health.problems
     tables = {name: _table(spark, folder, name, cases) for name in TABLES}
-    info = _info(cases, unclean=unclean, retention=retention)
+    info = _info(cases, unclean=unclean)
     evidence = build_evidence(
         info,
         history,
@@ -120,8 +122,11 @@ def _rows(spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, uncle
         tables["checkpoints"],
         sorted({row["node"] for case in cases.values() for row in case.tables.get("batches", ())}),
     )
-    facts = build_facts(history, leader_changes(history, evidence), retention=retention)
-    return collect_families({**black_box(facts), **white_box(evidence, tables["events"])}, witnesses=1000)
+    elected = unclean_partitions(evidence) if unclean else {}
+    changes = leader_changes(history, evidence)
+    facts = build_facts(history, changes, retention=retention, unclean=bool(elected))
+    families = {**black_box(facts), **white_box(evidence, tables["events"])}
+    return allow_gone(collect_families(families, witnesses=1000, excuse=excuse_unclean(elected)), elected.keys())
 
 
 def _judge_one(topic: str, case: Case, rows: Sequence[Row]) -> dict[str, CheckResult]:
@@ -143,7 +148,7 @@ def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Cas
     return frame.coalesce(1)
 
 
-def _info(cases: Mapping[str, Case], *, unclean: bool, retention: bool) -> RunInfo:
+def _info(cases: Mapping[str, Case], *, unclean: bool) -> RunInfo:
     nodes = sorted({(e["node"], e["b"]) for case in cases.values() for e in case.tables.get("events", ())})
     return RunInfo(
         name="cases",
@@ -154,7 +159,7 @@ def _info(cases: Mapping[str, Case], *, unclean: bool, retention: bool) -> RunIn
         unclean=unclean,
         system_kind="highwater",
         event_log=True,
-        retention=retention,
+        retention=Retention(),
         session_timeout_ms=6000,
         workload_acks="all",
         nodes=tuple(NodeInfo(name, "broker", broker, 0) for name, broker in nodes),

@@ -150,11 +150,11 @@ def int_nonmonotonic_poll(ops: list[Op]) -> set[Any]:
 
 
 def _steps(ops: list[Op]) -> list[tuple[Op, Op]]:
-    """Consecutive polls of one consumer of the real client."""
+    """Consecutive polls of one consumer that says what its own position is."""
     steps: list[tuple[Op, Op]] = []
     last: dict[str, Op] = {}
     for op in sorted(_polls(ops), key=lambda op: op.index):
-        if op.asked["consumer"] in last and op.asked["reader"] == "confluent":
+        if op.asked["consumer"] in last and op.asked.get("client_position") is not None:
             steps.append((last[op.asked["consumer"]], op))
         last[op.asked["consumer"]] = op
     return steps
@@ -165,12 +165,12 @@ def poll_skip(ops: list[Op]) -> set[Any]:
     return {
         b.index
         for a, b in _steps(ops)
-        if any(a.answer["next_position"] <= offset < b.asked["position"] for offset in known)
+        if any(a.answer["next_position"] <= offset < b.asked["client_position"] for offset in known)
     }
 
 
 def nonmonotonic_poll(ops: list[Op]) -> set[Any]:
-    return {b.index for a, b in _steps(ops) if b.asked["position"] < a.answer["next_position"]}
+    return {b.index for a, b in _steps(ops) if b.asked["client_position"] < a.answer["next_position"]}
 
 
 def read_above_hw(ops: list[Op]) -> set[Any]:

@@ -102,7 +102,7 @@ def _client_jumps(rng: Random, lines: Lines) -> None:
     """The real client's second poll of a drain begins elsewhere."""
     able = [li for li in lines if li.get("reader") == "confluent" and li["type"] == "invoke" and li["position"] > 3]
     if able:
-        rng.choice(able)["position"] += rng.choice((-2, 2))
+        rng.choice(able)["client_position"] += rng.choice((-2, 2))
 
 
 DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (

@@ -13,6 +13,7 @@ from checkers.evidence.prepare import Prepared
 from checkers.floor import AroundFault, Seen, judge_floor
 from checkers.holes import holes_of
 from checkers.load_history import HistoryHealth
+from checkers.retention import Retention
 from checkers.run_info import NodeInfo, RunInfo
 from checkers.run_report import sentence
 from checkers.verdict import Row, judge
@@ -26,7 +27,7 @@ INFO = RunInfo(
     unclean=False,
     system_kind="highwater",
     event_log=True,
-    retention=False,
+    retention=Retention(),
     session_timeout_ms=6000,
     workload_acks="all",
     nodes=(NodeInfo("n1", "broker", 1, 0), NodeInfo("zk1", "zookeeper", None, 0)),

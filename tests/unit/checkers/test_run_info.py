@@ -42,6 +42,20 @@ def test_run_info_takes_the_longest_session_of_any_broker(tmp_path: Path) -> Non
     assert load_run_info(_write(tmp_path)).session_timeout_ms == 9000
 
 
+def test_run_info_takes_the_least_that_any_broker_demands_unless_the_topic_says(tmp_path: Path) -> None:
+    system = {"broker": {"3": {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}}}
+    info = load_run_info(_write(tmp_path, system=system))
+    assert (info.min_insync_replicas, info.unclean) == (1, True)
+    config = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+    info = load_run_info(_write(tmp_path, system=system, topic={**RUN["topic"], "config": config}))
+    assert (info.min_insync_replicas, info.unclean) == (2, False)
+
+
+def test_run_info_reads_the_topic_s_own_retention(tmp_path: Path) -> None:
+    info = load_run_info(_write(tmp_path, topic={**RUN["topic"], "config": {"retention.ms": "1000"}}))
+    assert info.retention.time_ms == 1000
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from checkers.allowed import allow_unclean, reason_for
+from checkers.allowed import allow_gone, reason_for
 from checkers.catalogue import ALL, BY_NAME
-from checkers.verdict import WITNESSES, Row, judge, worst
+from checkers.floor import FloorResult
+from checkers.run_report import durability, sentence
+from checkers.verdict import ONE_LINE, WITNESSES, Row, judge, worst
 
 LOST = BY_NAME["lost-write"]
 SEEN = [
@@ -69,7 +71,8 @@ def test_judge_with_an_undecided_finding_is_unknown() -> None:
 
 
 def test_judge_with_allowed_findings_only_is_valid_and_says_so() -> None:
-    result = judge(LOST, [*SEEN, replace(FOUND, kind="allowed")], ["hw-0"], allowed=reason_for("lost-write", set()))
+    reason = reason_for("lost-write", acks_one=True, retention=False, unclean=False)
+    result = judge(LOST, [*SEEN, replace(FOUND, kind="allowed")], ["hw-0"], allowed=reason)
     assert result.verdict == "valid"
     assert result.allowed == "3 allowed: acks=1, and the leader changed"
     assert result.witnesses
@@ -103,11 +106,54 @@ def test_judge_adds_counts_over_partitions_and_takes_the_worst_time() -> None:
     assert result.counts["polls_at_end"] == 5
 
 
-def test_allow_unclean_touches_only_its_partitions_and_checkers() -> None:
-    phantom = replace(FOUND, checker="phantom-read")
-    elsewhere = replace(FOUND, p="hw-1")
-    assert [row.kind for row in allow_unclean([FOUND, phantom, elsewhere], {"hw-0"})] == [
-        "allowed",
-        "invalid",
-        "invalid",
+def test_reason_names_only_what_holds_in_this_run() -> None:
+    reason = reason_for("vanished-read", acks_one=True, retention=True, unclean=True)
+    assert reason.startswith("retention, and")
+    assert "acks=1" not in reason
+    assert "unclean.leader.election.enable=true" in reason
+
+
+ACK = BY_NAME["ack-committed"]
+EARLY = Row("ack-committed", "invalid", "hw-0", 2, detail="hw 3 for offset 7", rule=ONE_LINE)
+IN_ORDER = Row("ack-committed", "invalid", "hw-0", 5, detail="its watermark was never logged")
+
+
+def test_judge_keeps_what_one_line_proves_whatever_else_is_missing() -> None:
+    result = judge(ACK, [IN_ORDER, EARLY], ["hw-0"], holes=["a gap"], doubted=True)
+    assert result.verdict == "invalid"
+    assert result.reasons[0] == "2 found: hw 3 for offset 7"
+    assert result.counts["found"] == 7
+
+
+def test_judge_doubts_what_follows_from_the_order_of_lines() -> None:
+    assert judge(ACK, [IN_ORDER], ["hw-0"], holes=["a gap"], doubted=True).verdict == "unknown"
+
+
+DRAIN = BY_NAME["final-drain"]
+DRAINED = [
+    Row("final-drain", "figure", "hw-0", 1, detail="sentinels", figure=1.0),
+    Row("final-drain", "figure", "hw-0", 1, detail="gone", figure=3.0),
+]
+
+
+def test_judge_of_a_drain_that_lacks_what_was_read_is_unknown() -> None:
+    result = judge(DRAIN, DRAINED, ["hw-0"])
+    assert result.verdict == "unknown"
+    assert result.reasons[0].startswith("3 acknowledged records were read once")
+
+
+def test_judge_of_a_drain_that_lacks_what_an_unclean_election_took_is_valid_and_counted() -> None:
+    rows = allow_gone(DRAINED, {"hw-0"})
+    assert judge(DRAIN, rows, ["hw-0"]).verdict == "valid"
+    assert durability(rows, ["hw-0"])[0]["gone"] == 3
+    assert judge(DRAIN, allow_gone(DRAINED, {"hw-1"}), ["hw-0"]).verdict == "unknown"
+
+
+def test_sentence_says_what_acks_0_does_not_confirm_and_what_never_fired() -> None:
+    rows = [
+        Row("lost-write", "figure", "hw-0", 1, detail=name, figure=value)
+        for name, value in (("unacknowledged_sends", 50.0), ("unacknowledged_unread", 7.0))
     ]
+    text = sentence("valid", [], durability(rows, ["hw-0"]), FloorResult(True), [], not_fired=["pause"])
+    assert "confirms nothing: 50, of which 7 were read by nobody" in text
+    assert text.endswith("; not fired: pause.")

@@ -1,0 +1,67 @@
+"""What a broker's own log says of an error that nobody expected: a traceback, a line of level CRITICAL.
+
+Text in, sentences out. A traceback under a line of level WARNING or below is one that the broker expected and went on
+from; any other one (under ERROR or CRITICAL, or of a thread that just ended) is a fault of the broker's that no rule
+might show. Source: `logging.basicConfig` of broker/cli.py (`16:35:01.355 INFO broker: …`), threading.excepthook.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from checkers.run_info import RunInfo
+
+_RECORD = re.compile(r"^[\d:.,\- ]*\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
+_EXPECTED = frozenset({"DEBUG", "INFO", "WARNING"})
+_TRACEBACK = "Traceback (most recent call last)"
+_SHOWN = 200
+
+
+def failures(lines: Iterable[str]) -> list[str]:
+    """One text per unexpected traceback or CRITICAL line: the line that tells of it, and the exception."""
+    found: list[str] = []
+    before, level, inside = "", None, False
+    for raw in lines:
+        line = raw.rstrip()
+        record = _RECORD.match(line)
+        if inside and line and not line[0].isspace():
+            # The first line of a traceback that is not indented names the exception.
+            found[-1] = f"{found[-1]}: {line}" if found[-1] != line else line
+            inside = False
+            if record is None:
+                before, level = "", None
+                continue
+        if record is not None:
+            level = record[1]
+            before = line
+            if level == "CRITICAL":
+                found.append(line)
+        elif _TRACEBACK in line:
+            if level is None or level not in _EXPECTED:
+                if level != "CRITICAL":
+                    found.append(before or line)
+                inside = True
+            before, level = "", None
+        elif line:
+            # Neither a record nor part of one that is known: whoever writes next did not go through logging.
+            before, level = line, None
+    return [text[:_SHOWN] for text in found]
+
+
+def log_failures(run_dir: Path, info: RunInfo) -> list[str]:
+    """Per broker log that has any: how many, and the first. Only for the system whose logs are known."""
+    if info.system_kind != "highwater":
+        return []
+    said: list[str] = []
+    for node in info.brokers:
+        for path in sorted((run_dir / "evidence" / node.name / "logs").glob("*")):
+            if not path.is_file():
+                continue
+            with path.open(encoding="utf-8", errors="replace") as file:
+                found = failures(file)
+            if found:
+                more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+                said.append(f"{path.name} of {node.name}: {found[0]}{more}")
+    return said

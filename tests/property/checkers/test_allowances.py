@@ -1,0 +1,280 @@
+"""What a configuration excuses, and where it stops: acks=1, acks=0, retention, unclean elections, work around faults.
+
+Each setting has one Spark pass; every history is a partition of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers.floor_queries import around_faults
+from checkers.load_history import load_history
+from checkers.verdict import CheckResult
+from tests.support.histories import Story, write_history
+from tests.support.judging import Case, case_of, judge_cases, pyspark_sockets
+from tests.support.model_cluster import ModelCluster
+
+pytestmark = pytest.mark.spark
+
+Judged = dict[str, dict[str, CheckResult]]
+
+
+# -- acks=1: allowed only where the leader changed after the send began --------------------------------------------
+
+
+def _lost_send(story: Story, *, node: str = "n1") -> None:
+    """One read record, and one sent with acks=1 that a poll passes over."""
+    story.send(1, 0, process=1)
+    story.send(2, 1, acks=1, process=2, node=node)
+    story.send(3, 2, process=3)
+    story.poll(0, [(0, 1), (2, 3)], process=20)
+
+
+def _led(story: Story, leader: str, epoch: int, phase: str = "main") -> None:
+    story.harness("leadership", topic=story.topic, partition=0, leader=leader, epoch=epoch, isr=[1, 2], phase=phase)
+
+
+def _never_changed(story: Story) -> None:
+    _led(story, "n1", 0)
+    _lost_send(story)
+    # A new epoch alone: a dead follower left the ISR.
+    _led(story, "n1", 1)
+
+
+def _changed_before(story: Story) -> None:
+    _led(story, "n2", 0)
+    _led(story, "n1", 1)
+    _lost_send(story)
+
+
+def _changed_by_the_rotation(story: Story) -> None:
+    _led(story, "n1", 0)
+    _lost_send(story)
+    _led(story, "n2", 1, phase="drain-n2")
+    story.poll(0, [(0, 1), (2, 3)], process=21, phase="drain-n2", epoch=1, consumer="d")
+
+
+def _changed_after(story: Story) -> None:
+    _led(story, "n1", 0)
+    _lost_send(story)
+    _led(story, "n2", 1)
+
+
+def _answered_by_the_deposed(story: Story) -> None:
+    _led(story, "n1", 0)
+    _led(story, "n2", 1)
+    _lost_send(story, node="n1")
+
+
+ACKS_ONE: dict[str, tuple[Callable[[Story], None], str]] = {
+    "never": (_never_changed, "invalid"),
+    "before": (_changed_before, "invalid"),
+    "rotation": (_changed_by_the_rotation, "invalid"),
+    "after": (_changed_after, "valid"),
+    "deposed": (_answered_by_the_deposed, "valid"),
+}
+
+
+# -- acks=0 is acknowledged by nobody ------------------------------------------------------------------------------
+
+
+def _acks_zero(story: Story) -> None:
+    story.send(1, 0, process=1)
+    story.send([2, 3], acks=0, process=2)
+    story.send(4, acks=0, process=2)
+    story.poll(0, [(0, 1), (1, 4)], process=20)
+
+
+# -- what an unclean election takes --------------------------------------------------------------------------------
+
+
+def _unclean_life(topic: str, first_broker: int) -> ModelCluster:
+    """A broker from outside the ISR is elected in the middle, and what only the others had is gone."""
+    model = ModelCluster(Random(7), topic, first_broker=first_broker, min_isr=1)
+    first, second, third = model.brokers
+    (p,) = model.partitions
+    for _ in range(3):
+        model.send()
+    model.kill(third)
+    for _ in range(2):
+        model.send()
+    model.poll(0, process=50_000)
+    model.kill(second)
+    model.kill(first)
+    # `third` comes back alone, and its log ends where it died.
+    p.isr = [third]
+    model.start(third, 1)
+    model.poll(0, process=50_000)
+    model.send()
+    model.poll(0, process=50_000)
+    return model
+
+
+def _finished(model: ModelCluster) -> Case:
+    model.start(model.brokers[0], 3)
+    model.start(model.brokers[1], 2)
+    model.finish()
+    return case_of(model)
+
+
+def _as_it_went(_: Case) -> None:
+    pass
+
+
+def _bytes_differ(case: Case) -> None:
+    case.tables["batches"][0]["digest"] = "other"
+
+
+def _isr_empty(case: Case) -> None:
+    row = [row for row in case.tables["znodes"] if row["path"].endswith("/state")][-1]
+    row["data"] = json.dumps({**json.loads(row["data"]), "isr": []})
+
+
+def _lost_before(case: Case) -> None:
+    """A record vanished between two polls that were both over before any broker died."""
+    polls = [line for line in case.history if line["f"] == "poll" and line["type"] == "ok"]
+    early = copy.deepcopy([line for line in case.history[: polls[0]["index"] + 1] if line["f"] == "poll"])
+    sent = next(line for line in case.history if line["f"] == "send" and line["type"] == "ok")
+    at_ns = sent["time_ns"]
+    value = case.history[sent["invoke"]]["values"][0]
+    for nth, records in enumerate(([{"offset": 0, "value": value, "epoch": 0, "intact": True}], [])):
+        index = len(case.history)
+        asked, answer = copy.deepcopy(early[-2]), copy.deepcopy(early[-1])
+        asked |= {"index": index, "time_ns": at_ns + 10 + 10 * nth, "process": 60_000 + nth, "consumer": f"e{nth}"}
+        answer |= {"index": index + 1, "invoke": index, "time_ns": at_ns + 15 + 10 * nth, "process": 60_000 + nth}
+        answer |= {"records": records, "next_position": 1, "hw": 1, "lso": 1}
+        case.history += [asked, answer]
+
+
+UNCLEAN: dict[str, tuple[Callable[[Case], None], set[str]]] = {
+    "as-it-went": (_as_it_went, set()),
+    "bytes-differ": (_bytes_differ, {"log-matching"}),
+    "isr-empty": (_isr_empty, {"isr-znode"}),
+    "lost-before": (_lost_before, {"vanished-read"}),
+}
+
+
+# -- retention -----------------------------------------------------------------------------------------------------
+
+
+def _expired(story: Story) -> None:
+    """The log starts at 2 for every reader; 0 was read once, 1 never."""
+    for nth in range(4):
+        story.send(nth + 1, nth, process=nth)
+    story.poll(0, [(0, 1)], process=20)
+    story.send(5, 4, process=5, sentinel=True, phase="final")
+    for reader in ("wire", "confluent"):
+        story.poll(
+            2,
+            [(2, 3), (3, 4), (4, 5)],
+            log_start=2,
+            reader=reader,
+            consumer=reader,
+            phase="drain-0",
+            process=900 + len(reader),
+            epoch=5,
+        )
+        story.drained(5, start=2, reader=reader)
+
+
+def _told(tell: Callable[[Story], None], topic: str) -> Case:
+    story = Story(topic)
+    tell(story)
+    return Case(story.lines)
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    cases = {f"acks1-{name}": _told(tell, f"acks1-{name}") for name, (tell, _) in ACKS_ONE.items()}
+    cases["acks0"] = _told(_acks_zero, "acks0")
+    cases["expired"] = _told(_expired, "expired")
+    return judge_cases(spark, tmp_path_factory.mktemp("plain"), cases)
+
+
+@pytest.fixture(scope="module")
+def lenient(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    """The same, and more, where unclean elections and retention are on."""
+    cases = {"expired": _told(_expired, "expired")}
+    for number, (name, (damage, _)) in enumerate(UNCLEAN.items()):
+        case = copy.deepcopy(_finished(_unclean_life(name, 10 * number + 1)))
+        damage(case)
+        cases[name] = case
+    return judge_cases(spark, tmp_path_factory.mktemp("lenient"), cases, unclean=True, retention=True)
+
+
+@pytest.mark.parametrize("name", ACKS_ONE)
+def test_acks_one_loss_is_allowed_only_where_the_leader_changed_since(plain: Judged, name: str) -> None:
+    result = plain[f"acks1-{name}"]["lost-write"]
+    assert result.verdict == ACKS_ONE[name][1], result.reasons
+    assert result.counts.get("allowed", 0) == (1 if result.verdict == "valid" else 0)
+
+
+def test_acks_zero_is_acknowledged_by_nobody_and_counted(plain: Judged) -> None:
+    counts = plain["acks0"]["lost-write"].counts
+    assert (counts["acknowledged"], counts["unacknowledged_sends"], counts["unacknowledged_unread"]) == (1, 3, 2)
+    assert plain["acks0"]["availability"].counts["acknowledged"] == 1
+
+
+def test_head_lost_without_retention_is_invalid_in_every_respect(plain: Judged) -> None:
+    results = plain["expired"]
+    assert results["lost-write"].verdict == "invalid"
+    assert results["vanished-read"].verdict == "invalid"
+    assert results["final-drain"].verdict == "unknown"
+    assert any("was acknowledged below its start" in row.detail for row in results["final-drain"].witnesses)
+
+
+def test_head_deleted_by_retention_is_allowed_and_counted(lenient: Judged) -> None:
+    results = lenient["expired"]
+    assert {name: results[name].verdict for name in ("lost-write", "vanished-read", "final-drain")} == {
+        "lost-write": "valid",
+        "vanished-read": "valid",
+        "final-drain": "valid",
+    }
+    assert results["lost-write"].counts["allowed"] == 1
+    assert results["vanished-read"].counts["allowed"] == 1
+
+
+@pytest.mark.parametrize("name", UNCLEAN)
+def test_unclean_election_excuses_its_losses_and_nothing_else(lenient: Judged, name: str) -> None:
+    results = lenient[name]
+    found = {checker: result.reasons for checker, result in results.items() if result.verdict == "invalid"}
+    assert found.keys() == UNCLEAN[name][1], found
+    assert results["isr-znode"].counts["allowed"] == 1
+    assert results["lost-write"].counts.get("allowed", 0) + results["vanished-read"].counts.get("allowed", 0) > 0
+
+
+# -- work around a fault -------------------------------------------------------------------------------------------
+
+
+def test_work_while_a_fault_is_taken_back_is_none_under_it(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story()
+    story.send(1, 0, process=1, invoked=1, completed=2)
+    story.poll(0, [(0, 1)], process=20, invoked=3, completed=4)
+    story.nemesis("start", "isolate", 1, at=20, began_ns=10_000_000)
+    story.nemesis("stop", "isolate", 1, at=60, began_ns=40_000_000)
+    # While it was applied, and while it was taken back.
+    story.send(2, 1, process=2, invoked=11, completed=15)
+    story.send(3, 2, process=3, invoked=41, completed=50)
+    story.send(4, acks=0, process=4, invoked=25, completed=26)
+    story.poll(0, [(0, 1)], process=20, invoked=25, completed=26)
+    story.send(5, 3, process=5, invoked=61, completed=62)
+    # As older histories have it: their lines' own times.
+    story.nemesis("start", "kill", 2, at=70)
+    story.send(6, 4, process=6, invoked=75, completed=76)
+    story.nemesis("stop", "kill", 2, at=80)
+    with pyspark_sockets():
+        history, health = load_history(spark, write_history(tmp_path / "history.jsonl", story.lines), tmp_path / "p")
+        assert not health.problems
+        around = {one.fault_id: one for one in around_faults(history)}
+    one: Any = around[1]
+    assert (one.w_before, one.w_during, one.w_after, one.w_tried) == (True, False, True, True)
+    assert (one.r_before, one.r_during, one.r_after) == (True, True, False)
+    assert around[2].w_during
