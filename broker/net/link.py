@@ -1,8 +1,9 @@
 """A connection to a broker that carries nothing: it shows at once when the other process ends.
 
-No byte is sent. When a connection ends, the next attempt follows at once: a process that is gone refuses it. Refused
-attempts are repeated at growing intervals, so that a return is seen, and a server that accepts and closes at once is
-not pestered. Source: C10 of the design; docs/adr/0011.
+No byte is sent but the kernel's own keepalives, by which a host that lost its memory, or a link that rejects, shows
+itself within seconds. When a connection ends, the next attempt follows at once: a process that is gone refuses it.
+Refused attempts are repeated at growing intervals, so that a return is seen, and a server that accepts and closes at
+once is not pestered. Source: C10 of the design; docs/adr/0011.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _RETRY_FIRST_MS: Final = 20.0
 _RETRY_MAX_MS: Final = 500.0
 _READ_BYTES: Final = 4096
 _SOUND_MS: Final = 1000.0
+_KEEPALIVE_IDLE_S: Final = 2
+_KEEPALIVE_INTERVAL_S: Final = 2
+_KEEPALIVE_COUNT: Final = 5
 
 
 class Link:
@@ -55,6 +59,10 @@ class Link:
             self._again(LinkEvent.UNREACHABLE)
             return
         self._socket = sock
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_COUNT)
         code = sock.connect_ex(address)
         self._loop.register(sock.fileno(), WRITABLE, self._on_socket)
         if code in (0, errno.EINPROGRESS):

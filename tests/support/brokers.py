@@ -37,9 +37,11 @@ class Broker:
         settings: Mapping[str, str],
         command: list[str],
         source: Path,
+        host: str = "127.0.0.1",
     ) -> None:
         self.folder = folder
         self.broker_id = broker_id
+        self.host = host
         self.port = free_port()
         self.event_log = folder / "events.jsonl"
         self._command = command
@@ -48,7 +50,7 @@ class Broker:
         folder.mkdir(parents=True)
         values = {
             "broker.id": str(broker_id),
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listeners": f"PLAINTEXT://{host}:{self.port}",
             "log.dirs": str(folder / "data"),
             "zookeeper.connect": zookeeper,
             "lab.event.log": str(self.event_log),
@@ -59,7 +61,7 @@ class Broker:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def output(self) -> str:
@@ -184,13 +186,16 @@ def running_cluster(
     overrides: Mapping[int, Mapping[str, str]] | None = None,
     command: list[str] | None = None,
     source: Path = ROOT,
+    hosts: Mapping[int, tuple[str, list[str]]] | None = None,
+    zookeeper_host: str = "127.0.0.1",
 ) -> Iterator[Cluster]:
     """A ZooKeeper and `brokers` brokers with ids from 1, all registered and answering.
 
     settings: for all brokers, an empty value leaves one out. overrides: for one broker id. source: folder that holds
     the `broker` package.
+    hosts: per broker its address, and the command that runs another there.
     """
-    zookeeper = ZooKeeperServer(folder / "zookeeper")
+    zookeeper = ZooKeeperServer(folder / "zookeeper", host=zookeeper_host)
     zookeeper.start()
     made = {
         i: Broker(
@@ -198,8 +203,9 @@ def running_cluster(
             i,
             zookeeper.connect,
             {**_SETTINGS, **(settings or {}), **(overrides or {}).get(i, {})},
-            command or [sys.executable, "-m", "broker.cli"],
+            [*(hosts[i][1] if hosts else []), *(command or [sys.executable, "-m", "broker.cli"])],
             source,
+            hosts[i][0] if hosts else "127.0.0.1",
         )
         for i in range(1, brokers + 1)
     }

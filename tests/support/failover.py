@@ -37,7 +37,7 @@ class RetryingClient:
     """One connection per broker, dropped at the first error."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._addresses = {id_: ("127.0.0.1", broker.port) for id_, broker in cluster.brokers.items()}
+        self._addresses = {id_: (broker.host, broker.port) for id_, broker in cluster.brokers.items()}
         self._sockets: dict[int, socket.socket] = {}
         self._correlation = 0
 
@@ -109,7 +109,7 @@ class RetryingClient:
             time.sleep(_PAUSE_S)
 
 
-def _make_topic(cluster: Cluster, client: RetryingClient, name: str, leader: int) -> None:
+def make_topic(cluster: Cluster, client: RetryingClient, name: str, leader: int) -> None:
     """A partition on all brokers, as Kafka's tools make it: through ZooKeeper."""
     replicas = [leader, *(id_ for id_ in cluster.brokers if id_ != leader)]
     content = {"version": 1, "partitions": {"0": replicas}}
@@ -130,7 +130,7 @@ def failovers(cluster: Cluster, victim: str, kills: int) -> Iterator[float]:
             leader = controller if victim == "both" else others[nth % len(others)]
             target = leader if victim == "leader" else controller
             topic = f"{victim}-{nth}"
-            _make_topic(cluster, client, topic, leader)
+            make_topic(cluster, client, topic, leader)
             process = cluster.brokers[target].process
             assert process is not None
             began = time.monotonic()

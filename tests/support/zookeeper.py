@@ -84,9 +84,10 @@ class ZooKeeperServer:
         tick_time_ms: int = 100,
         min_session_ms: int = 400,
         max_session_ms: int = 120_000,
+        host: str = "127.0.0.1",
     ) -> None:
         self.folder = folder
-        self.host = "127.0.0.1"
+        self.host = host
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
