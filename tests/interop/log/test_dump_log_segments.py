@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from broker.log.cleaner_batches import DELETE_HORIZON_BIT
+from broker.wire.compression import Compression
+from tests.property.log.compaction_tools import COMPACTED, cleaner_for, headers_of, keyed
 from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
 
 pytestmark = pytest.mark.nightly
 
 _VERSION = "3.9.1"
 _BATCHES = 1500
+_HOLE = re.compile(r" +\d+ is followed by \d+")
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>org.example</groupId><artifactId>kafka-tools-classpath</artifactId><version>1</version><dependencies>
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{v}</version></dependency>
@@ -76,6 +81,41 @@ def test_kafka_dumps_a_log_without_mismatch(tmp_path: Path, classpath: str, clea
     output = _dump(classpath, _fill(str(tmp_path / "data"), clean))
     assert output.count("isvalid: true") == _BATCHES
     assert _mismatches(output) == []
+
+
+def test_kafka_dumps_a_cleaned_log_without_mismatch(tmp_path: Path, classpath: str) -> None:
+    chance = random.Random(5)
+    clock = Clock(now=1e12)
+    config = COMPACTED | {"segment.bytes": "30000", "index.interval.bytes": "1000"}
+    store = open_store(str(tmp_path / "data"), clock, config)
+    log = open_log(store)
+    for n in range(1200):
+        records = [(b"k%d" % chance.randrange(200), None if chance.random() < 0.2 else b"v" * 40) for _ in range(3)]
+        producer = {"producer_id": n % 3, "producer_epoch": 0, "base_sequence": n // 3 * 3}
+        codec = (Compression.NONE, Compression.GZIP, Compression.ZSTD)[n % 3]
+        log.append_as_leader(keyed(records, int(clock.now) + n, codec, **producer), n // 400)
+        log.write()
+    bench = cleaner_for(store, clock)
+    last = max(header.last_offset for header in headers_of(log) if header.last_offset < log.segment_base_offsets[-1])
+    bench.replicas.producers = {0: 299, last // 3 % 3: last}
+    bench.cleaner.check()
+    kept = headers_of(log)
+    store.close(clean=True)
+    assert len(kept) < 800
+    empty = [header for header in kept if header.record_count == 0]
+    assert empty, "a header without records is part of what is shown"
+    assert any(header.attributes & DELETE_HORIZON_BIT for header in kept)
+    output = _dump(classpath, Path(tmp_path / "data", str(TP)))
+    assert output.count("isvalid: true") == len(kept)
+    assert output.count("deleteHorizonMs: OptionalLong[1000000001000]") == sum(
+        bool(header.attributes & DELETE_HORIZON_BIT) for header in kept
+    )
+    # What the tool says of Kafka's own cleaned logs too: holes, empty indexes, and that a header without records, whose
+    # maximal timestamp is indexed all the same, holds no record with it.
+    expected = ("Non-consecutive offsets in ", "Found timestamp mismatch in ")
+    rest = [line for line in _mismatches(output) if not line.startswith(expected) and not line.endswith(" is empty.")]
+    assert all(_HOLE.fullmatch(line) or line.endswith("log timestamp: -1") for line in rest), rest
+    assert sum("log timestamp: -1" in line for line in rest) <= len(empty)
 
 
 def test_kafka_sees_an_index_entry_that_lies(tmp_path: Path, classpath: str) -> None:

@@ -97,6 +97,10 @@ def test_compacted_log_has_the_last_value_of_every_key_and_nothing_that_was_not_
             expected = last_values([record for _, record in sorted(written.items()) if record.offset >= start])
             held = last_values(found)
             assert held == expected
+            moment = int(clock.now) - rng.randrange(3000)
+            first = next((r for r in found if r.timestamp >= moment), None)
+            at = log.offset_for_timestamp(moment, log.leo)
+            assert (at and at[:2]) == (first and (first.timestamp, first.offset))
             ends = {header.last_offset for header in headers_of(log)}
             active = bench.replicas.producers
             assert all(offset in ends for offset in active.values() if offset >= start and offset < log.leo)
