@@ -106,7 +106,7 @@ def test_port_in_use_names_the_address_and_costs_no_clean_mark(cluster: Cluster,
 @pytest.mark.parametrize(
     ("override", "code", "words"),
     [
-        ("num.partitions=zero", 2, "num.partitions='zero': must be a number"),
+        ("num.partitions=zero", 2, "num.partitions='zero': must be a whole number"),
         ("listeners=PLAINTEXT://nowhere", 2, "listeners='PLAINTEXT://nowhere': must look like PLAINTEXT://host:9092"),
         ("replica.truncation=never", 2, "replica.truncation='never': must be one of"),
         ("no-equals-sign", 2, "--override 'no-equals-sign': must be NAME=VALUE"),
