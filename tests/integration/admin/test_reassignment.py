@@ -113,6 +113,7 @@ def test_throttled_reassignment_keeps_its_rate_outlives_controllers_and_ends_whe
     assert moved / took_s < 2.5 * RATE, f"{moved} bytes in {took_s:.1f} s at {RATE} bytes/s"
     assert moved < RECORDS * SIZE, "it was done before anything was seen"
     cluster.brokers[controller].start()
+    wait_until(lambda: cluster.live() == set(cluster.brokers), "the killed broker is back")
     throttle_off_s = time.monotonic()
     throttle(cluster, None, "slow")
     admin.wait_done()

@@ -1,0 +1,96 @@
+"""Settings that change at run time take hold in the logs and the leaders of every broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
+
+from tests.integration.admin.asking import (
+    SETTINGS,
+    create_topic,
+    fill,
+    log_folder,
+    set_config,
+    set_for_all_brokers,
+)
+from tests.support.brokers import Cluster, running_cluster, wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    settings = {**SETTINGS, "log.retention.check.interval.ms": "200"}
+    with running_cluster(tmp_path_factory.mktemp("cluster"), settings=settings) as running:
+        wait_until(lambda: running.controller() is not None, "a controller")
+        yield running
+
+
+def segments(cluster: Cluster, topic: str) -> list[int]:
+    """Segments per broker."""
+    return [len(list(log_folder(cluster, broker, topic).glob("*.log"))) for broker in cluster.brokers]
+
+
+def test_segments_and_retention_follow_the_topic_on_every_broker(cluster: Cluster) -> None:
+    create_topic(cluster, "rolled", [[1, 2, 3]])
+    fill(cluster, "rolled", 20)
+    assert segments(cluster, "rolled") == [1, 1, 1]
+    set_config(cluster, ResourceType.TOPIC, "rolled", segment_bytes="30000")
+
+    def rolls() -> bool:
+        fill(cluster, "rolled", 10)
+        return all(count > 3 for count in segments(cluster, "rolled"))
+
+    wait_until(rolls, lambda: f"several segments each, are {segments(cluster, 'rolled')}")
+    set_config(cluster, ResourceType.TOPIC, "rolled", retention_bytes="60000")
+    wait_until(
+        lambda: all(count <= 4 for count in segments(cluster, "rolled")),
+        lambda: f"few segments each, are {segments(cluster, 'rolled')}",
+    )
+
+
+def test_default_of_all_brokers_follows_too_but_for_topics_with_their_own(cluster: Cluster) -> None:
+    create_topic(cluster, "common", [[1, 2, 3]])
+    create_topic(cluster, "own", [[1, 2, 3]], segment_bytes="1000000")
+    set_for_all_brokers(cluster, "log.segment.bytes", "30000")
+
+    def rolls() -> bool:
+        fill(cluster, "common", 10)
+        fill(cluster, "own", 10)
+        return all(count > 3 for count in segments(cluster, "common"))
+
+    wait_until(rolls, lambda: f"several segments each, are {segments(cluster, 'common')}")
+    assert segments(cluster, "own") == [1, 1, 1]
+    set_for_all_brokers(cluster, "log.segment.bytes", None)
+
+
+def test_min_insync_replicas_follows_for_one_topic_and_for_all(cluster: Cluster) -> None:
+    create_topic(cluster, "two", [[1, 2]])
+    create_topic(cluster, "plain", [[1, 2]])
+
+    def accepts(topic: str) -> bool:
+        errors: list[KafkaError | None] = []
+        settings = {"acks": "all", "retries": 0, "linger.ms": 0, "request.timeout.ms": 2000, "message.timeout.ms": 4000}
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
+        producer.produce(topic, b"x", partition=0, on_delivery=lambda error, message: errors.append(error))
+        assert producer.flush(20) == 0
+        # What was appended just before the minimum rose waits in vain.
+        refusals = (KafkaError.NOT_ENOUGH_REPLICAS, KafkaError.REQUEST_TIMED_OUT, KafkaError._MSG_TIMED_OUT)
+        assert errors[0] is None or errors[0].code() in refusals
+        return errors[0] is None
+
+    cluster.brokers[2].kill()
+    for topic in ("two", "plain"):
+        cluster.wait_state(topic, 0, leader=1, isr={1})
+        assert not accepts(topic)
+    set_config(cluster, ResourceType.TOPIC, "two", min_insync_replicas="1")
+    wait_until(lambda: accepts("two"), "one replica is enough for this topic")
+    assert not accepts("plain")
+    set_for_all_brokers(cluster, "min.insync.replicas", "1")
+    wait_until(lambda: accepts("plain"), "one replica is enough for all")
+    set_config(cluster, ResourceType.TOPIC, "two", min_insync_replicas="2")
+    wait_until(lambda: not accepts("two"), "not for a topic that wants two")
+    set_for_all_brokers(cluster, "min.insync.replicas", None)
+    cluster.brokers[2].start()
+    cluster.wait_state("plain", 0, isr={1, 2})
