@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
+_EPOCH_FROM = 4
 _OFFSET_NOT_AVAILABLE_FROM = 5
 _MAX_TIMESTAMP_FROM = 7
 
@@ -69,6 +70,11 @@ class OffsetsHandler:
             )
             for topic in body.topics
         ]
+        if request.api_version < _EPOCH_FROM:
+            # Older answers have no room for it.
+            for topic in topics:
+                for one in topic.partitions:
+                    one.leader_epoch = -1
         respond(request, ListOffsetsResponse(0, topics).encode(request.api_version))
 
     def _list_one(

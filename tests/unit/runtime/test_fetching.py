@@ -167,6 +167,16 @@ def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluste
     assert cluster.list_offsets(1, timestamp=-2).offset == 0
 
 
+@pytest.mark.parametrize("version", range(1, 8))
+def test_list_offsets_tells_the_epoch_in_versions_that_have_room_for_it(cluster: MemoryCluster, version: int) -> None:
+    cluster.produce(1, "a", acks=1)
+    for timestamp in (-1, -2):
+        newest = cluster.list_offsets(1, timestamp=timestamp, version=7)
+        answer = cluster.list_offsets(1, timestamp=timestamp, version=version)
+        assert (answer.error_code, answer.offset) == (0, newest.offset)
+        assert answer.leader_epoch == (newest.leader_epoch if version >= 4 else -1)
+
+
 def test_list_offsets_of_the_newest_record_finds_the_first_that_has_the_largest_timestamp(
     cluster: MemoryCluster,
 ) -> None:
