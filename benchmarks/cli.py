@@ -1,4 +1,4 @@
-"""`python -m benchmarks quick|full`: measure both systems and write benchmarks/results/."""
+"""`python -m benchmarks quick|full|curves`: measure both systems and write benchmarks/results/."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks import plan as plans
 from benchmarks.clients import lean
 from benchmarks.clients.java_tools import JavaTools
+from benchmarks.clients.rdkafka import RdKafka
 from benchmarks.environment import describe, load_average
 from benchmarks.measure.memory import Ballast
 from benchmarks.process import BenchmarkFailed
@@ -25,7 +26,7 @@ from benchmarks.runner import carry_out
 from benchmarks.systems import ROOT, Cluster, highwater, kafka
 
 RESULTS = ROOT / "benchmarks" / "results"
-_PLANS = {"quick": plans.quick, "full": plans.full}
+_PLANS = {"quick": plans.quick, "full": plans.full, "curves": plans.curves}
 _NEEDED_BYTES = 12 << 30
 
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(tempfile.mkdtemp(prefix="highwater-bench-", dir=args.work))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         try:
-            plan = plans.chosen(_PLANS[args.plan](folder), args.rows, args.rounds)
+            plan = plans.chosen(_PLANS[args.plan](folder), args.rows, args.rounds, args.warm_up_mb)
         except ValueError as error:
             print(f"benchmarks: {error}", file=sys.stderr)
             return 2
@@ -76,7 +77,9 @@ def _measure(plan: plans.Plan, args: argparse.Namespace, folder: Path, stack: Ex
             stack.callback(cluster.close)
             say(f"{kind.name}: serving after {cluster.start():.2f} s")
             tools = JavaTools(args.kafka_home, cluster.bootstrap, cluster.folder)
-            benches[kind.name] = Bench(cluster, lean.Lean(program, cluster.bootstrap), tools, ballast)
+            benches[kind.name] = Bench(
+                cluster, lean.Lean(program, cluster.bootstrap), tools, RdKafka(cluster.bootstrap), ballast
+            )
 
     def keep(rows: Sequence[RowRuns]) -> str:
         environment["load average now"] = load_average()
@@ -97,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--work", type=Path, default=Path("/var/tmp"), metavar="FOLDER", help="data of the brokers")
     parser.add_argument("--rows", metavar="PATTERN", help="only rows whose title matches this regular expression")
     parser.add_argument("--rounds", type=int, metavar="N", help="measure each row N times instead of the plan's number")
+    parser.add_argument("--warm-up-mb", type=int, metavar="N", help="warm up with N MB instead of the plan's number")
     parser.add_argument("--only", choices=["highwater", "kafka"], help="measure one system, for work on it")
     parser.add_argument("--source", type=Path, default=ROOT, metavar="FOLDER", help="where the broker package is")
     parser.add_argument("--no-pretouch", action="store_true", help="do not fill the page cache before each run")

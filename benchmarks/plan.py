@@ -13,11 +13,12 @@ from pathlib import Path
 
 from benchmarks.rows.base import Row
 from benchmarks.rows.catch_up import CatchUp
-from benchmarks.rows.consume import LeanConsume, ToolConsume
+from benchmarks.rows.consume import LeanConsume, LibraryConsume, ToolConsume
+from benchmarks.rows.curves import LogSize, Partitions
 from benchmarks.rows.failover import Failover
 from benchmarks.rows.footprint import Memory, Start
 from benchmarks.rows.latency import FixedLoad, OneInFlight
-from benchmarks.rows.produce import LeanProduce, SmallRequests, ToolProduce
+from benchmarks.rows.produce import LeanProduce, LibraryProduce, SmallRequests, ToolProduce
 
 MB = 1_000_000
 SMALL_BATCH = 16384
@@ -59,7 +60,9 @@ def quick(folder: Path) -> Plan:
     )
     last: tuple[Row, ...] = (
         Memory("after load"),
-        ToolProduce(-1, 1024, 6, SMALL_BATCH, 150 * MB),
+        LibraryProduce(-1, 1024, 6, LARGE_BATCH, 150 * MB),
+        LibraryConsume(1024, 6, 150 * MB),
+        ToolProduce(-1, 1024, 6, SMALL_BATCH, 100 * MB),
         Failover("SIGKILL"),
         Failover("SIGTERM"),
     )
@@ -82,6 +85,8 @@ def full(folder: Path) -> Plan:
         OneInFlight(-1, 20_000),
         OneInFlight(1, 40_000),
         *(LeanConsume(s, p, 800 * MB, source) for s in sizes for p in (1, 6) for source in ("cached", "cold")),
+        *(LibraryProduce(a, s, 6, b, 200 * MB) for b in batches for a in acks for s in (100, 1024)),
+        *(LibraryConsume(s, 6, 400 * MB) for s in (100, 1024)),
         LeanConsume(1024, 6, 400 * MB, batch_bytes=SMALL_BATCH),
         LeanConsume(200, 6, 550 * MB, rate=550_000),
         ToolConsume("kafka-console-consumer", 1024, 800 * MB),
@@ -98,13 +103,29 @@ def full(folder: Path) -> Plan:
             Phase(steady, 3),
             Phase((Memory("after load"),), 1),
             Phase(tool, 2),
-            Phase((CatchUp(800 * MB), Failover("SIGKILL"), Failover("SIGTERM")), 5),
+            Phase((CatchUp(800 * MB),), 3),
+            Phase(
+                (
+                    Failover("SIGKILL"),
+                    Failover("SIGKILL", "controller"),
+                    Failover("SIGKILL", "leader and controller"),
+                    Failover("SIGTERM"),
+                ),
+                5,
+            ),
         ),
     )
 
 
-def chosen(plan: Plan, pattern: str | None, rounds: int | None) -> Plan:
-    """Only rows whose "group: name" has a match of the pattern; other numbers of rounds. Raises ValueError if none."""
+def curves(folder: Path) -> Plan:
+    """What things cost over the length of a log and the number of partitions, each on a cluster of its own."""
+    sizes = tuple(LogSize(gigabytes, folder) for gigabytes in (1, 10, 100, 1000))
+    partitions = tuple(Partitions(count, folder) for count in (10, 1000, 10_000))
+    return Plan("curves", 0, (Phase((*sizes, *partitions), 1),))
+
+
+def chosen(plan: Plan, pattern: str | None, rounds: int | None, warm_up_mb: int | None = None) -> Plan:
+    """Only rows whose "group: name" has a match of the pattern; with other numbers. Raises ValueError if none."""
     phases = []
     for phase in plan.phases:
         rows = tuple(row for row in phase.rows if pattern is None or re.search(pattern, title(row)))
@@ -113,7 +134,8 @@ def chosen(plan: Plan, pattern: str | None, rounds: int | None) -> Plan:
     if not phases:
         known = "\n  ".join(titles(plan))
         raise ValueError(f"no row matches {pattern!r}; there are:\n  {known}")
-    return replace(plan, phases=tuple(phases))
+    warm_up = plan.warm_up_bytes if warm_up_mb is None else warm_up_mb * MB
+    return replace(plan, phases=tuple(phases), warm_up_bytes=warm_up)
 
 
 def titles(plan: Plan) -> Sequence[str]:

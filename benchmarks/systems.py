@@ -13,19 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-
 from benchmarks.kafka import java_for_kafka, kafka_classpath
 from benchmarks.measure.os_usage import cpu_seconds, rss_bytes
 from benchmarks.process import BenchmarkFailed, Daemon, free_port, wait_for
 from benchmarks.zookeeper import PartitionState, ZooKeeper
+from harness.clients.connection import Address
 from harness.systems.answers import broker_answers
 
 BROKERS = (1, 2, 3)
 REPLICATION_FACTOR = 3
 START_TIMEOUT_S = 90.0
-TOPIC_TIMEOUT_S = 120.0
 ROOT = Path(__file__).resolve().parents[1]
 
 SETTINGS: Mapping[str, str] = {
@@ -146,7 +143,6 @@ class Cluster:
             )
             for broker_id in BROKERS
         }
-        self._admin: AdminClient | None = None
 
     @property
     def name(self) -> str:
@@ -208,37 +204,8 @@ class Cluster:
         """Resident memory of each broker."""
         return [rss_bytes(broker.daemon.pid) for broker in self.brokers.values()]
 
-    def create_topic(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Leaders go round the brokers from 1 on. Returns when every partition has all replicas in its ISR."""
-        assignment = [[BROKERS[(p + i) % len(BROKERS)] for i in range(REPLICATION_FACTOR)] for p in range(partitions)]
-        new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment, config=dict(config or {}))
-        self._done(self._admin_client().create_topics([new], request_timeout=60)[topic])
-        wait_for(
-            f"{self.name}: {topic} with full ISRs",
-            lambda: all(map(is_full, self.zookeeper.partitions(topic, partitions))),
-            TOPIC_TIMEOUT_S,
-        )
-
-    def delete_topic(self, topic: str) -> None:
-        """Returns when its folders are gone from every broker, so that the work of deleting falls to no row."""
-        self._done(self._admin_client().delete_topics([topic], operation_timeout=30)[topic])
-        wait_for(
-            f"{self.name}: files of {topic} deleted",
-            lambda: not any(list(broker.data.glob(f"{topic}-*")) for broker in self.brokers.values()),
-            TOPIC_TIMEOUT_S,
-        )
-
-    def _admin_client(self) -> AdminClient:
-        if self._admin is None:
-            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        return self._admin
-
-    def _done(self, future: object) -> None:
-        try:
-            future.result(timeout=90)  # type: ignore[attr-defined]
-        except KafkaException as error:
-            cause: KafkaError = error.args[0]
-            raise BenchmarkFailed(f"{self.name}: {cause.str()}") from None
+    def address(self, broker_id: int) -> Address:
+        return Address("127.0.0.1", self.brokers[broker_id].port)
 
 
 def is_full(state: PartitionState | None) -> bool:

@@ -7,19 +7,15 @@ cores.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.clients.compile import compile_c
 from benchmarks.process import BenchmarkFailed, run_tool
-from harness.tools.java import cache_folder
 
 SOURCES = Path(__file__).resolve().parents[1] / "lean"
-_FLAGS = ("-O2", "-std=gnu11", "-Wall", "-Wextra")
 RUN_TIMEOUT_S = 300.0
 
 
@@ -106,23 +102,8 @@ def parse_attempts(output: str) -> list[Attempt]:
 
 
 def build() -> Path:
-    """The program, compiled into the user's cache; the file name tells the sources' hash. Raises BenchmarkFailed."""
-    sources = sorted(SOURCES.glob("*.[ch]"))
-    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    program = cache_folder() / f"lean-{digest}"
-    if program.exists():
-        return program
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        raise BenchmarkFailed("no C compiler for the lean client: apt-get install -y gcc libc6-dev")
-    program.parent.mkdir(parents=True, exist_ok=True)
-    partial = program.with_suffix(".new")
-    units = [str(path) for path in sources if path.suffix == ".c"]
-    done = subprocess.run([compiler, *_FLAGS, "-o", str(partial), *units], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BenchmarkFailed(f"the lean client does not compile: {done.stderr[-2000:]}")
-    partial.rename(program)
-    return program
+    """The program. Raises BenchmarkFailed when it cannot be compiled."""
+    return compile_c("lean", SOURCES, "apt-get install -y build-essential")
 
 
 class Lean:
@@ -131,6 +112,10 @@ class Lean:
     def __init__(self, program: Path, bootstrap: str) -> None:
         self._program = program
         self._bootstrap = bootstrap
+
+    def at(self, bootstrap: str) -> Lean:
+        """The same program against other brokers."""
+        return Lean(self._program, bootstrap)
 
     def command(self, what: str, topic: str, **options: float) -> list[str]:
         """Its command line; an option record_bytes=1 becomes --record-bytes 1."""

@@ -36,6 +36,8 @@ METRICS = {
     "start_s": Metric("seconds until all serve", 2, "less"),
     "unavailable_s": Metric("seconds without success", 3, "less"),
     "idle_cores": Metric("broker CPU, cores", 4, "less"),
+    "restart_s": Metric("seconds to full ISRs, after a clean stop", 2, "less"),
+    "recovery_s": Metric("seconds to full ISRs, after SIGKILL", 2, "less"),
     "create_s": Metric("seconds to create", 2, "less"),
 }
 

@@ -10,10 +10,12 @@ from typing import Protocol
 
 from benchmarks.clients.java_tools import JavaTools
 from benchmarks.clients.lean import Lean, LeanResult
+from benchmarks.clients.rdkafka import RdKafka
 from benchmarks.measure.guard import Guard, VoidRun
 from benchmarks.measure.memory import Ballast
 from benchmarks.report.metrics import Target
-from benchmarks.systems import Cluster
+from benchmarks.systems import BROKERS, Cluster
+from benchmarks.topics import create_topic, delete_topic
 
 GB = 1e9
 _topic_numbers = itertools.count(1)
@@ -26,18 +28,19 @@ class Bench:
     cluster: Cluster
     lean: Lean
     java: JavaTools
+    rdkafka: RdKafka
     ballast: Ballast
 
     @contextmanager
-    def topic(self, partitions: int, config: Mapping[str, str] | None = None) -> Iterator[str]:
-        """A fresh topic with full ISRs; deleted afterwards, files and all."""
+    def topic(self, partitions: int, first: int = BROKERS[0]) -> Iterator[str]:
+        """A fresh topic, led by the brokers in turn from `first` on; deleted afterwards, files and all."""
         self.ballast.pretouch()
         name = f"row{next(_topic_numbers)}"
-        self.cluster.create_topic(name, partitions, config)
+        create_topic(self.cluster, name, partitions, first=first)
         try:
             yield name
         finally:
-            self.cluster.delete_topic(name)
+            delete_topic(self.cluster, name)
             self.ballast.pretouch()
 
     def guard(self, topic: str, partitions: int) -> Guard:
@@ -80,3 +83,15 @@ def require_all_taken(result: LeanResult) -> None:
     """Raises VoidRun when the brokers refused anything."""
     if result.failed_records or result.first_error:
         raise VoidRun(f"{result.failed_records} records failed, first with error code {result.first_error}")
+
+
+def throughput(
+    records: int, record_bytes: int, seconds: float, broker_cpu_s: float, client_cpu_s: float
+) -> Mapping[str, float]:
+    """The quantities of a row without a limit on its rate."""
+    return {
+        "mb_per_s": records * record_bytes / seconds / 1e6,
+        "krecords_per_s": records / seconds / 1e3,
+        "cpu_s_per_gb": broker_cpu_s / (records * record_bytes / GB),
+        "client_cores": client_cpu_s / seconds,
+    }

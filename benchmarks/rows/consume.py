@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.measure import logs
 from benchmarks.measure.guard import VoidRun
 from benchmarks.report.metrics import Target, at_least, at_most
-from benchmarks.rows.base import GB, Bench, batch_text, require_all_taken, size_text
+from benchmarks.rows.base import Bench, batch_text, require_all_taken, size_text, throughput
+from benchmarks.rows.latency import HELD_SLACK_S
 
 _BATCH_BYTES = 1_000_000
 Source = Literal["cached", "cold"]
@@ -41,35 +43,47 @@ class LeanConsume:
     @property
     def name(self) -> str:
         rate = f", {self.rate:,} records/s" if self.rate else ""
-        partitions = f"{self.partitions} partition{'s' if self.partitions > 1 else ''}"
-        return (
-            f"{size_text(self.record_bytes)}, {partitions}, {batch_text(self.batch_bytes)} batches, {self.source}{rate}"
-        )
+        return consume_name(self.record_bytes, self.partitions, self.batch_bytes, self.source) + rate
 
     def run(self, bench: Bench) -> Mapping[str, float]:
         records = self.total_bytes // self.record_bytes
-        with bench.topic(self.partitions) as topic:
-            fill(bench, topic, self.partitions, records, self.record_bytes, self.batch_bytes)
-            guard = bench.guard(topic, self.partitions)
-            if self.source == "cold":
-                logs.drop_from_cache([broker.data for broker in bench.cluster.brokers.values()], topic)
+        with filled_topic(bench, self.partitions, records, self.record_bytes, self.batch_bytes, self.source) as topic:
             before = bench.cluster.cpu_seconds()
             result = bench.lean.consume(topic, records=records, rate=self.rate)
             used = bench.cluster.cpu_seconds() - before
             require_all_taken(result)
             if result.records != records:
                 raise VoidRun(f"{result.records} records came, {records} are there")
-            guard.check(records)
-        if self.rate and result.seconds > records / self.rate + 0.5:
+        if self.rate and result.seconds > records / self.rate + HELD_SLACK_S:
             raise VoidRun(f"the rate was not held: {result.seconds:.1f} s instead of {records / self.rate:.1f}")
-        value_bytes = records * self.record_bytes
-        return {
-            "mb_per_s": value_bytes / result.seconds / 1e6,
-            "krecords_per_s": records / result.seconds / 1e3,
-            "cpu_s_per_gb": used / (value_bytes / GB),
-            "broker_cores": used / result.seconds,
-            "client_cores": result.cpu_s / result.seconds,
-        }
+        found = throughput(records, self.record_bytes, result.seconds, used, result.cpu_s)
+        return {**found, "broker_cores": used / result.seconds}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryConsume:
+    """The same by librdkafka, which makes a message of every record."""
+
+    record_bytes: int
+    partitions: int
+    total_bytes: int
+    source: Source = "cached"
+    group: str = "Consume, librdkafka"
+    metrics: tuple[str, ...] = ("mb_per_s", "krecords_per_s", "cpu_s_per_gb", "client_cores")
+    targets: tuple[Target, ...] = (at_most("cpu_s_per_gb", 0.5),)
+
+    @property
+    def name(self) -> str:
+        return consume_name(self.record_bytes, self.partitions, _BATCH_BYTES, self.source)
+
+    def run(self, bench: Bench) -> Mapping[str, float]:
+        records = self.total_bytes // self.record_bytes
+        with filled_topic(bench, self.partitions, records, self.record_bytes, _BATCH_BYTES, self.source) as topic:
+            before = bench.cluster.cpu_seconds()
+            result = bench.rdkafka.run("consume", topic, partitions=self.partitions, records=records)
+            used = bench.cluster.cpu_seconds() - before
+            require_all_taken(result)
+        return throughput(records, self.record_bytes, result.seconds, used, result.cpu_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +105,33 @@ class ToolConsume:
     def run(self, bench: Bench) -> Mapping[str, float]:
         partitions = 6 if self.tool == "kafka-consumer-perf-test" else 1
         records = self.total_bytes // self.record_bytes
-        with bench.topic(partitions) as topic:
-            fill(bench, topic, partitions, records, self.record_bytes, _BATCH_BYTES)
-            guard = bench.guard(topic, partitions)
-            if self.source == "cold":
-                logs.drop_from_cache([broker.data for broker in bench.cluster.brokers.values()], topic)
+        with filled_topic(bench, partitions, records, self.record_bytes, _BATCH_BYTES, self.source) as topic:
             before = bench.cluster.cpu_seconds()
             consume = bench.java.consume if partitions > 1 else bench.java.consume_partition
             result = consume(topic, records)
             used = bench.cluster.cpu_seconds() - before
             if result.records < records:
-                raise VoidRun(f"{result.records} of {records} records came: this tool needs consumer groups")
-            guard.check(records)
-        value_bytes = records * self.record_bytes
-        return {
-            "mb_per_s": value_bytes / result.seconds / 1e6,
-            "krecords_per_s": records / result.seconds / 1e3,
-            "cpu_s_per_gb": used / (value_bytes / GB),
-            "client_cores": result.cpu_s / result.seconds,
-        }
+                raise VoidRun(f"{result.records} of {records} records came")
+        return throughput(records, self.record_bytes, result.seconds, used, result.cpu_s)
 
 
-def fill(bench: Bench, topic: str, partitions: int, records: int, record_bytes: int, batch_bytes: int) -> None:
-    """Write that many records, and wait until every replica holds them. Raises VoidRun."""
-    guard = bench.guard(topic, partitions)
-    result = bench.lean.produce(topic, acks=-1, record_bytes=record_bytes, batch_bytes=batch_bytes, records=records)
-    guard.await_replicas()
-    require_all_taken(result)
+def consume_name(record_bytes: int, partitions: int, batch_bytes: int, source: Source) -> str:
+    plural = "s" if partitions > 1 else ""
+    return f"{size_text(record_bytes)}, {partitions} partition{plural}, {batch_text(batch_bytes)} batches, {source}"
+
+
+@contextmanager
+def filled_topic(
+    bench: Bench, partitions: int, records: int, record_bytes: int, batch_bytes: int, source: Source
+) -> Iterator[str]:
+    """A topic that every replica holds, in the page cache or not; checked when it was read. Raises VoidRun."""
+    with bench.topic(partitions) as topic:
+        guard = bench.guard(topic, partitions)
+        require_all_taken(
+            bench.lean.produce(topic, acks=-1, record_bytes=record_bytes, batch_bytes=batch_bytes, records=records)
+        )
+        guard.await_replicas()
+        if source == "cold":
+            logs.drop_from_cache([broker.data for broker in bench.cluster.brokers.values()], topic)
+        yield topic
+        guard.check(records)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.report.metrics import Target, at_least, at_most
-from benchmarks.rows.base import GB, Bench, acks_text, batch_text, require_all_taken, size_text
+from benchmarks.rows.base import Bench, acks_text, batch_text, require_all_taken, size_text, throughput
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,7 @@ class LeanProduce:
 
     @property
     def name(self) -> str:
-        return (
-            f"acks={acks_text(self.acks)}, {size_text(self.record_bytes)}, "
-            f"{self.partitions} partition{'s' if self.partitions > 1 else ''}, {batch_text(self.batch_bytes)} batches"
-        )
+        return produce_name(self.acks, self.record_bytes, self.partitions, self.batch_bytes)
 
     def run(self, bench: Bench) -> Mapping[str, float]:
         with bench.topic(self.partitions) as topic:
@@ -45,13 +42,7 @@ class LeanProduce:
             require_all_taken(result)
             guard.check(result.records)
         seconds = (end_ns - result.first_send_ns) / 1e9
-        value_bytes = result.records * self.record_bytes
-        return {
-            "mb_per_s": value_bytes / seconds / 1e6,
-            "krecords_per_s": result.records / seconds / 1e3,
-            "cpu_s_per_gb": used / (value_bytes / GB),
-            "client_cores": result.cpu_s / seconds,
-        }
+        return throughput(result.records, self.record_bytes, seconds, used, result.cpu_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +86,44 @@ class SmallRequests:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryProduce:
+    """The same by librdkafka, which builds every record."""
+
+    acks: int
+    record_bytes: int
+    partitions: int
+    batch_bytes: int
+    total_bytes: int
+    group: str = "Produce, librdkafka"
+    metrics: tuple[str, ...] = ("mb_per_s", "krecords_per_s", "cpu_s_per_gb", "client_cores")
+    targets: tuple[Target, ...] = (at_most("cpu_s_per_gb", 0.33),)
+
+    @property
+    def name(self) -> str:
+        return produce_name(self.acks, self.record_bytes, self.partitions, self.batch_bytes)
+
+    def run(self, bench: Bench) -> Mapping[str, float]:
+        with bench.topic(self.partitions) as topic:
+            guard = bench.guard(topic, self.partitions)
+            before = bench.cluster.cpu_seconds()
+            result = bench.rdkafka.run(
+                "produce",
+                topic,
+                acks=self.acks,
+                record_bytes=self.record_bytes,
+                partitions=self.partitions,
+                batch_bytes=self.batch_bytes,
+                records=max(self.total_bytes // self.record_bytes, 1),
+            )
+            end_ns = guard.await_replicas()
+            used = bench.cluster.cpu_seconds() - before
+            require_all_taken(result)
+            guard.check(result.records)
+        seconds = (end_ns - result.first_send_ns) / 1e9
+        return throughput(result.records, self.record_bytes, seconds, used, result.cpu_s)
+
+
+@dataclass(frozen=True, slots=True)
 class ToolProduce:
     """kafka-producer-perf-test with its defaults but for acks, batch size and what goes with large batches."""
 
@@ -109,10 +138,7 @@ class ToolProduce:
 
     @property
     def name(self) -> str:
-        return (
-            f"acks={acks_text(self.acks)}, {size_text(self.record_bytes)}, "
-            f"{self.partitions} partition{'s' if self.partitions > 1 else ''}, {batch_text(self.batch_bytes)} batches"
-        )
+        return produce_name(self.acks, self.record_bytes, self.partitions, self.batch_bytes)
 
     def run(self, bench: Bench) -> Mapping[str, float]:
         records = max(self.total_bytes // self.record_bytes, 1)
@@ -128,10 +154,10 @@ class ToolProduce:
             used = bench.cluster.cpu_seconds() - before
             guard.check(result.records)
         seconds = result.seconds + max(end_ns - result.exited_ns, 0) / 1e9
-        value_bytes = result.records * self.record_bytes
-        return {
-            "mb_per_s": value_bytes / seconds / 1e6,
-            "krecords_per_s": result.records / seconds / 1e3,
-            "cpu_s_per_gb": used / (value_bytes / GB),
-            "client_cores": result.cpu_s / seconds,
-        }
+        return throughput(result.records, self.record_bytes, seconds, used, result.cpu_s)
+
+
+def produce_name(acks: int, record_bytes: int, partitions: int, batch_bytes: int) -> str:
+    plural = "s" if partitions > 1 else ""
+    size, batch = size_text(record_bytes), batch_text(batch_bytes)
+    return f"acks={acks_text(acks)}, {size}, {partitions} partition{plural}, {batch} batches"

@@ -18,14 +18,16 @@ _PATH = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin", os.environ.get
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A Debian package and the programs that show it is there: one of `programs` suffices."""
+    """A Debian package and the programs or files that show it is there: one of them suffices."""
 
     name: str
     programs: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
     @property
     def present(self) -> bool:
-        return any(shutil.which(program, path=_PATH) for program in self.programs)
+        found = any(shutil.which(program, path=_PATH) for program in self.programs)
+        return found or any(os.path.exists(path) for path in self.files)
 
 
 _DEMO = (
@@ -47,6 +49,7 @@ _TEST = (
 _BENCH = (
     # For the lean client; gcc alone would come without the C library's headers.
     Package("build-essential", ("gcc", "cc")),
+    Package("librdkafka-dev", (), ("/usr/include/librdkafka/rdkafka.h", "/usr/local/include/librdkafka/rdkafka.h")),
     Package("maven", ("mvn",)),
     Package("openjdk-17-jre-headless", ("java",)),
 )

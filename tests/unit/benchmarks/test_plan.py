@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.plan import Plan, chosen, full, quick, titles
+from benchmarks.plan import Plan, chosen, curves, full, quick, titles
 from benchmarks.report.metrics import METRICS
+from benchmarks.rows.failover import roles
 
-_PLANS = (quick(Path("/nowhere")), full(Path("/nowhere")))
+_PLANS = tuple(make(Path("/nowhere")) for make in (quick, full, curves))
 
 
 @pytest.mark.parametrize("plan", _PLANS, ids=lambda plan: plan.name)
@@ -35,3 +36,9 @@ def test_chosen_keeps_matching_rows_and_takes_the_number_of_rounds() -> None:
 def test_chosen_without_a_match_names_what_there_is() -> None:
     with pytest.raises(ValueError, match="One record in flight: acks=all"):
         chosen(_PLANS[0], "nonsense", None)
+
+
+def test_failover_roles_tell_leader_and_controller_apart() -> None:
+    assert roles("leader", 1) == (2, 2)
+    assert roles("controller", 2) == (1, 2)
+    assert roles("leader and controller", 3) == (3, 3)

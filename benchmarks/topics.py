@@ -1,0 +1,97 @@
+"""Topics of a cluster under measurement: ready to be written to when made, gone from the disks when deleted.
+
+Decides where replicas are and when a topic counts as there or as gone. Must not know what is measured with it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from benchmarks.process import BenchmarkFailed, wait_for
+from benchmarks.systems import BROKERS, REPLICATION_FACTOR, Cluster, is_full
+from harness.clients.connection import ClientError, Connection
+from harness.clients.requests import metadata
+
+TIMEOUT_S = 120.0
+_ASK_TIMEOUT_NS = 10_000_000_000
+_RETRY_S = 40.0
+# The controller has changed or is about to: asked again, another one answers.
+_PASSING = ("NOT_CONTROLLER", "_TRANSPORT", "_TIMED_OUT", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE")
+
+
+def create_topic(cluster: Cluster, topic: str, partitions: int, first: int = BROKERS[0]) -> None:
+    """Leaders go round the brokers from broker `first` on. Returns when every broker knows every leader.
+
+    A broker learns of a topic from the request that follows the one that made it leader, so then all leaders lead.
+    """
+    start = BROKERS.index(first)
+    assignment = [
+        [BROKERS[(start + p + i) % len(BROKERS)] for i in range(REPLICATION_FACTOR)] for p in range(partitions)
+    ]
+    new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment)
+    _ask(cluster, lambda admin: admin.create_topics([new], request_timeout=60)[topic], "TOPIC_ALREADY_EXISTS")
+    wait_for(
+        f"{cluster.name}: {topic} with full ISRs",
+        lambda: all(map(is_full, cluster.zookeeper.partitions(topic, partitions))),
+        TIMEOUT_S,
+    )
+    for broker_id in cluster.brokers:
+        connection = Connection(cluster.address(broker_id), "highwater-bench")
+        try:
+            wait_for(
+                f"{cluster.name}: broker {broker_id} knows {topic}",
+                lambda connection=connection: _knows(connection, topic, partitions),  # type: ignore[misc]
+                TIMEOUT_S,
+            )
+        finally:
+            connection.close()
+
+
+def delete_topic(cluster: Cluster, topic: str) -> None:
+    """Returns when its folders are gone from every broker, so that the work of deleting falls to no row."""
+    _ask(cluster, lambda admin: admin.delete_topics([topic], operation_timeout=30)[topic], "UNKNOWN_TOPIC_OR_PART")
+    wait_for(
+        f"{cluster.name}: files of {topic} deleted",
+        lambda: not any(list(broker.data.glob(f"{topic}-*")) for broker in cluster.brokers.values()),
+        TIMEOUT_S,
+    )
+
+
+def _knows(connection: Connection, topic: str, partitions: int) -> bool:
+    deadline_ns = time.monotonic_ns() + _ASK_TIMEOUT_NS
+    try:
+        connection.connect(deadline_ns)
+        seen = metadata(connection, topic, deadline_ns)
+    except ClientError:
+        return False
+    return len(seen.partitions) == partitions and all(p.leader >= 0 for p in seen.partitions.values())
+
+
+class _Request(Protocol):
+    def __call__(self, admin: AdminClient) -> _Future: ...
+
+
+class _Future(Protocol):
+    def result(self, timeout: float) -> object: ...
+
+
+def _ask(cluster: Cluster, request: _Request, done_before: str) -> None:
+    """Ask the controller, whoever it is by then. Raises BenchmarkFailed with the error that stays."""
+    deadline = time.monotonic() + _RETRY_S
+    while True:
+        # A new client each time: it learns afresh who controls.
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        try:
+            request(admin).result(timeout=90)
+            return
+        except KafkaException as error:
+            cause = error.args[0]
+            if cause.name() == done_before:
+                return
+            if cause.name() not in _PASSING or time.monotonic() > deadline:
+                raise BenchmarkFailed(f"{cluster.name}: {cause.name()}: {cause.str()}") from None
+        time.sleep(0.2)
