@@ -17,6 +17,7 @@ from broker.runtime.controller import Controller, ControllerSettings
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
 from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from broker.zk import codecs, paths, topic_codecs
@@ -32,6 +33,7 @@ _MESSAGES: dict[int, tuple[Any, Any]] = {
     ApiKey.LEADER_AND_ISR: (LeaderAndIsrRequest, LeaderAndIsrResponse),
     ApiKey.UPDATE_METADATA: (UpdateMetadataRequest, UpdateMetadataResponse),
     ApiKey.STOP_REPLICA: (StopReplicaRequest, StopReplicaResponse),
+    ApiKey.REPLICA_REPORT: (ReplicaReportRequest, ReplicaReportResponse),
 }
 
 
@@ -59,7 +61,15 @@ class RecordingPeer:
         self._cluster.received[self._broker.id].append(message)
         self._cluster.log.append((f"to-{self._broker.id}", message))
         error = self._cluster.errors.pop((self._broker.id, api_key), 0)
-        answer = memoryview(response(error_code=error).encode(api_version))
+        answered = response(error_code=error)
+        if api_key == ApiKey.REPLICA_REPORT:
+            answered.partitions = [
+                reported
+                for topic in message.topics
+                for index in topic.partitions
+                if (reported := self._cluster.reports.get((self._broker.id, topic.topic_name, index))) is not None
+            ]
+        answer = memoryview(answered.encode(api_version))
         self._cluster.loop.call_soon(lambda: on_response(answer))
         return 0
 
@@ -69,7 +79,9 @@ class RecordingPeer:
 class Node:
     """One broker's ZooKeeper session, registration and controller candidate."""
 
-    def __init__(self, cluster: Cluster, broker_id: int, folder: Path, session_timeout_ms: int) -> None:
+    def __init__(
+        self, cluster: Cluster, broker_id: int, folder: Path, session_timeout_ms: int, reports: bool = False
+    ) -> None:
         self.id = broker_id
         self.cluster = cluster
         self.client = ZkClient(cluster.hosts, session_timeout_ms, 10_000)
@@ -77,7 +89,8 @@ class Node:
         prepare(self.client)
         self.store = ZkControllerStore(self.client, lambda: 0)
         folder.mkdir(exist_ok=True)
-        broker = Broker(broker_id, -1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id, "PLAINTEXT"),))
+        endpoint = BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id, "PLAINTEXT")
+        broker = Broker(broker_id, -1, (endpoint,), reports=reports)
         self.registration = Registration(self.client, broker, SessionFile(folder), lambda: 0)
         self.known_controllers: list[int | None] = []
         self.controller = Controller(
@@ -126,6 +139,8 @@ class Cluster:
         self.log: list[tuple[str, Any]] = []
         self.unreachable: set[int] = set()
         self.errors: dict[tuple[int, int], int] = {}
+        self.reports: dict[tuple[int, str, int], ReportedPartition] = {}
+        """What brokers say of their replicas when they are asked; who is not in here says nothing."""
         self.nodes: list[Node] = []
         self._thread = threading.Thread(target=self.loop.run, daemon=True)
         self._thread.start()
@@ -133,9 +148,9 @@ class Cluster:
         self.client.start()
         prepare(self.client)
 
-    def node(self, broker_id: int, session_timeout_ms: int = 10_000) -> Node:
-        """Open, not started."""
-        node = Node(self, broker_id, self.folder / f"{broker_id}", session_timeout_ms)
+    def node(self, broker_id: int, session_timeout_ms: int = 10_000, reports: bool = False) -> Node:
+        """Open, not started. reports: it says what its stops cost."""
+        node = Node(self, broker_id, self.folder / f"{broker_id}", session_timeout_ms, reports)
         self.nodes.append(node)
         return node
 
