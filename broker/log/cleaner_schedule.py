@@ -123,6 +123,7 @@ class LogCleaner:
         for tp, cleaning in list(self._running.items()):
             if logs.get(tp) is not cleaning.log:
                 self._call_off(cleaning)
+                cleaning.log.abandon_swap()
         while len(self._running) < self._settings.threads:
             chosen = self._dirtiest(logs)
             if chosen is None or not self._start(chosen):
@@ -131,7 +132,7 @@ class LogCleaner:
     def close(self) -> None:
         """No more cleanings; what is under way is stopped and its result left alone."""
         self._closed = True
-        for cleaning in self._running.values():
+        for cleaning in list(self._running.values()):
             self._call_off(cleaning)
             cleaning.log.abandon_swap()
 

@@ -90,8 +90,8 @@ class SwappingLog(ShorteningLog):
         """Begin to replace these neighbours by the `.cleaned` segment with the first one's base.
 
         False, the `.cleaned` files gone, when they are no longer this log's inactive segments. Else done(True) follows
-        once the new segment is in place, done(False) when the log was shortened before that. Raises LogDirFailed,
-        CorruptLog.
+        once the new segment is in place, or done(False) when the log is shortened, closed or deleted first. Raises
+        LogDirFailed, CorruptLog.
         """
         self._dir.check()
         base = old[0].base_offset
@@ -206,8 +206,10 @@ class SwappingLog(ShorteningLog):
                 # A start after a crash must not swap it in behind what is cut now.
                 fsync_dir(self.path)
         except OSError as error:
+            self.abandon_swap()
             self._fail(error)
-        swap.done(swap.hidden)
+        # Either way what else was cleaned is of no use, and must not be swapped in before the cut is made.
+        swap.done(False)
 
 
 def finish_swaps(topic_partition: TopicPartition, path: str) -> None:

@@ -1,0 +1,261 @@
+"""A log while a cleaned segment takes the place of others: readers, cuts, deletions, restarts, changes of policy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from broker.log.checkpoints import read_offsets
+from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.log.log import PartitionLog
+from broker.log.store import DiskLogStore
+from broker.runtime.ports import UnexpectedAppendOffset
+from broker.wire.chunks import FileSlice
+from broker.wire.compression import Compression
+from broker.wire.record_batch import read_header
+from broker.wire.records import NewRecord, encode_batch
+from tests.property.log.compaction_tools import (
+    COMPACTED,
+    Bench,
+    PatientClock,
+    cleaner_for,
+    headers_of,
+    keyed,
+    last_values,
+    records_of,
+)
+from tests.property.log.log_tools import TOPIC_ID, TP, Clock, fetch, kill, open_log, open_store
+
+STEPS = range(4)
+"""Background jobs of one swap that are done: none, the names of .swap, those of .deleted, all."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "data")
+
+
+def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog, Bench]:
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    for n in range(60):
+        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)], codec=Compression.GZIP), n // 25)
+        log.write()
+    if isinstance(clock, PatientClock):
+        clock.work()
+    return store, log, cleaner_for(store, clock)
+
+
+def _names(path: str, *endings: str) -> list[str]:
+    return [name for name in os.listdir(f"{path}/{TP}") if name.endswith(endings)]
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_reads_go_on_at_every_step_also_those_that_began_before(path: str, steps: int) -> None:
+    clock = PatientClock()
+    store, log, bench = _ready(path, clock)
+    before = last_values(records_of(log))
+    early = log.read(0, 500, log.leo, True)
+    assert isinstance(early, FileSlice)
+    expected = os.pread(early.fd, early.length, early.position)
+    bench.cleaner.check()
+    clock.work(steps)
+    assert last_values(records_of(log)) == before
+    assert os.pread(early.fd, early.length, early.position) == expected
+    clock.work()
+    assert bench.cleaner.runs == 1
+    assert os.pread(early.fd, early.length, early.position) == expected
+    clock.advance(20)
+    assert last_values(records_of(log)) == before
+    assert not _names(path, ".deleted", ".swap", ".cleaned")
+    kill(store)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("anew", [False, True])
+def test_cut_in_the_middle_of_a_swap_comes_first(path: str, steps: int, anew: bool) -> None:
+    clock = PatientClock()
+    store, log, bench = _ready(path, clock)
+    bench.cleaner.check()
+    clock.work(steps)
+    if anew:
+        log.truncate_fully_and_start_at(1000)
+    else:
+        log.truncate_to(5)
+    clock.work()
+    clock.advance(20)
+    bench.cleaner.check()
+    assert log.leo == (1000 if anew else log.leo) <= (1000 if anew else 5)
+    assert (log.cleaned_until or 0) <= log.leo
+    rows = records_of(log)
+    assert all(record.offset < 5 for record in rows)
+    info = log.append_as_leader(keyed([(b"after", b"the cut")]), 9)
+    assert info.base_offset == log.leo - 1
+    log.write()
+    rows = records_of(log)
+    kill(store)
+    again = open_store(path, Clock(), COMPACTED)
+    assert records_of(again.logs()[TP]) == rows
+    assert not _names(path, ".swap", ".cleaned")
+    kill(again)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_partition_deleted_in_the_middle_of_a_swap_takes_no_dir_offline(path: str, steps: int) -> None:
+    clock = PatientClock()
+    store, _, bench = _ready(path, clock)
+    bench.cleaner.check()
+    clock.work(steps)
+    store.delete(TP)
+    clock.work()
+    clock.advance(20)
+    clock.work()
+    assert store.offline_dirs == []
+    fresh = store.create(TP, TOPIC_ID, {})
+    assert (fresh.leo, fresh.cleaned_until) == (0, 0)
+    kill(store)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("clean", [True, False])
+def test_stop_in_the_middle_of_a_swap_is_finished_by_the_next_start(path: str, steps: int, clean: bool) -> None:
+    clock = PatientClock()
+    store, log, bench = _ready(path, clock)
+    before = last_values(records_of(log))
+    bench.cleaner.check()
+    clock.work(steps)
+    bench.cleaner.close()
+    store.close(clean=clean) if clean else kill(store)
+    again = open_store(path, Clock(), COMPACTED)
+    assert again.reports[0].clean is clean
+    log = again.logs()[TP]
+    assert log.leo == 60
+    assert last_values(records_of(log)) == before
+    assert [log.epoch_at(offset) for offset in (59,)] == [2]
+    assert not _names(path, ".swap", ".cleaned", ".deleted")
+    kill(again)
+
+
+def test_retention_waits_for_a_swap(path: str) -> None:
+    clock = PatientClock()
+    store, log, bench = _ready(path, clock)
+    bench.cleaner.check()
+    log.maybe_raise_log_start(50)
+    assert log.delete_old_segments(0, 60) == 0
+    clock.work()
+    assert log.delete_old_segments(0, 60) > 0
+    assert records_of(log)[0].offset >= 50
+    kill(store)
+
+
+def test_segments_deleted_during_a_cleaning_call_it_off(path: str) -> None:
+    clock = PatientClock()
+    store, log, bench = _ready(path, clock)
+    old = log.inactive_segments(60)
+    log.maybe_raise_log_start(50)
+    assert log.delete_old_segments(0, 60) > 0
+    told: list[bool] = []
+    assert log.swap_in(old, told.append) is False
+    assert not told
+    assert bench.cleaner.uncleanable == {}
+    assert records_of(log)[0].offset >= 50
+    kill(store)
+
+
+def test_failing_dir_ends_a_swap_and_its_cleaning(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = PatientClock()
+    store, _, bench = _ready(path, clock)
+    bench.cleaner.check()
+
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("broker.log.cleaner_swap.fsync_dir", broken)
+    clock.work()
+    monkeypatch.undo()
+    assert store.offline_dirs == [path]
+    assert bench.cleaner.runs == 0
+    bench.cleaner.check()
+    assert len(bench.runner.jobs) == 1
+    kill(store)
+    again = open_store(path, Clock(), COMPACTED)
+    assert again.logs()[TP].leo == 60
+    kill(again)
+
+
+def test_log_that_was_compacted_keeps_its_holes_when_it_is_not_any_more(path: str) -> None:
+    store, log, bench = _ready(path, Clock())
+    bench.cleaner.check()
+    rows = records_of(log)
+    assert len(rows) < 20
+    store.update_config(TP.topic, {"cleanup.policy": "delete"})
+    assert records_of(log) == rows
+    for clean in (True, False):
+        store.close(clean=True) if clean else kill(store)
+        store = open_store(path, Clock(), COMPACTED | {"cleanup.policy": "delete"})
+        log = store.logs()[TP]
+        assert log.has_holes
+        assert records_of(log) == rows
+    kill(store)
+
+
+def test_topic_that_becomes_compacted_is_cleaned_with_all_that_was_there(path: str) -> None:
+    store, log, bench = _ready(path, Clock())
+    kill(store)
+    store = open_store(path, Clock(), COMPACTED | {"cleanup.policy": "delete"})
+    log, bench = store.logs()[TP], cleaner_for(store, Clock())
+    before = last_values(records_of(log))
+    bench.cleaner.check()
+    assert bench.cleaner.runs == 0
+    store.update_config(TP.topic, {"cleanup.policy": "compact"})
+    bench.cleaner.check()
+    assert bench.cleaner.runs >= 1
+    assert last_values(records_of(log)) == before
+    assert len(records_of(log)) < 20
+    kill(store)
+
+
+def test_hole_from_a_leader_is_refused_unless_the_log_is_compacted(path: str) -> None:
+    plain = open_store(f"{path}-plain", Clock(), {}).create(TP, TOPIC_ID, {})
+    compacted = open_log(open_store(path, Clock(), COMPACTED))
+    late = memoryview(bytearray(encode_batch([NewRecord(b"k", b"v")], timestamps=1, base_offset=7, leader_epoch=3)))
+    with pytest.raises(UnexpectedAppendOffset):
+        plain.append_as_follower(late)
+    compacted.append_as_follower(late)
+    compacted.write()
+    assert (compacted.leo, read_header(memoryview(fetch(compacted, 0))).base_offset) == (8, 7)
+    compacted.truncate_to(3)
+    assert compacted.leo == 3
+    for log in (plain, compacted):
+        log.close(clean=False)
+
+
+def test_checkpoint_holds_every_compacted_log_and_forgets_deleted_ones(path: str) -> None:
+    store, _, bench = _ready(path, Clock())
+    file = f"{path}/{CLEANER_OFFSETS}"
+    assert read_offsets(file) == {TP: 0}
+    bench.cleaner.check()
+    cleaned = read_offsets(file)[TP]
+    assert cleaned > 40
+    kill(store)
+    store = open_store(path, Clock(), COMPACTED)
+    log = store.logs()[TP]
+    assert log.cleaned_until == cleaned
+    log.truncate_to(cleaned - 5)
+    assert read_offsets(file)[TP] <= cleaned - 5
+    store.delete(TP)
+    store.create(TP, TOPIC_ID, {})
+    assert read_offsets(file) == {TP: 0}
+    kill(store)
+
+
+def test_headers_of_cleaned_batches_keep_their_epochs(path: str) -> None:
+    store, log, bench = _ready(path, Clock())
+    before = {header.last_offset: header.partition_leader_epoch for header in headers_of(log)}
+    epochs = log.epochs
+    bench.cleaner.check()
+    assert all(before[header.last_offset] == header.partition_leader_epoch for header in headers_of(log))
+    assert log.epochs == epochs
+    kill(store)
