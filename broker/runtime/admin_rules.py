@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from broker.config import ConfigError, Settings, validate_topic_config
+from broker.config import ConfigError, Settings, validate_topic_config, validate_topic_configs
 from broker.core import topic_names
 from broker.core.assignment import AssignmentRefused, assign, check_manual
 from broker.runtime.ports import BrokerId
@@ -73,7 +73,7 @@ def plan(
     if colliding:
         text = f"Topic '{wanted.name}' collides with existing topics: {', '.join(sorted(colliding))}"
         return Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
-    config = _config(wanted)
+    config = _config(wanted, settings)
     if isinstance(config, Refused):
         return config
     try:
@@ -88,7 +88,7 @@ class _Contradiction(Exception):
     """The request says two things at once."""
 
 
-def _config(wanted: CreatableTopic) -> dict[str, str] | Refused:
+def _config(wanted: CreatableTopic, settings: Settings) -> dict[str, str] | Refused:
     config: dict[str, str] = {}
     for entry in wanted.configs:
         if entry.value is None:
@@ -99,6 +99,10 @@ def _config(wanted: CreatableTopic) -> dict[str, str] | Refused:
         except ConfigError as error:
             return Refused(ErrorCode.INVALID_CONFIG, str(error))
         config[entry.name] = entry.value
+    try:
+        validate_topic_configs(config, settings)
+    except ConfigError as error:
+        return Refused(ErrorCode.INVALID_CONFIG, str(error))
     return config
 
 

@@ -42,6 +42,13 @@ def test_config_is_kept_as_given() -> None:
     assert planned.config == {"min.insync.replicas": "2"}
 
 
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    refused = decide(topic(min_compaction_lag_ms="2", max_compaction_lag_ms="1"))
+    assert refused == Refused(
+        ErrorCode.INVALID_CONFIG, "conflict topic config setting min.compaction.lag.ms (2) > max.compaction.lag.ms (1)"
+    )
+
+
 def test_manual_assignment_is_kept_in_order() -> None:
     planned = decide(assigned([3, 1], [1, 2]))
     assert isinstance(planned, Planned)
