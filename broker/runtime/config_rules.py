@@ -37,6 +37,8 @@ DYNAMIC = (
     | THROTTLE_RATES
 )
 """Settings of brokers that may change while they run."""
+_CONFIG_BYTES_MAX = 512 * 1024
+"""They go into one znode, and that into one ZooKeeper request."""
 _LISTS = frozenset(name for table in (BY_NAME, TOPIC_SETTINGS) for name, one in table.items() if one.kind == "list")
 _KINDS = {TOPIC: "TOPIC", BROKER: "BROKER"}
 
@@ -154,6 +156,10 @@ def check_config(kind: int, name: str, config: Mapping[str, str], settings: Sett
                 "(default resource), or on the topic"
             )
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in config.items())
+    if size > _CONFIG_BYTES_MAX:
+        text = f"All overrides together must be at most {_CONFIG_BYTES_MAX} bytes, but they are {size}."
+        raise ConfigRefused(ErrorCode.INVALID_CONFIG, text)
     try:
         for key, value in config.items():
             if kind == TOPIC:

@@ -40,6 +40,7 @@ def test_manual_assignment_is_kept_and_logs_to_delete_hinder_nothing() -> None:
         (asked(3), None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 't' does not exist."),
         (asked(3), MOVING, ErrorCode.REASSIGNMENT_IN_PROGRESS, "A partition reassignment is in progress for the topic"),
         (asked(1), TOPIC, ErrorCode.INVALID_PARTITIONS, "2 partitions, which is higher than the requested 1."),
+        (asked(2**31 - 1), TOPIC, ErrorCode.INVALID_PARTITIONS, "at most 10000"),
         (asked(2), TOPIC, ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partitions."),
         (asked(2**31 - 1), TOPIC, ErrorCode.INVALID_PARTITIONS, "must be at most 10000"),
         (asked(3, [9, 1]), TOPIC, ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Unknown broker(s) in replica assignment: 9."),

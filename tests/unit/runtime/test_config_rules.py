@@ -65,6 +65,7 @@ def test_append_to_what_is_no_list_is_refused() -> None:
     [
         (TOPIC, {"no.such": "1"}, ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"),
         (TOPIC, {"retention.ms": "x"}, ErrorCode.INVALID_CONFIG, r"ConfigResource\(type=TOPIC, name=.t.\): retention"),
+        (TOPIC, {THROTTLED: "0:1," * 200_000}, ErrorCode.INVALID_CONFIG, "at most 524288 bytes"),
         (TOPIC, {THROTTLED: "0-1"}, ErrorCode.INVALID_CONFIG, "must be the literal"),
         (BROKER, {"num.partitions": "2"}, ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: num"),
         (BROKER, {"min.insync.replicas": "2"}, ErrorCode.INVALID_REQUEST, "for a single broker: min.insync"),
