@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from broker.wire.api import SUPPORTED, ApiKey, request_header_version, response_header_version
+from broker.wire.api import PRIVATE, SUPPORTED, ApiKey, request_header_version, response_header_version
 from broker.wire.compression import Compression
 from broker.wire.fields import SPEC
 from broker.wire.headers import encode_request_header, encode_response_header
@@ -40,6 +40,7 @@ _NOT_THERE = {
     ApiKey.UPDATE_METADATA,
     ApiKey.CONTROLLED_SHUTDOWN,
     ApiKey.ALTER_PARTITION,
+    *PRIVATE,
 }
 COLD = [(cls, version) for cls, version in message_versions() if cls.API not in _NOT_THERE]
 
