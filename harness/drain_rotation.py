@@ -31,6 +31,10 @@ class BrokerControl(Protocol):
     def start_broker(self, node: str) -> None: ...
 
 
+class _HandedOver(Exception):
+    """A broker that led gave a partition up while it was read."""
+
+
 class Rotation:
     """Not thread-safe."""
 
@@ -103,7 +107,14 @@ class Rotation:
             leads = self._stop_others(broker_id, mine, self._stopped)
             # What it does not lead is drained as far as it does, and said to be incomplete.
             limit_s = self._limit_s if leads else min(5.0, self._limit_s)
-            incomplete = self._drain.round(mine, self._led_by(broker_id), limit_s)
+            try:
+                incomplete = self._drain.round(mine, self._led_by(broker_id, alone=leads), limit_s)
+            except _HandedOver as handed_over:
+                # Reading found its files damaged. What counts is how it leads once it has been restored.
+                self._say(f"{node} {handed_over}: once more when it is back")
+                self.restore()
+                leads = self._stop_others(broker_id, mine, self._stopped)
+                incomplete = self._drain.round(mine, self._led_by(broker_id), limit_s)
         except Exception as error:
             self._history.harness("rotation", node=node, error=f"{type(error).__name__}: {error}")
         finally:
@@ -147,12 +158,16 @@ class Rotation:
         except ClientError:
             return [-1 for _ in mine]
 
-    def _led_by(self, broker_id: int) -> Callable[[int], Leader | None]:
+    def _led_by(self, broker_id: int, *, alone: bool = False) -> Callable[[int], Leader | None]:
+        """alone: it led everything when the round began; where another leads now, raise _HandedOver."""
+
         def resolve(partition: int) -> Leader | None:
             try:
                 found = self._admin.ask(broker_id).partitions.get(partition)
             except ClientError:
                 return None
+            if alone and found is not None and found.leader not in (broker_id, -1):
+                raise _HandedOver(f"handed partition {partition} over to broker {found.leader} while it was read")
             return Leader(broker_id, found.epoch) if found is not None and found.leader == broker_id else None
 
         return resolve

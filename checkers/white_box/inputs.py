@@ -18,6 +18,9 @@ from checkers.evidence.znodes import Znodes
 from checkers.load_history import History
 from checkers.run_info import RunInfo
 
+FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
+"""docs/faults.md: faults that damage files."""
+
 _IN_TIMELINE = (
     "recovered",
     "become_leader",
@@ -36,7 +39,8 @@ _IN_TIMELINE = (
 class Evidence:
     """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`.
 
-    segment_nodes: nodes whose log folders were copied; what the others hold is not known.
+    segment_nodes: nodes whose log folders were copied; what the others hold is not known. hurt_nodes: those whose files
+    a fault damaged.
     """
 
     info: RunInfo
@@ -49,6 +53,7 @@ class Evidence:
     batches: DataFrame
     checkpoints: DataFrame
     segment_nodes: tuple[str, ...]
+    hurt_nodes: tuple[str, ...] = ()
 
 
 def build_evidence(
@@ -72,7 +77,14 @@ def build_evidence(
         batches,
         checkpoints,
         tuple(segment_nodes),
+        _hurt_nodes(history),
     )
+
+
+def _hurt_nodes(history: History) -> tuple[str, ...]:
+    """Nodes at which a fault of files was aimed."""
+    aimed = history.marks.where((F.col("f") == "start") & F.col("fault").isin(*FILE_FAULTS))
+    return tuple(sorted(row.node for row in aimed.select(F.explode("targets").alias("node")).distinct().collect()))
 
 
 def build_timeline(events: DataFrame) -> DataFrame:

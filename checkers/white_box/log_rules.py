@@ -7,6 +7,8 @@ corruption.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -30,17 +32,22 @@ def log_rules(evidence: Evidence) -> Family:
         (F.count_distinct("node") >= wanted).cast("int").alias("full"),
         F.count_if(torn).alias("torn"),
     )
-    marks = _known_watermarks(evidence, checkpoints)
+    marks = _known_watermarks(evidence, checkpoints, evidence.segment_nodes)
+    # What a fault did to a replica's files is no anomaly. Whether anything is lost by it shows when that replica leads.
+    sound = [node for node in evidence.segment_nodes if node not in evidence.hurt_nodes]
+    on_sound = F.col("node").isin(*sound)
+    judged, judged_files = batches.where(on_sound), checkpoints.where(on_sound)
+    judged_marks = _known_watermarks(evidence, checkpoints, sound)
     known = marks.select("p", (F.col("replicas") >= wanted).cast("int").alias("marks"))
     epochs = checkpoints.where(mine & (F.col("kind") == "epoch"))
     entries = epochs.groupBy("p").agg(F.count(F.lit(1)).alias("entries"))
     return Family(
         union(
             [
-                _along_a_log(batches),
-                _across_replicas(batches, marks),
-                _held_by_members(evidence, batches),
-                *_epoch_files(checkpoints, batches),
+                _along_a_log(judged),
+                _across_replicas(judged, judged_marks),
+                _held_by_members(evidence, judged),
+                *_epoch_files(judged_files, judged),
             ]
         ),
         union(
@@ -61,8 +68,8 @@ def log_rules(evidence: Evidence) -> Family:
     )
 
 
-def _known_watermarks(evidence: Evidence, checkpoints: DataFrame) -> DataFrame:
-    """(p, min_hw, replicas): the lowest HW over the replicas whose HW and files are known, and how many those are.
+def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, nodes: Sequence[str]) -> DataFrame:
+    """(p, min_hw, replicas): the lowest HW over the replicas on these nodes whose HW is known, and how many those are.
 
     A broker's log says it better than its checkpoint, which lags and may not be there yet. Only lines from before the
     drain count: the files were copied after it began, so that they hold at least what those lines speak of.
@@ -79,7 +86,7 @@ def _known_watermarks(evidence: Evidence, checkpoints: DataFrame) -> DataFrame:
     kept = checkpoints.where(F.col("kind") == "high-watermark").groupBy("node", "p").agg(F.max("offset").alias("kept"))
     return (
         told.join(kept, on=["node", "p"], how="full")
-        .where(F.col("node").isin(*evidence.segment_nodes))
+        .where(F.col("node").isin(*nodes))
         .groupBy("p")
         .agg(F.min(F.coalesce("told", "kept")).alias("min_hw"), F.count(F.lit(1)).alias("replicas"))
     )

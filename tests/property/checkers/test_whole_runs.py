@@ -198,3 +198,25 @@ def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(
     assert {row["partition"]: row["gone"] for row in results["durability"] if row["gone"]} == {p: 1}, missed
     assert "1 acknowledged record read and gone at the drain" in results["sentence"]
     assert results["checkers"]["vanished-read"]["verdict"] == "invalid"
+
+
+@pytest.mark.parametrize(("aimed_at", "verdict"), [("n1", "valid"), ("n2", "invalid")])
+def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_files(
+    spark: SparkSession, run_dir: Path, tmp_path: Path, aimed_at: str, verdict: str
+) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)
+    content = bytearray(segment.read_bytes())
+    content[80] ^= 1
+    segment.write_bytes(content)
+    path = folder / "history.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    chosen = next(line["fault_id"] for line in lines if line.get("fault"))
+    for line in lines:
+        if line.get("fault_id") == chosen:
+            line.update(fault="bitflip", targets=[aimed_at])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    results = _judge(spark, folder)
+    assert results["checkers"]["log-contiguous"]["verdict"] == verdict
+    assert results["checkers"]["log-matching"]["verdict"] == verdict
