@@ -159,7 +159,7 @@ class ControlPlane:
             self.topics.on_deleted,
         )
         self.configs.add_listener(self.controller.topic_config_changed)
-        self.configs.add_stranger_listener(self.controller.topic_config_changed)
+        self.configs.add_notification_listener(self.controller.topic_config_changed)
         self.configs.add_entity_listener(self.dynamic.on_entity)
         self.dynamic.add_listener(
             lambda: self.controller.defaults_changed(

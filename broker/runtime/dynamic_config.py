@@ -1,7 +1,7 @@
 """Settings of this broker that were changed at run time: in ZooKeeper, on top of what its file says. Loop thread.
 
 An override of this broker comes before one of all brokers, and that before the file. Read before the logs are opened,
-on every notification, and after every reconnect. Settings that make no sense here are named once and left out.
+on every notification, and after every reconnect. Settings that make no sense here are named in the log and left out.
 Source: kafka.server.DynamicBrokerConfig, BrokerConfigHandler.
 """
 

@@ -49,7 +49,7 @@ class TopicConfigCache:
         self._known: dict[str, tuple[str, Mapping[str, str]]] = {}
         """Topic → (topic id it was read for, overrides)."""
         self._listeners: list[OnChange] = []
-        self._strangers: list[OnChange] = []
+        self._notified: list[OnChange] = []
         self._entity_listeners: list[Callable[[str], None]] = []
         self._seen: set[str] = set()
 
@@ -62,9 +62,9 @@ class TopicConfigCache:
         """listener(topic, overrides) after a change, never for the first reading."""
         self._listeners.append(listener)
 
-    def add_stranger_listener(self, listener: OnChange) -> None:
-        """listener(topic, overrides) on a notification of a topic that no LeaderAndIsr named here."""
-        self._strangers.append(listener)
+    def add_notification_listener(self, listener: OnChange) -> None:
+        """listener(topic, overrides) on every notification of a topic, known here or not, changed or not."""
+        self._notified.append(listener)
 
     def add_entity_listener(self, listener: Callable[[str], None]) -> None:
         """listener(entity) on a notification of anything but a topic, `brokers/1`."""
@@ -152,11 +152,10 @@ class TopicConfigCache:
         topics = {name: self._known[name][0] for name in names if name in self._known}
         if topics:
             self.load(topics, lambda: None)
-        strangers = sorted(names - topics.keys())
-        if strangers and self._strangers:
-            self._tell_strangers(strangers)
+        if self._notified:
+            self._tell_notified(sorted(names))
 
-    def _tell_strangers(self, topics: Sequence[str]) -> None:
+    def _tell_notified(self, topics: Sequence[str]) -> None:
         def task() -> None:
             try:
                 found = self._store.topic_configs(topics)
@@ -167,11 +166,11 @@ class TopicConfigCache:
             self._loop.call_soon_threadsafe(lambda: tell(found))
 
         def retry() -> None:
-            self._loop.call_later(_RETRY_MS, lambda: self._tell_strangers(topics))
+            self._loop.call_later(_RETRY_MS, lambda: self._tell_notified(topics))
 
         def tell(found: Mapping[str, Mapping[str, str]]) -> None:
             for topic in topics:
-                for listener in self._strangers:
+                for listener in self._notified:
                     _tell(listener, topic, found.get(topic, {}))
 
         self._worker.submit("reading topic settings", task)

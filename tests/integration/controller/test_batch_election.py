@@ -1,4 +1,4 @@
-"""A broker with a thousand leaderships fails: all are elected anew in one pass over ZooKeeper."""
+"""A thousand partitions at once: their election after a failure, and the beginning of their reassignment."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from broker.runtime.controller_term import ControllerTerm
 from broker.runtime.ports import TopicPartition
 from broker.zk import client as zk_client
-from broker.zk import paths
+from broker.zk import paths, topic_codecs
 from broker.zk.client import ZkClient
 from tests.integration.controller.conftest import Cluster, Node
 from tests.support.wait import eventually
@@ -80,3 +81,39 @@ def _fail(cluster: Cluster, controller: Node, leader: Node, monkeypatch: pytest.
     cluster.remove(leader)
     leader.kill()
     return eventually(lambda: done, "the election")[0]
+
+
+def test_thousand_partitions_begin_to_move_in_a_few_writes(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    controller = cluster.add(1)
+    for broker in (2, 3):
+        cluster.add(broker)
+    eventually(lambda: controller.controller.active, "broker 1 is controller")
+    cluster.create_topic("big", dict.fromkeys(range(PARTITIONS), (1, 2)))
+    all_states = [paths.partition_state(TopicPartition("big", p)) for p in range(PARTITIONS)]
+    eventually(lambda: None not in cluster.client.get_many(all_states).values(), "every partition has a state")
+    done: list[tuple[float, Trips, Any]] = []
+
+    def alter(term: ControllerTerm) -> Any:
+        trips = Trips(controller.client, monkeypatch)
+        began = time.monotonic()
+        targets = {TopicPartition("big", p): (3, 2) for p in range(PARTITIONS)}
+        results = term.admin.reassignments.alter(targets)
+        done.append((time.monotonic() - began, trips, results))
+        monkeypatch.undo()
+
+    controller.controller.ask(alter, lambda error: None, lambda answer: None)
+    took_s, trips, results = eventually(lambda: done, "the answer")[0]
+    assert set(results.values()) == {None}
+    state = cluster.state("big", PARTITIONS - 1)
+    assert state is not None
+    assert (state.leader, state.leader_epoch, state.isr) == (1, 1, (2, 1))
+    node = cluster.client.get(paths.topic("big"))
+    assert node is not None
+    topic = topic_codecs.decode_topic("big", node.data)
+    assert topic.adding == dict.fromkeys(range(PARTITIONS), (3,))
+    assert topic.removing == dict.fromkeys(range(PARTITIONS), (1,))
+    with capsys.disabled():
+        print(f"\n{PARTITIONS} reassignments begun in {took_s:.2f} s, {trips.requests} ZooKeeper multis")
+    assert trips.requests <= PARTITIONS / 200 + 2
