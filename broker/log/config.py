@@ -53,6 +53,8 @@ class LogConfig:
     file_delete_delay_ms: int
     deletes: bool
     compacts: bool
+    may_have_holes: bool
+    """It is compacted, or may have been: somebody set its policy. A new replica cannot know what the old ones were."""
     jitter_ms: int
     """A segment is rolled up to so much before segment.ms, each by another draw."""
     delete_retention_ms: int
@@ -130,6 +132,7 @@ class LogConfig:
             file_delete_delay_ms=number("file.delete.delay.ms", 0),
             deletes="delete" in policies,
             compacts="compact" in policies,
+            may_have_holes="compact" in policies or "cleanup.policy" in overrides,
             jitter_ms=min(number("segment.jitter.ms", 0), segment_ms),
             delete_retention_ms=number("delete.retention.ms", 0),
             min_cleanable_dirty_ratio=fraction("min.cleanable.dirty.ratio"),

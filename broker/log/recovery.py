@@ -132,7 +132,7 @@ def load(
     is cut where the damage begins. OSError. has_holes: it was compacted once, whatever its config says now.
     """
     tp = topic_partition
-    has_holes = has_holes or config.compacts
+    has_holes = has_holes or config.may_have_holes
     checkpointed = recovery_point
     try:
         topic_id = checkpoints.read_partition_metadata(f"{path}/{checkpoints.PARTITION_METADATA}")

@@ -398,7 +398,7 @@ class DiskLogStore:
         for tp, log in self._logs.items():
             if tp.topic == topic and log.config != parsed:
                 log.config = parsed
-                if parsed.compacts:
+                if parsed.may_have_holes:
                     log.allow_holes()
 
     def update_defaults(self, defaults: Mapping[str, str]) -> None:

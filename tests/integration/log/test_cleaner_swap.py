@@ -223,12 +223,15 @@ def test_hole_from_a_leader_is_refused_unless_the_log_is_compacted(path: str) ->
     late = memoryview(bytearray(encode_batch([NewRecord(b"k", b"v")], timestamps=1, base_offset=7, leader_epoch=3)))
     with pytest.raises(UnexpectedAppendOffset):
         plain.append_as_follower(late)
+    # Set by name, it may have been another before this replica was made.
+    once = open_store(f"{path}-once", Clock(), {}).create(TP, TOPIC_ID, {"cleanup.policy": "delete"})
+    assert once.append_as_follower(memoryview(bytearray(late))).base_offset == 7
     compacted.append_as_follower(late)
     compacted.write()
     assert (compacted.leo, read_header(memoryview(fetch(compacted, 0))).base_offset) == (8, 7)
     compacted.truncate_to(3)
     assert compacted.leo == 3
-    for log in (plain, compacted):
+    for log in (plain, compacted, once):
         log.close(clean=False)
 
 
