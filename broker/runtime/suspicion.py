@@ -26,7 +26,9 @@ _log = logging.getLogger("broker.suspicion")
 
 _VERSION = 0
 _ANSWER_MS = 250.0
-_ROUND_FIRST_MS = 15.0
+# The others learn of a death within milliseconds of each other; after a second the disagreement is a lasting one.
+_ROUND_MS = 20.0
+_QUICK_ROUNDS = 40
 _ROUND_MAX_MS = 500.0
 
 
@@ -216,7 +218,7 @@ class Suspicion:
                 suspect.broker,
                 {id_: "silent" if evidence is None else evidence.name for id_, evidence in said.items()},
             )
-        delay_ms = min(_ROUND_MAX_MS, _ROUND_FIRST_MS * 2 ** min(watched.rounds, 16))
+        delay_ms = min(_ROUND_MAX_MS, _ROUND_MS * 2 ** min(max(0, watched.rounds - _QUICK_ROUNDS), 16))
         watched.rounds += 1
         self._loop.call_later(delay_ms, lambda: self._look_again(suspect.broker, watched))
 

@@ -188,6 +188,7 @@ def running_cluster(
     source: Path = ROOT,
     hosts: Mapping[int, tuple[str, list[str]]] | None = None,
     zookeeper_host: str = "127.0.0.1",
+    zookeeper_port: int = 0,
 ) -> Iterator[Cluster]:
     """A ZooKeeper and `brokers` brokers with ids from 1, all registered and answering.
 
@@ -195,7 +196,7 @@ def running_cluster(
     the `broker` package.
     hosts: per broker its address, and the command that runs another there.
     """
-    zookeeper = ZooKeeperServer(folder / "zookeeper", host=zookeeper_host)
+    zookeeper = ZooKeeperServer(folder / "zookeeper", zookeeper_port, host=zookeeper_host)
     zookeeper.start()
     made = {
         i: Broker(

@@ -149,6 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--victim", choices=VICTIMS, required=True)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--keep", type=Path, help="leave the brokers' logs in this new folder")
     parser.add_argument("--suspicion", choices=("true", "false"), default="true")
     arguments = parser.parse_args()
     settings = {**SETTINGS, "failure.suspicion.enable": arguments.suspicion}
@@ -160,7 +161,7 @@ def main() -> None:
         seconds = []
         for took in failovers(cluster, arguments.victim, arguments.kills):
             seconds.append(took)
-            print(f"{len(seconds)}: {took * 1000:.0f} ms", flush=True)
+            print(f"{len(seconds)}: {took * 1000:.0f} ms, until {time.time():.3f}", flush=True)
         ordered = sorted(seconds)
         print(
             f"{arguments.victim}: {len(ordered)} kills, median {statistics.median(ordered) * 1000:.0f} ms, "

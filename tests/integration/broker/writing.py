@@ -12,8 +12,15 @@ from tests.support.brokers import Broker, Cluster, wait_until
 TOPIC = "t"
 
 
+def known_by(broker: Broker) -> int:
+    """How many brokers its metadata lists."""
+    return len(AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=20).brokers)
+
+
 def create(cluster: Cluster, leader: int, topic: str = TOPIC) -> None:
     """The topic, with one partition on all brokers; returns when all are in sync."""
+    running = [broker for broker in cluster.brokers.values() if broker.process is not None]
+    wait_until(lambda: all(known_by(broker) == len(running) for broker in running), "the brokers in all metadata", 60)
     replicas = [leader, *(i for i in cluster.brokers if i != leader)]
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(topic, 1, replica_assignment=[replicas])])[topic].result(20)

@@ -1,0 +1,141 @@
+"""Sessions that end, and ZooKeeper that is restarted or written by others, under a writing producer.
+
+Never two leaders that commit, never a broker that is stuck: every acknowledged record is there, once and in order, and
+ISR changes and elections still work afterwards (KAFKA-2729, KAFKA-13407).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.broker.writing import TOPIC, Writer, create, read
+from tests.support.brokers import Cluster, running_cluster, wait_until
+from tests.support.proxy import Proxy
+from tests.support.zookeeper import free_port
+
+SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
+STATE = f"/brokers/topics/{TOPIC}/partitions/0/state"
+
+
+@dataclass
+class Life:
+    """A cluster under load, each broker behind its own door to ZooKeeper."""
+
+    cluster: Cluster
+    doors: dict[int, Proxy]
+    writer: Writer
+    leader: int
+
+    def shut_out(self, broker: int) -> None:
+        """ZooKeeper hears nothing of this broker any more; brokers and clients still do."""
+        self.doors[broker].refusing = True
+        self.doors[broker].cut()
+
+    def let_in(self, broker: int) -> None:
+        self.doors[broker].refusing = False
+
+    def led_by(self) -> object:
+        state = self.cluster.state(TOPIC, 0)
+        return None if state is None else state["leader"]
+
+    def isr_still_changes(self) -> None:
+        """A follower that dies leaves the ISR, and comes back in."""
+        state = self.cluster.state(TOPIC, 0)
+        assert state is not None
+        follower = next(i for i in self.cluster.brokers if i != state["leader"])
+        self.cluster.brokers[follower].kill()
+        self.cluster.wait_state(TOPIC, 0, isr=set(self.cluster.brokers) - {follower})
+        self.writer.wait_for_more(20)
+        self.cluster.brokers[follower].start()
+        self.cluster.wait_state(TOPIC, 0, isr=set(self.cluster.brokers))
+
+
+@contextmanager
+def life(tmp_path: Path, leader_is_controller: bool = False) -> Iterator[Life]:
+    port = free_port()
+    doors = {i: Proxy(port) for i in (1, 2, 3)}
+    try:
+        overrides = {i: {"zookeeper.connect": f"127.0.0.1:{door.port}"} for i, door in doors.items()}
+        with running_cluster(tmp_path, settings=SETTINGS, overrides=overrides, zookeeper_port=port) as cluster:
+            wait_until(lambda: cluster.controller() is not None, "a controller")
+            controller = cluster.controller()
+            assert controller is not None
+            leader = controller if leader_is_controller else next(i for i in cluster.brokers if i != controller)
+            create(cluster, leader)
+            writer = Writer(cluster)
+            try:
+                writer.wait_for_more(50)
+                one = Life(cluster, doors, writer, leader)
+                yield one
+                cluster.wait_state(TOPIC, 0, isr=set(cluster.brokers))
+                one.isr_still_changes()
+                writer.wait_for_more(20)
+            finally:
+                writer.stop()
+            assert read(cluster, writer.sent) == list(range(writer.sent)), "each once, in the order sent"
+    finally:
+        for door in doors.values():
+            door.close()
+
+
+@pytest.mark.parametrize("leader_is_controller", [False, True])
+def test_leader_whose_session_ends_unknown_to_it_is_replaced_and_comes_back(
+    tmp_path: Path, leader_is_controller: bool
+) -> None:
+    with life(tmp_path, leader_is_controller) as one:
+        cluster, old = one.cluster, one.leader
+        one.shut_out(old)
+        wait_until(lambda: one.led_by() not in (old, -1), "another leader")
+        one.writer.wait_for_more(50)
+        acks = [event for event in cluster.brokers[old].events() if event["e"] == "ack"]
+        one.writer.wait_for_more(50)
+        still = [event for event in cluster.brokers[old].events() if event["e"] == "ack"]
+        assert still == acks, "the old leader acknowledges nothing beside the new one"
+        one.let_in(old)
+        wait_until(lambda: old in cluster.live(), lambda: cluster.brokers[old].output[-2000:])
+
+
+def test_session_that_is_short_of_ending_costs_no_election(tmp_path: Path) -> None:
+    with life(tmp_path) as one:
+        before = one.cluster.state(TOPIC, 0)
+        for _ in range(3):
+            one.doors[one.leader].cut()
+            one.writer.wait_for_more(30)
+        assert one.cluster.state(TOPIC, 0) == before
+
+
+def test_restarted_zookeeper_wedges_nobody(tmp_path: Path) -> None:
+    with life(tmp_path) as one:
+        before = one.cluster.state(TOPIC, 0)
+        one.cluster.zookeeper.restart()
+        one.writer.wait_for_more(50)
+        wait_until(lambda: one.cluster.live() == {1, 2, 3}, "all brokers registered")
+        after = one.cluster.state(TOPIC, 0)
+        assert before is not None
+        assert after is not None
+        assert after["leader_epoch"] in (before["leader_epoch"], int(str(before["leader_epoch"])) + 1)
+
+
+def test_state_that_somebody_else_wrote_wedges_nobody(tmp_path: Path) -> None:
+    with life(tmp_path) as one:
+        for _ in range(3):
+            content, stat = one.cluster.zk.get(STATE)
+            one.cluster.zk.set(STATE, json.dumps(json.loads(content), indent=1).encode(), stat.version)
+            one.writer.wait_for_more(20)
+
+
+def test_all_sessions_that_end_together_come_back(tmp_path: Path) -> None:
+    with life(tmp_path) as one:
+        for broker in one.doors:
+            one.shut_out(broker)
+        wait_until(lambda: not one.cluster.live(), "no broker registered")
+        for broker in one.doors:
+            one.let_in(broker)
+        wait_until(lambda: one.cluster.live() == {1, 2, 3}, "all brokers registered")
+        one.writer.wait_for_more(50)
