@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from tests.support.brokers import Cluster
+from tests.support.brokers import Cluster, wait_until
 
 COUNT = 600
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -134,13 +134,18 @@ def test_offsets_for_times_and_watermarks_are_what_was_written(cluster: Cluster)
 def test_topic_is_described_configured_and_deleted_by_the_admin_client(cluster: Cluster) -> None:
     topic = _topic(cluster)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    described = admin.list_topics(topic, timeout=10).topics[topic]
-    assert {p: sorted(m.isrs) for p, m in described.partitions.items()} == {p: [1, 2, 3] for p in range(3)}
+
+    def isrs() -> dict[int, list[int]]:
+        described = admin.list_topics(topic, timeout=10).topics[topic]
+        return {p: sorted(m.isrs) for p, m in described.partitions.items()}
+
+    # The controller's broker has answered; the others hear of the topic in their own time.
+    wait_until(lambda: isrs() == {p: [1, 2, 3] for p in range(3)}, lambda: f"every ISR is whole: {isrs()}")
     resource = ConfigResource(ResourceType.TOPIC, topic)
     configs = admin.describe_configs([resource])[resource].result(10)
     assert configs["min.insync.replicas"].value == "2"
     admin.delete_topics([topic])[topic].result(20)
-    assert topic not in admin.list_topics(timeout=10).topics
+    wait_until(lambda: topic not in admin.list_topics(timeout=10).topics, "the topic is gone everywhere")
 
 
 def test_topic_with_more_replicas_than_brokers_is_refused_with_kafkas_error(cluster: Cluster) -> None:
