@@ -23,7 +23,7 @@ from checkers.white_box.znode_rules import elections, unclean_elections
 WALL_SLACK_NS = 100_000_000
 """How far ZooKeeper's wall clock may be off the harness's, in what decides that something came before an election."""
 
-_BY_HAND = ("preferred", "new-topic")
+_BY_HAND = ("preferred", "reassignment", "new-topic")
 
 
 @dataclass(frozen=True, slots=True)
