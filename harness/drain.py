@@ -237,12 +237,28 @@ class Drain:
                     return start, position
                 if time.monotonic() >= end_s:
                     raise _Incomplete(f"at {position}, before the end at {goal}, when the time was over")
-                invocation = self._poll_invocation(attempt, "confluent", position, -1)
+                own = self._own_position(reader)
+                invocation = self._poll_invocation(attempt, "confluent", position, -1, client_position=own)
                 index = self._history.invoke(invocation)
         finally:
             reader.close()
 
-    def _poll_invocation(self, attempt: _Attempt, reader: Reader, position: int, leader_epoch: int) -> Invocation:
+    @staticmethod
+    def _own_position(reader: ConfluentReader) -> int | None:
+        try:
+            return reader.own_position()
+        except ConfluentError as error:
+            raise _Incomplete(str(error)) from None
+
+    def _poll_invocation(
+        self,
+        attempt: _Attempt,
+        reader: Reader,
+        position: int,
+        leader_epoch: int,
+        *,
+        client_position: int | None = None,
+    ) -> Invocation:
         fields: dict[str, object] = {
             "position": position,
             "leader_epoch": leader_epoch,
@@ -250,6 +266,7 @@ class Drain:
             "reader": reader,
             "consumer": attempt.consumer,
             "max_bytes": POLL_BYTES,
+            **({} if client_position is None else {"client_position": client_position}),
         }
         return self._invocation(attempt, "poll", fields)
 

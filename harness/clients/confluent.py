@@ -61,6 +61,16 @@ class ConfluentReader:
         )
         self._consumer.assign([TopicPartition(topic, partition, position)])
 
+    def own_position(self) -> int | None:
+        """Where librdkafka says that it stands; None before it has handed out a record."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            (stands,) = self._consumer.position([TopicPartition(self.topic, self.partition)])
+        except KafkaException as error:
+            raise ConfluentError(str(error)) from None
+        return int(stands.offset) if stands.offset >= 0 else None
+
     def poll(self, wait_s: float, most: int = BATCH) -> Batch:
         """What came within wait_s, or `most` of it; an empty batch is no error. Raises ConfluentError."""
         from confluent_kafka import KafkaException, TopicPartition

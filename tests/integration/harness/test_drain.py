@@ -83,6 +83,18 @@ def test_drain_polls_cover_the_range_without_a_gap(broker: FakeBroker, cluster: 
         assert position == 300
 
 
+def test_drain_real_client_says_where_it_stands(broker: FakeBroker, cluster: Cluster, history: History) -> None:
+    fill(broker, 0, list(range(2500)))  # More than it hands out at once.
+    make(cluster, history, {0: 2499}).round([0], lambda _p: Leader(1, 5), 30)
+    own = [
+        (line["client_position"], line["position"])
+        for line in lines(history, "poll")
+        if line["type"] == "invoke" and line["reader"] == "confluent" and "client_position" in line
+    ]
+    assert own
+    assert all(stands == asked for stands, asked in own), own
+
+
 def test_drain_sentinel_that_is_not_there_is_incomplete(broker: FakeBroker, cluster: Cluster, history: History) -> None:
     fill(broker, 0, [1, 2])
     incomplete = make(cluster, history, {0: 5}).round([0], lambda _p: Leader(1, 5), 1.0)
