@@ -1,0 +1,88 @@
+"""A session's presence says of an unnamed partition what counting each of its fetches would have said."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.core.follower import NEVER, Presence
+from broker.core.leader import Leader
+
+LAG_MS = 50.0
+FOLLOWER = 2
+EPOCH = 7
+
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 3)),
+        st.tuples(st.just("named"), st.integers(0, 3)),
+        st.tuples(st.just("unnamed"), st.just(0)),
+        st.tuples(st.just("wait"), st.integers(1, 40)),
+        st.tuples(st.just("leave"), st.just(0)),
+        st.tuples(st.just("new-epoch"), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+def leader() -> Leader:
+    return Leader(1, (1, FOLLOWER), (1, FOLLOWER), 0, 0, 0, 0, 1, LAG_MS, 0.0)
+
+
+@settings(derandomize=True, deadline=None, max_examples=400)
+@given(_STEPS)
+def test_presence_any_history_equals_counting_every_fetch(steps: list[tuple[str, int]]) -> None:
+    eager, lazy = leader(), leader()
+    presence = Presence()
+    now, epoch, at = 0.0, EPOCH, 0
+    known = False  # the session has named the partition
+    for step, amount in steps:
+        now += 1.0
+        if step == "append":
+            for role in (eager, lazy):
+                role.advance_leo(role.leo + amount)
+        elif step == "wait":
+            now += amount
+        elif step == "leave":
+            for role in (eager, lazy):
+                role.followers[FOLLOWER].leave_isr()
+        elif step == "new-epoch":
+            epoch += 1
+        elif step == "named" or known:
+            known = True
+            # A follower names what it has written: never more than its leader has, and it can only grow.
+            if step == "named":
+                at = min(at + amount, eager.leo)
+            eager.record_fetch(FOLLOWER, at, epoch, now)
+            counted = step == "named" or presence.lost or epoch != lazy.followers[FOLLOWER].broker_epoch
+            if counted or lazy.followers[FOLLOWER].presence is None:
+                presence.lost = False
+                lazy.record_fetch(FOLLOWER, at, epoch, now)
+                lazy.let_speak(FOLLOWER, presence)
+            presence.fetch_ms = now
+        expected, found = eager.followers[FOLLOWER], lazy.followers[FOLLOWER]
+        assert found.leo == expected.leo
+        for later in (0.0, LAG_MS / 2, LAG_MS, 2 * LAG_MS):
+            assert found.is_caught_up(lazy.leo, now + later, LAG_MS) == expected.is_caught_up(
+                eager.leo, now + later, LAG_MS
+            )
+        if step == "append":
+            assert found.caught_up_ms == expected.caught_up_ms
+
+
+def test_presence_that_lost_a_partition_speaks_for_it_no_more() -> None:
+    role, presence = leader(), Presence()
+    role.record_fetch(FOLLOWER, 0, EPOCH, 1.0)
+    assert role.let_speak(FOLLOWER, presence)
+    presence.fetch_ms = 1.0
+    role.followers[FOLLOWER].leave_isr()
+    assert presence.lost
+    presence.fetch_ms = 100.0
+    role.advance_leo(5)
+    assert role.followers[FOLLOWER].caught_up_ms == NEVER
+
+
+def test_presence_does_not_speak_for_a_follower_out_of_sync() -> None:
+    role = Leader(1, (1, FOLLOWER), (1,), 0, 0, 0, 0, 1, LAG_MS, 0.0)
+    role.record_fetch(FOLLOWER, 0, EPOCH, 1.0)
+    assert not role.let_speak(FOLLOWER, Presence())
