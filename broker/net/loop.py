@@ -124,14 +124,19 @@ class EpollLoop:
     def run_once(self, timeout_ms_max: float | None = None) -> None:
         """One turn; waits for an event at most until the next timer, or timeout_ms_max."""
         self._turn += 1
-        for fd, events in self._epoll.poll(self._poll_seconds(timeout_ms_max), _EVENTS_PER_TURN_MAX):
+        due_ms = self._timers.next_ms()
+        for fd, events in self._epoll.poll(self._poll_seconds(due_ms, timeout_ms_max), _EVENTS_PER_TURN_MAX):
             handler = self._handlers.get(fd)
             if handler is not None:  # else an earlier handler of this turn closed it
                 try:
                     handler(events)
                 except Exception:
                     _log.exception("socket handler %s failed", _name(handler))
-        self._run_callbacks()
+        if due_ms is not None and (now_ms := self.now_ms()) >= due_ms:
+            while (due := self._timers.pop_due(now_ms)) is not None:
+                self._call(due)
+        if self._soon or self._from_threads:
+            self._run_callbacks()
         for hook in self._before_send:
             hook()
         if self._senders:
@@ -142,10 +147,9 @@ class EpollLoop:
                 except Exception:
                     _log.exception("sender %r failed", sender)
 
-    def _poll_seconds(self, timeout_ms_max: float | None) -> float:
+    def _poll_seconds(self, due_ms: float | None, timeout_ms_max: float | None) -> float:
         if self._soon or self._senders or self._from_threads or self._stopping:
             return 0
-        due_ms = self._timers.next_ms()
         if due_ms is None:
             return -1 if timeout_ms_max is None else timeout_ms_max / 1000
         wait_ms = max(0.0, due_ms - self.now_ms())
@@ -154,9 +158,6 @@ class EpollLoop:
         return math.ceil(wait_ms) / 1000
 
     def _run_callbacks(self) -> None:
-        now_ms = self.now_ms()
-        while (due := self._timers.pop_due(now_ms)) is not None:
-            self._call(due)
         for _ in range(len(self._soon)):
             self._call(self._soon.popleft())
         for _ in range(len(self._from_threads)):

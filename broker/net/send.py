@@ -78,6 +78,19 @@ class OutputQueue:
     def send(self, sock: socket.socket) -> bool:
         """Hand the kernel as much as it takes; True when all is gone. Raises OSError and ShortRead."""
         chunks = self._chunks
+        if len(chunks) == 1 and isinstance(chunks[0], bytes):
+            # What nearly every turn sends: small answers, joined already.
+            size = len(chunks[0])
+            try:
+                sent = sock.send(chunks[0])
+            except BlockingIOError:
+                return False
+            self.pending_bytes -= sent
+            if sent == size:
+                chunks.clear()
+                return True
+            chunks[0] = memoryview(chunks[0])[sent:]
+            return False
         while chunks:
             buffers, size = self._gather()
             if buffers:

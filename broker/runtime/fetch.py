@@ -260,12 +260,25 @@ class FetchHandler:
             if not wait.request.open:
                 self._drop(wait)
                 continue
-            results, enough = self._read_all(wait)
-            if enough:
-                self._answer(wait, results)
-            elif not wait.armed:
+            if not self._nothing_new(wait):
+                results, enough = self._read_all(wait)
+                if enough:
+                    self._answer(wait, results)
+                    continue
+            if not wait.armed:
                 wait.armed = True
                 self._deadlines.add(wait, wait.asked.max_wait_ms)
+
+    def _nothing_new(self, wait: FetchWait) -> bool:
+        """A follower's fetch, just counted, of which every partition stands at the leader's end: no need to read."""
+        session = wait.session
+        if wait.full or session.attended or session.follower_id < 0 or wait.asked.min_bytes < 1:
+            return False
+        for part in session.changed.values():
+            replica = part.replica
+            if replica is None or replica.offline or part.fetch_offset != replica.log.written_leo:
+                return False
+        return True
 
     def _complete(self, wait: FetchWait) -> None:
         """Time is over: answer with what there is."""

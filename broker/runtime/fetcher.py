@@ -54,6 +54,7 @@ _SOON_OVER = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 _Position = tuple[Offset, Epoch, Epoch, Offset]
 """Fetch offset, leader epoch, last fetched epoch, log start offset."""
 _Key = tuple[str, int]
@@ -66,10 +67,21 @@ class Followed:
     named it, so that answers to earlier ones are not taken for answers to it.
     """
 
-    __slots__ = ("delayed_until_ms", "failures", "lag", "last_error", "leader_epoch", "replica", "sent", "sent_in")
+    __slots__ = (
+        "delayed_until_ms",
+        "failures",
+        "key",
+        "lag",
+        "last_error",
+        "leader_epoch",
+        "replica",
+        "sent",
+        "sent_in",
+    )
 
     def __init__(self, replica: Replica, leader_epoch: Epoch) -> None:
         self.replica = replica
+        self.key: _Key = (replica.topic_id, replica.topic_partition.partition)
         self.leader_epoch = leader_epoch
         self.sent: _Position | None = None
         self.sent_in = 0
@@ -78,10 +90,6 @@ class Followed:
         """Offsets to the leader's watermark, as of the last answer; at most 0 where there is none."""
         self.last_error = 0
         self.failures = 0
-
-    @property
-    def key(self) -> _Key:
-        return (self.replica.topic_id, self.replica.topic_partition.partition)
 
 
 class Fetcher:
@@ -162,7 +170,8 @@ class Fetcher:
         full = self._session_epoch == INITIAL_SESSION_EPOCH
         if not self.partitions or self._in_flight >= (1 if full else _IN_FLIGHT_MAX):
             return
-        if any(map(self.follows, self._manager.group_commit.behind.values())):
+        behind = self._manager.group_commit.behind
+        if behind and any(map(self.follows, behind.values())):
             # A fetch says what this broker has on disk: one round, one flush.
             return
         now = self._manager.loop.now_ms()
@@ -216,16 +225,10 @@ class Fetcher:
 
     def _ask(self, followed: Followed, position: _Position) -> FetchPartition:
         offset, leader_epoch, last_fetched, log_start = position
-        return FetchPartition(
-            "",
-            followed.replica.topic_id,
-            followed.replica.topic_partition.partition,
-            leader_epoch,
-            offset,
-            last_fetched,
-            log_start,
-            self._manager.settings.replica_fetch_max_bytes,
-        )
+        topic_id, index = followed.key
+        max_bytes = self._manager.settings.replica_fetch_max_bytes
+        row = ("", topic_id, index, leader_epoch, offset, last_fetched, log_start, max_bytes)
+        return _new(FetchPartition, row)
 
     def _send(
         self, named: list[tuple[Followed, FetchPartition]], forgotten: list[ForgottenPartition], wait: bool

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from broker.runtime.ports import Chunk, ResponseSlot
 
 _CORRELATION = struct.Struct(">i")
+_ONE_PIECE = (bytes, bytearray)
 _FLEXIBLE_HEADER = struct.Struct(">iB")
 
 
@@ -59,7 +60,7 @@ def response_header(request: Request) -> bytes:
 
 def respond(request: Request, body: bytes | bytearray | Sequence[Chunk]) -> None:
     """Answer with the header and a body that is one byte string or a list of chunks."""
-    if isinstance(body, bytes | bytearray):
+    if isinstance(body, _ONE_PIECE):
         request.slot.fulfil((response_header(request) + body,))
     else:
         request.slot.fulfil((response_header(request), *body))

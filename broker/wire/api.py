@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 
@@ -164,6 +165,7 @@ def is_supported(api_key: int, api_version: int) -> bool:
     return versions is not None and versions.first <= api_version <= versions.last
 
 
+@lru_cache(maxsize=1024)
 def request_header_version(api_key: int, api_version: int) -> int:
     """2 (with tagged fields) or 1; an unknown API reads as 1, which is the start of 2."""
     flexible_from = FLEXIBLE_FROM.get(api_key)  # type: ignore[call-overload]

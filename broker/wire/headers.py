@@ -106,6 +106,8 @@ def decode_response_header(api_key: int, api_version: int, frame: memoryview) ->
     correlation_id = decode_correlation_id(frame)
     if response_header_version(api_key, api_version) == 0:
         return ResponseHeader(correlation_id, 4)
+    if len(frame) > 4 and frame[4] == 0:
+        return ResponseHeader(correlation_id, 5)
     reader = Reader(frame, 4)
     reader.skip_tags("response header tags")
     return ResponseHeader(correlation_id, reader.pos)

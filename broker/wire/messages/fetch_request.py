@@ -83,6 +83,9 @@ class FetchRequest(NamedTuple):
     cluster_id: str | None = None
 
 
+_NONE_FORGOTTEN: Final[list[ForgottenPartition]] = []  # read only, as every tuple's field
+
+
 def decode_request(version: int, view: memoryview) -> FetchRequest:
     """view: the body. Raises MalformedFrame."""
     if version == _REPLICA_STATE:
@@ -168,18 +171,8 @@ def _decode_followers(view: memoryview) -> FetchRequest | None:
     if position != end:
         return None
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = _START_V15.unpack_from(view)
-    return FetchRequest(
-        replica_id,
-        replica_epoch,
-        max_wait_ms,
-        min_bytes,
-        max_bytes,
-        isolation_level,
-        session_id,
-        session_epoch,
-        partitions,
-        [],
-    )
+    head = (replica_id, replica_epoch, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch)
+    return _new(FetchRequest, (*head, partitions, _NONE_FORGOTTEN, "", None))
 
 
 def _decode_partitions(version: int, compact: bool, reader: Reader) -> list[FetchPartition]:
