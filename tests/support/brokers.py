@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -18,6 +20,8 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from broker.wire.api import ApiKey
+from broker.wire.messages.metadata import MetadataResponse
 from tests.support.zookeeper import ZooKeeperServer, _die_with_parent, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,6 +173,20 @@ class Cluster:
         self.zk.close()
 
 
+def _known_to(broker: Broker) -> set[int]:
+    """Ids of the brokers of which this one tells its clients; none while it does not answer."""
+    request = struct.pack(">hhihi", ApiKey.METADATA, 1, 0, -1, 0)
+    try:
+        with socket.create_connection((broker.host, broker.port), timeout=1) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            with connection.makefile("rb") as answers:
+                (size,) = struct.unpack(">i", answers.read(4))
+                answer = MetadataResponse.decode(1, answers.read(size)[4:])
+    except (OSError, struct.error):
+        return set()
+    return {known.node_id for known in answer.brokers}
+
+
 def wait_until(condition: Callable[[], bool], what: Callable[[], str] | str, timeout_s: float = _DEADLINE_S) -> None:
     """Poll a condition that another process brings about; AssertionError with `what` when it does not come."""
     deadline = time.monotonic() + timeout_s
@@ -218,6 +236,8 @@ def running_cluster(
             lambda: cluster.live() == set(made),
             lambda: "all brokers registered; output: " + "\n".join(b.output[-2000:] for b in made.values()),
         )
+        if hosts is None:
+            wait_until(lambda: all(_known_to(b) == set(made) for b in made.values()), "every broker knows all")
         yield cluster
     finally:
         cluster.close()
