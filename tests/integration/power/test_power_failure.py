@@ -67,6 +67,12 @@ def _powered(folder: Path, settings: Mapping[str, str]) -> Iterator[PoweredClust
             disk.close()
 
 
+def _leader_epoch(cluster: Cluster) -> int:
+    state = cluster.state("t", 0)
+    assert state is not None
+    return int(str(state["leader_epoch"]))
+
+
 def test_disk_without_power_keeps_what_was_synced_and_nothing_else(tmp_path: Path) -> None:
     disk = PowerlessDisk(MEMORY / "images", MEMORY / "disk")
     program = (
@@ -131,6 +137,9 @@ def test_default_policy_is_seen_to_lose_when_all_nodes_lose_power_at_once(tmp_pa
         writer.wait_for_more(100)
         acknowledged = len(writer.acknowledged)
         writer.abandon()
+        before = _leader_epoch(powered.cluster)
         powered.fail(1, 2, 3)
         powered.start(1, 2, 3)
+        wait_until(lambda: _leader_epoch(powered.cluster) > before, "an election after the power failure", 60)
+        powered.cluster.wait_state("t", 0, isr={1, 2, 3})
         assert len(read(powered.cluster, 0)) < acknowledged
