@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from confluent_kafka import Consumer, ElectionType, KafkaException, TopicPartition
@@ -26,7 +27,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-def test_rolling_restart_fails_no_write_and_leadership_comes_back(cluster: Cluster) -> None:
+def test_rolling_restart_fails_no_write_and_leadership_comes_back(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     create_topic(cluster, "rolled", [[1, 2, 3]])
     writer = Writer(cluster, "rolled")
     writer.wait_for_more(100)
@@ -40,7 +43,13 @@ def test_rolling_restart_fails_no_write_and_leadership_comes_back(cluster: Clust
     writer.wait_for_more(100)
     writer.stop()
     assert read(cluster, writer.sent, topic="rolled") == sorted(writer.acknowledged)
-    elections = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "election"]
+    events = [event for broker in cluster.brokers.values() for event in broker.events()]
+    acks = sorted(int(str(event["w"])) for event in events if event["e"] == "ack" and event["p"] == "rolled-0")
+    away_s = max(later - earlier for earlier, later in pairwise(acks)) / 1e9
+    with capsys.disabled():
+        print(f"\nrolling restart: {len(acks)} acknowledgements, at most {away_s:.2f} s between two")
+    assert away_s < 10, "nobody led for long"
+    elections = [event for event in events if event["e"] == "election"]
     assert {event["reason"] for event in elections if event["p"] == "rolled-0"} >= {"controlled-shutdown", "preferred"}
 
 
