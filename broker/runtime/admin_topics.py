@@ -40,6 +40,8 @@ _DELETION_DISABLED_FROM = 3
 _EXISTS = ErrorCode.TOPIC_ALREADY_EXISTS
 _REQUEST_PARTITIONS_MAX = 10_000
 """What one request may create. A Kafka with KRaft refuses more in the same words."""
+_REQUEST_TOPICS_MAX = 10_000
+"""Each of them costs a read of ZooKeeper, on the thread that also registers this broker."""
 _TOO_MANY = Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 Results = dict[str, Planned | Refused]
@@ -203,6 +205,8 @@ class TopicHandlers:
             respond(request, DeleteTopicsResponse(responses=responses).encode(version))
 
         blanket = self._deletion_refusal(version)
+        if blanket is ErrorCode.NONE and len(names) > _REQUEST_TOPICS_MAX:
+            blanket = ErrorCode.POLICY_VIOLATION
         if blanket is not ErrorCode.NONE:
             errors.update(dict.fromkeys(names, blanket))
             answer()

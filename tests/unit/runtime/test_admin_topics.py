@@ -23,6 +23,7 @@ from broker.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from broker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.support.memory_cluster import FakeLoop, FakeSlot
 
@@ -110,3 +111,17 @@ def test_refusal_of_a_name_as_long_as_a_string_can_be_is_sayable_in_every_versio
     results = {result.name: result for result in create(cache, [wanted(name), wanted("t")], version)}
     assert results[name].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert results["t"].error_code == 0
+
+
+def test_deletion_of_too_many_topics_is_refused_as_a_whole(cache: MetadataCache) -> None:
+    loop, worker, store = FakeLoop(), Worker(), Store()
+    dynamic = DynamicConfig(SETTINGS, 1, store, worker, loop)
+    handlers = TopicHandlers(SETTINGS, cache, store, worker, loop, lambda: True, Random(1), dynamic)
+    for count, error in ((10_000, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (10_001, ErrorCode.POLICY_VIOLATION)):
+        slot = FakeSlot()
+        body = DeleteTopicsRequest([f"t{number}" for number in range(count)], 1000).encode(4)
+        handlers.handle_delete_topics(Request(ApiKey.DELETE_TOPICS, 4, 1, "", memoryview(bytearray(body)), slot, True))
+        loop.run_soon()
+        assert slot.answer is not None
+        responses = DeleteTopicsResponse.decode(4, slot.answer[5:]).responses
+        assert {response.error_code for response in responses} == {error}
