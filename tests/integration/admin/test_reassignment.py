@@ -92,7 +92,7 @@ def test_new_broker_takes_replicas_and_topics_while_producers_lose_nothing(clust
 
 
 def test_throttled_reassignment_keeps_its_rate_outlives_controllers_and_ends_when_let(
-    cluster: Cluster, admin: Reassigner
+    cluster: Cluster, admin: Reassigner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     create_topic(cluster, "slow", [[1, 2, 3]])
     fill(cluster, "slow", RECORDS, SIZE)
@@ -109,6 +109,8 @@ def test_throttled_reassignment_keeps_its_rate_outlives_controllers_and_ends_whe
     assert ("slow", 0) in admin.under_way()
     wait_until(lambda: log_bytes(cluster, 4, "slow") > 5 * RATE, "more bytes on the new replica")
     moved, took_s = log_bytes(cluster, 4, "slow"), time.monotonic() - began
+    with capsys.disabled():
+        print(f"\nthrottle of {RATE} bytes/s: {moved} bytes in {took_s:.1f} s, {moved / took_s:.0f} bytes/s")
     # A fetch goes out while the rate is not exceeded yet, and brings up to replica.fetch.max.bytes.
     assert moved / took_s < 2.5 * RATE, f"{moved} bytes in {took_s:.1f} s at {RATE} bytes/s"
     assert moved < RECORDS * SIZE, "it was done before anything was seen"
