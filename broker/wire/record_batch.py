@@ -22,6 +22,8 @@ HEADER_SIZE: Final = 61
 LENGTH_PREFIX_SIZE: Final = 12  # base offset and batch length, which batch_length does not count
 CRC_START: Final = 21  # attributes: the first byte under the CRC
 MAGIC: Final = 2
+RECORD_SIZE_MIN: Final = 7  # without key, value and headers
+_LENGTH_OF_NO_RECORDS: Final = HEADER_SIZE - LENGTH_PREFIX_SIZE
 
 COMPRESSION_MASK: Final = 0x07
 _COMPRESSION_MAX: Final = int(Compression.ZSTD)  # an enum member costs a slow lookup
@@ -196,7 +198,7 @@ def check_crc(view: memoryview, position: int, header: BatchHeader) -> None:
 def validate_produced(header: BatchHeader) -> InvalidBatch | None:
     """What a leader refuses of a producer beyond damaged bytes; None when the batch is fine.
 
-    The single records stay unread.
+    The single records stay unread; a count that cannot be true shows without, unless they are compressed.
     """
     attributes = header.attributes
     count = header.record_count
@@ -206,6 +208,11 @@ def validate_produced(header: BatchHeader) -> InvalidBatch | None:
     if count != header.last_offset_delta + 1:
         return InvalidBatch(
             ErrorCode.INVALID_RECORD, f"{count} records, but offsets for {header.last_offset_delta + 1}"
+        )
+    size = header.batch_length - _LENGTH_OF_NO_RECORDS
+    if not attributes & COMPRESSION_MASK and count * RECORD_SIZE_MIN > size:
+        return InvalidBatch(
+            ErrorCode.INVALID_RECORD, f"{count} records of {RECORD_SIZE_MIN} bytes or more in {size} bytes"
         )
     if attributes & CONTROL_BIT:
         return InvalidBatch(ErrorCode.INVALID_RECORD, "clients are not allowed to write control batches")

@@ -7,13 +7,18 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import crc32c
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
 from broker.wire.headers import encode_request_header
 from broker.wire.messages.produce import ProducePartition, ProduceRequest, encode_request
+from broker.wire.record_batch import HEADER, BatchHeader
+from broker.wire.records import NewRecord, encode_batch
 from tests.support.brokers import Cluster, running_cluster
+from tests.support.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +117,59 @@ def test_batch_that_is_none_is_refused_and_the_connection_stays(cluster: Cluster
             (size,) = struct.unpack(">i", hostile.recv(4, socket.MSG_WAITALL))
             assert hostile.recv(size, socket.MSG_WAITALL)
     _round_trip(cluster, producer, b"good")
+
+
+_REFUSALS = (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+
+def _lying(**claims: int) -> bytes:
+    """A good batch of three records whose header then claims something else, under a CRC that fits the claim."""
+    batch = bytearray(encode_batch([NewRecord(None, b"x" * 50)] * 3, timestamps=1))
+    values = BatchHeader._make(HEADER.unpack_from(batch))
+    HEADER.pack_into(batch, 0, *values._replace(**claims))
+    if "crc" not in claims:
+        struct.pack_into(">I", batch, 17, crc32c.crc32c(bytes(batch[21:])))
+    return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"record_count": 2},
+        {"record_count": 0},
+        {"record_count": -1},
+        {"record_count": 2**31 - 1},
+        {"last_offset_delta": 2**31 - 1},
+        {"last_offset_delta": -1},
+        {"record_count": 2**31 - 1, "last_offset_delta": 2**31 - 2},
+        {"record_count": 100, "last_offset_delta": 99},
+        {"batch_length": 2**31 - 1},
+        {"batch_length": 0},
+        {"batch_length": -(2**31)},
+        {"batch_length": 100},
+        {"magic": 1},
+        {"magic": 3},
+        {"attributes": 7},
+        {"crc": 0},
+        {"producer_id": 5, "producer_epoch": -1, "base_sequence": 0},
+        {"producer_id": 5, "producer_epoch": 0, "base_sequence": -1},
+    ],
+    ids=str,
+)
+def test_batch_whose_header_lies_is_refused_and_leaves_nothing(cluster: Cluster, claims: dict[str, int]) -> None:
+    broker = cluster.brokers[1]
+    good = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    good.produce("hostile", b"so that the topic is there", partition=0)
+    assert good.flush(20) == 0
+    client = RawClient(broker.port)
+    before = client.produce("hostile", _lying(), 1)
+    assert before.error == 0
+    refused = client.produce("hostile", _lying(**claims), 1)
+    assert refused.error in _REFUSALS
+    assert refused.error_message
+    after = client.produce("hostile", _lying(), 1)
+    assert (after.error, after.base_offset) == (0, before.base_offset + 3), "no offset was taken by the lie"
+    client.close()
 
 
 def test_claimed_sizes_cost_no_memory(cluster: Cluster) -> None:

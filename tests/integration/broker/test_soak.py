@@ -84,9 +84,8 @@ def test_high_load_for_long_grows_neither_memory_nor_descriptors(tmp_path: Path)
         "log.segment.delete.delay.ms": "1000",
     }
     with running_cluster(tmp_path, settings=settings) as cluster:
-        AdminClient({"bootstrap.servers": cluster.bootstrap}).create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[
-            TOPIC
-        ].result(20)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(20)
         for partition in range(PARTITIONS):
             cluster.wait_state(TOPIC, partition, isr=set(cluster.brokers))
         pids = {i: broker.process.pid for i, broker in cluster.brokers.items() if broker.process is not None}

@@ -155,6 +155,7 @@ def test_stamp_in_place_keeps_the_crc() -> None:
         ({"record_count": 3}, ErrorCode.INVALID_RECORD),
         ({"record_count": 0, "last_offset_delta": -1}, ErrorCode.INVALID_RECORD),
         ({"record_count": -1}, ErrorCode.INVALID_RECORD),
+        ({"record_count": 2**31 - 1, "last_offset_delta": 2**31 - 2}, ErrorCode.INVALID_RECORD),
         ({"attributes": 0x20}, ErrorCode.INVALID_RECORD),
         ({"attributes": 0x10}, ErrorCode.INVALID_RECORD),
         ({"producer_id": 5, "producer_epoch": 0}, ErrorCode.INVALID_RECORD),
@@ -167,6 +168,15 @@ def test_validate_produced_bad_header_is_refused(change: dict[str, int], error: 
     refusal = validate_produced(header)
     assert refusal is not None
     assert refusal.error == error
+
+
+def test_validate_produced_counts_the_smallest_records_exactly() -> None:
+    raw = encode_batch([NewRecord(None, None)] * 5, timestamps=1)
+    header = read_header(memoryview(raw))
+    assert validate_produced(header) is None
+    more = header._replace(record_count=6, last_offset_delta=5)
+    assert validate_produced(more) is not None
+    assert validate_produced(more._replace(attributes=2)) is None, "compressed records may be smaller"
 
 
 def test_validate_produced_idempotent_and_transactional_batches_pass() -> None:
