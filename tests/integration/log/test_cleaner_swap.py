@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.checkpoints import read_offsets
+from broker.log.cleaner_batches import filter_batch
 from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
 from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
@@ -251,6 +252,44 @@ def test_checkpoint_holds_every_compacted_log_and_forgets_deleted_ones(path: str
     store.delete(TP)
     store.create(TP, TOPIC_ID, {})
     assert read_offsets(file) == {TP: 0}
+    kill(store)
+
+
+def test_tombstone_stays_for_its_retention_after_its_first_cleaning_and_then_goes(path: str) -> None:
+    clock = Clock(now=1e6)
+    store = open_store(path, clock, COMPACTED)
+    log, bench = open_log(store), None
+    log.append_as_leader(keyed([(b"gone", b"value")]), 0)
+    log.append_as_leader(keyed([(b"gone", None)]), 0)
+    seen: list[list[bytes | None]] = []
+    for wait_ms in (0, 500, 499, 1):
+        clock.advance(wait_ms)
+        for _ in range(12):
+            log.append_as_leader(keyed([(b"other", b"x" * 60)]), 0)
+        log.write()
+        bench = cleaner_for(store, clock)
+        bench.cleaner.check()
+        assert bench.cleaner.runs == 1
+        seen.append([record.value for record in records_of(log) if record.key == b"gone"])
+    assert seen == [[None], [None], [None], []]
+    kill(store)
+
+
+def test_last_batch_of_what_is_cleaned_stays_as_a_header_when_its_tombstones_go(path: str) -> None:
+    clock = Clock(now=1e6)
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    expired = keyed([(b"gone", None)])
+    header = read_header(expired)
+    cleaned_before = filter_batch(header, expired, lambda record: True, False, 999_000).data
+    assert cleaned_before is not None
+    for batch in (bytes(keyed([(b"gone", b"v" * 520)])), cleaned_before):
+        log.append_as_leader(memoryview(bytearray(batch)), 0)
+    log.append_as_leader(keyed([(b"next", b"segment" * 20)]), 0)
+    log.write()
+    assert log.segment_base_offsets == [0, 2]
+    cleaner_for(store, clock).cleaner.check()
+    assert [(h.base_offset, h.last_offset, h.record_count) for h in headers_of(log)] == [(1, 1, 0), (2, 2, 1)]
     kill(store)
 
 

@@ -22,6 +22,8 @@ def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
         records = [(b"k%d" % (n % 5), value), (b"once%d" % (n // 20), b"x")]
         log.append_as_leader(keyed(records, codec=Compression.GZIP), 1)
         log.write()
+    # Several segments become one.
+    store.update_config(TP.topic, COMPACTED | {"segment.bytes": "2500"})
     return store, log
 
 
