@@ -102,6 +102,18 @@ class Durability:
 
         self._environment.background(job, done)
 
+    def save_epochs_soon(self) -> None:
+        """Write the leader epochs down on the thread for slow file work: replacing a file can take its time."""
+        job = self.epoch_file.save_job()
+        if job is None:
+            return
+
+        def done(error: OSError | None) -> None:
+            if error is not None and not self._gate.discarded:
+                self._dir.fail(error)
+
+        self._environment.background(job, done)
+
     def commit(self, target: Offset, topic_id: str, then: Callable[[], None]) -> None:
         """The same on the dir's own flush threads, then `then` on the loop; nothing while one is under way.
 

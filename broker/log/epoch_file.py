@@ -6,6 +6,8 @@ Before the recovery point passes it, a flush makes the file durable.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from broker.log import checkpoints
 from broker.log.checkpoints import OrderedFile
 from broker.log.epoch_cache import EpochCache
@@ -47,6 +49,15 @@ class EpochFile:
         self._version += 1
         if sync:
             self._durable = self._version
+
+    def save_job(self) -> Callable[[], None] | None:
+        """A call, good on any thread, that does the same without fsync; None when there is nothing to write."""
+        if not self.cache.changed:
+            return None
+        self.cache.changed = False
+        self._version += 1
+        ticket, text = self.file.ticket(), self._text()
+        return lambda: self.file.write(ticket, text, False)
 
     def _text(self) -> str:
         return checkpoints.format_epochs(self.cache.entries)

@@ -117,10 +117,8 @@ class LogBase:
     def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
         self._dir.check()
         self._epochs.assign(epoch, start_offset)
-        try:
-            self.durability.epoch_file.save(sync=False)
-        except OSError as error:
-            self._fail(error)
+        # Not waited for: a thousand leaderships may begin at once, and until records follow only a restart looks.
+        self.durability.save_epochs_soon()
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
         found, end = self._epochs.end_offset_for(epoch, self._written_leo)

@@ -13,7 +13,6 @@ Knows no partition's rules; `stops` says what follows. Blocking, tiny.
 from __future__ import annotations
 
 import ctypes
-import errno
 import hashlib
 import json
 import logging
@@ -154,21 +153,24 @@ def _boot_id() -> str:
 
 
 def _cached(fd: int) -> bool:
-    """Whether the first page can be read without asking the disk; True where the file system cannot say."""
-    try:
-        return os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT) == 1
-    except BlockingIOError:
+    """Whether the first page is in the page cache, without bringing it there; True where the kernel cannot say."""
+    if os.fstat(fd).st_size == 0:
         return False
-    except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.EINVAL):
-            return True
-        raise
+    # Writable, so that ctypes can point at it; nothing is written.
+    with mmap.mmap(fd, 1, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE) as mapped:
+        resident = ctypes.create_string_buffer(1)
+        view = (ctypes.c_char * 1).from_buffer(mapped)
+        try:
+            failed = ctypes.CDLL(None).mincore(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(1), resident)
+        finally:
+            del view
+    return bool(failed) or bool(resident.raw[0] & 1)
 
 
 def _lock_first_page(mapped: mmap.mmap) -> None:
     """Best effort: it only spares a needless wait after a restart under memory pressure."""
-    view = (ctypes.c_char * _PAGE).from_buffer(mapped)
+    view = (ctypes.c_char * 1).from_buffer(mapped)
     try:
-        ctypes.CDLL(None, use_errno=True).mlock(ctypes.addressof(view), ctypes.c_size_t(1))
+        ctypes.CDLL(None).mlock(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(1))
     finally:
         del view

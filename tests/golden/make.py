@@ -410,6 +410,27 @@ def _isr_without_leader(case: Case) -> None:
     _rewrite(row, isr=[b for b in json.loads(row["data"])["isr"] if b != leader])
 
 
+def _elected_from_outside(case: Case, elr: dict[str, Any] | None) -> None:
+    """Who leads in the second state is not in the ISR of the first, which says this of eligible replicas."""
+    first, second = _states(case)[:2]
+    leader = json.loads(second["data"])["leader"]
+    isr = [b for b in json.loads(first["data"])["isr"] if b != leader]
+    _rewrite(first, isr=isr, **({} if elr is None else {"elr": {"replicas": [leader], "isr": isr, **elr}}))
+
+
+def _eligible_leader(case: Case) -> None:
+    _elected_from_outside(case, {"leader_epoch": 0})
+
+
+def _ineligible_leader(case: Case) -> None:
+    _elected_from_outside(case, None)
+
+
+def _leader_of_an_old_eligibility(case: Case) -> None:
+    """A tool rewrote the state and kept the field."""
+    _elected_from_outside(case, {"leader_epoch": 7})
+
+
 def _two_leaders(case: Case) -> None:
     taken = _last(case, e="become_leader")
     other = next(b for b in taken["replicas"] if b != taken["b"])
@@ -581,6 +602,9 @@ WHITE_BOX: dict[str, tuple[Change, Change, Change]] = {
 MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("hw-within-isr", "bad-refused"): _refused_fetch_counted,
     ("shown-below-hw", "bad-listed"): _end_told_too_high,
+    ("isr-znode", "ok-eligible"): _eligible_leader,
+    ("isr-znode", "bad-ineligible"): _ineligible_leader,
+    ("isr-znode", "bad-old-eligibility"): _leader_of_an_old_eligibility,
 }
 
 

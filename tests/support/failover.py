@@ -118,10 +118,15 @@ def make_topic(cluster: Cluster, client: RetryingClient, name: str, leader: int)
     client.until_written(name)
 
 
-def failovers(cluster: Cluster, victim: str, kills: int) -> Iterator[float]:
-    """Seconds from each SIGKILL to the first acks=all success on a partition that it concerns."""
+def failovers(cluster: Cluster, victim: str, kills: int, beside: int = 0) -> Iterator[float]:
+    """Seconds from each SIGKILL to the first acks=all success on a partition that it concerns.
+
+    beside: so many further partitions fail over too.
+    """
     client = RetryingClient(cluster)
     try:
+        for nth in range(beside):
+            make_topic(cluster, client, f"beside-{nth}", nth % len(cluster.brokers) + 1)
         for nth in range(kills):
             wait_until(lambda: cluster.live() == set(cluster.brokers), "all brokers registered")
             controller = cluster.controller()
@@ -149,17 +154,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--victim", choices=VICTIMS, required=True)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--beside", type=int, default=0, help="further partitions")
     parser.add_argument("--keep", type=Path, help="leave the brokers' logs in this new folder")
     parser.add_argument("--suspicion", choices=("true", "false"), default="true")
     arguments = parser.parse_args()
     settings = {**SETTINGS, "failure.suspicion.enable": arguments.suspicion}
     with (
         tempfile.TemporaryDirectory() as folder,
-        running_cluster(Path(folder) / "cluster", settings=settings) as cluster,
+        running_cluster(arguments.keep or Path(folder) / "cluster", settings=settings) as cluster,
     ):
         wait_until(lambda: cluster.controller() is not None, "a controller")
         seconds = []
-        for took in failovers(cluster, arguments.victim, arguments.kills):
+        for took in failovers(cluster, arguments.victim, arguments.kills, arguments.beside):
             seconds.append(took)
             print(f"{len(seconds)}: {took * 1000:.0f} ms, until {time.time():.3f}", flush=True)
         ordered = sorted(seconds)
