@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.clients.lean import Lean
-from benchmarks.measure.sparse import set_checkpoints, write_sparse_log
+from benchmarks.measure.sparse import BATCH_BYTES, set_checkpoints, write_sparse_log
 from benchmarks.process import wait_for
 from benchmarks.report.metrics import Target
 from benchmarks.rows.base import GB, Bench, require_all_taken
@@ -95,7 +95,7 @@ class LogSize:
             create_topic(cluster, "long", 1)
             cluster.stop_brokers()
             for broker in cluster.brokers.values():
-                end = write_sparse_log(broker.data / "long-0", self.gigabytes * 10**9)
+                end = write_sparse_log(broker.data / "long-0", self.gigabytes * 10**9 // BATCH_BYTES)
                 set_checkpoints(broker.data, "long", 0, end)
             restarted = _start_until_full(cluster, "long", 1)
             latency = _one_in_flight(lean, "long", 3000)
