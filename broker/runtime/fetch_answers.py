@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.core import epochs
 from broker.core.partition import Following
-from broker.runtime.ports import Offset
+from broker.runtime.ports import Offset, UnexpectedAppendOffset
 from broker.runtime.replica import Replica
 from broker.wire.messages.fetch import FetchPartitionResult
 from broker.wire.record_batch import checked_headers
@@ -45,7 +45,16 @@ class FetchAnswers:
         headers, end = checked_headers(view)
         if not headers:
             return
-        replica.log.append_as_follower(view[:end], headers)
+        try:
+            replica.log.append_as_follower(view[:end], headers)
+        except UnexpectedAppendOffset:
+            log = replica.log
+            first = headers[0]
+            if log.leo != log.log_start_offset or not first.base_offset < log.leo <= first.last_offset:
+                raise
+            # Nothing is here, and the leader's log begins inside of a batch (DeleteRecords): begin where the batch does.
+            self._manager.follower_logs.start_anew(replica, first.base_offset)
+            replica.log.append_as_follower(view[:end], headers)
         replica.log.write()
         self._manager.group_commit.note(replica)
         runs = replica.take_producers(headers, self._manager.loop.now_ms())

@@ -259,6 +259,31 @@ def test_deleted_records_stay_deleted_over_kills_and_new_leaders(cluster: DiskCl
     assert before[0] < _log(cluster, 1).segment_base_offsets[0] <= 77
 
 
+def test_replica_that_ends_below_what_was_deleted_begins_anew_behind_it(cluster: DiskCluster) -> None:
+    cluster.topic_config["cleanup.policy"] = "delete"
+    for node in cluster.nodes.values():
+        node.up.on_topic_config(TOPIC)
+    _write(cluster, 1, range(10))
+    cluster.stop(3)
+    cluster.expire(3)
+    _write(cluster, 1, range(10, 40))
+    for node in (cluster.nodes[1], cluster.nodes[2]):
+        node.up.on_live_brokers({1, 2})
+    request = DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 77)])], 5000)
+    slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, request.encode(2))
+    cluster.settle()
+    assert slot.answer is not None
+    _log(cluster, 1).delete_old_segments(0, cluster.nodes[1].hw)
+    for node in (cluster.nodes[1], cluster.nodes[2]):
+        node.up.on_live_brokers({1, 2, 3})
+    cluster.start(3)
+    cluster.advance(5000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    log = _log(cluster, 3)
+    assert (log.log_start_offset, log.leo) == (77, 120)
+    assert [record.offset for record in records_of(log)] == list(range(77, 120))
+
+
 @pytest.mark.parametrize(("away_ms", "known"), [(3_600_000, True), (90_000_000, False)])
 def test_idle_producer_expires_also_while_its_broker_is_away(
     cluster: DiskCluster, monkeypatch: pytest.MonkeyPatch, away_ms: int, known: bool
