@@ -52,7 +52,7 @@ class FetchAnswers:
             first = headers[0]
             if log.leo != log.log_start_offset or not first.base_offset < log.leo <= first.last_offset:
                 raise
-            # Nothing is here, and the leader's log begins inside of a batch (DeleteRecords): begin where the batch does.
+            # Nothing is here, and the leader's log begins inside of a batch (DeleteRecords): begin where that does.
             self._manager.follower_logs.start_anew(replica, first.base_offset)
             replica.log.append_as_follower(view[:end], headers)
         replica.log.write()
