@@ -78,49 +78,66 @@ def perform(cleaning: LogCleaning, on_event: OnEvent) -> None:
     on_event(end)
 
 
+class _Child:
+    """A cleaner process that may be on its way."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def started(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self.process = process
+            if self._stopped:
+                process.kill()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self.process is not None:
+                self.process.kill()
+
+
 class ProcessRunner:
-    """One process per cleaning, one thread that listens to it."""
+    """One process per cleaning, one thread that starts it and listens to it."""
 
     def __init__(self, call_soon_threadsafe: Callable[[Callable[[], None]], None]) -> None:
         self._call_soon = call_soon_threadsafe
-        self._running: dict[subprocess.Popen[bytes], threading.Thread] = {}
+        self._running: dict[_Child, threading.Thread] = {}
 
     def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
-        """See `Runner`. Raises OSError when no process can be started."""
-        root = str(Path(__file__).resolve().parents[2])
-        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), _PARENT: str(os.getpid())}
-        started = threading.Event()
-        box: list[subprocess.Popen[bytes] | OSError] = []
+        """See `Runner`. Waits for nothing; a process that cannot be started is an end like another."""
+        child = _Child()
 
         def follow() -> None:
-            # The parent-death signal is sent when the *thread* that started the process ends.
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "broker.log.cleaner_process"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    env=environment,
-                    cwd="/",
-                )
-            except OSError as error:
-                box.append(error)
-                started.set()
-                return
-            box.append(process)
-            started.set()
-            self._listen(process, job, on_event)
+            end = self._carry_out(child, job, on_event)
 
-        thread = threading.Thread(target=follow, name="log-cleaner", daemon=True)
+            def tell() -> None:
+                self._running.pop(child, None)
+                on_event(end)
+
+            self._call_soon(tell)
+
+        # The parent-death signal is sent when the *thread* that started the process ends.
+        thread = self._running[child] = threading.Thread(target=follow, name="log-cleaner", daemon=True)
         thread.start()
-        started.wait()
-        process = box[0]
-        if isinstance(process, OSError):
-            raise process
-        self._running[process] = thread
-        return process.kill
+        return child.stop
 
-    def _listen(self, process: subprocess.Popen[bytes], job: CleaningJob, on_event: OnEvent) -> None:
+    def _carry_out(self, child: _Child, job: CleaningJob, on_event: OnEvent) -> CleaningEnd:
+        root = str(Path(__file__).resolve().parents[2])
+        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "broker.log.cleaner_process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), _PARENT: str(os.getpid())},
+                cwd="/",
+            )
+        except OSError as error:
+            return CleaningEnd("died", f"no process can be started: {error}")
+        child.started(process)
         assert process.stdin is not None
         assert process.stdout is not None
         end: CleaningEnd | None = None
@@ -142,20 +159,14 @@ class ProcessRunner:
             # Unsent bytes of the job, which nobody reads any more, make a close fail.
             process.stdin.close()
         if end is None:
-            killed = code == -signal.SIGKILL
-            end = CleaningEnd("died", f"the cleaner process ended with {'SIGKILL' if killed else code}")
-        last = end
-
-        def tell() -> None:
-            self._running.pop(process, None)
-            on_event(last)
-
-        self._call_soon(tell)
+            said = "SIGKILL" if code == -signal.SIGKILL else code
+            end = CleaningEnd("died", f"the cleaner process ended with {said}")
+        return end
 
     def close(self) -> None:
         """End what is under way and wait for it; its last events are not delivered by a loop that has stopped."""
-        for process, thread in list(self._running.items()):
-            process.kill()
+        for child, thread in list(self._running.items()):
+            child.stop()
             thread.join()
 
 

@@ -126,8 +126,9 @@ class LogCleaner:
                 cleaning.log.abandon_swap()
         while len(self._running) < self._settings.threads:
             chosen = self._dirtiest(logs)
-            if chosen is None or not self._start(chosen):
+            if chosen is None:
                 return
+            self._start(chosen)
 
     def close(self) -> None:
         """No more cleanings; what is under way is stopped and its result left alone."""
@@ -195,7 +196,7 @@ class LogCleaner:
 
     # One cleaning
 
-    def _start(self, chosen: _Candidate) -> bool:
+    def _start(self, chosen: _Candidate) -> None:
         log, found = chosen.log, chosen.found
         tp, config, settings = log.topic_partition, log.config, self._settings
         segments = log.inactive_segments(found.first_uncleanable)
@@ -218,13 +219,7 @@ class LogCleaner:
         )
         cleaning = self._running[tp] = _Cleaning(log, segments, found.first_dirty)
         _logger.info("%s: cleaning of [%d, %d) begins", tp, found.first_dirty, found.first_uncleanable)
-        try:
-            cleaning.stop = self._runner.start(job, lambda event: self._on_event(cleaning, event))
-        except OSError as error:
-            _logger.error("%s: no cleaning can be started: %s", tp, error)
-            del self._running[tp]
-            return False
-        return True
+        cleaning.stop = self._runner.start(job, lambda event: self._on_event(cleaning, event))
 
     def _on_event(self, cleaning: _Cleaning, event: Event) -> None:
         if isinstance(event, CleanedGroup):
