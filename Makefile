@@ -54,6 +54,7 @@ nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, and the long tes
 bench: $(VENV)/.lab ## Our broker beside Apache Kafka, every row (hours); table in benchmarks/results/
 	@$(BIN)/python -m harness.tools.install --for bench
 	$(BIN)/python -m benchmarks full $(ARGS)
+	$(BIN)/python -m benchmarks curves $(ARGS)
 
 bench-quick: $(VENV)/.lab ## The core of it in about 5 minutes
 	@$(BIN)/python -m harness.tools.install --for bench

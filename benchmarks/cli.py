@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import signal
 import sys
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when every row was tried, 1 when measuring was not possible, 2 for wrong usage."""
     args = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
+    # Brokers with 10,000 partitions hold tens of thousands of files; they inherit this limit.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="highwater-bench-", dir=args.work))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
