@@ -90,11 +90,10 @@ class Segment(SegmentFiles):
             return self._size
         end = first.end
         jump = self._indexed_position(cap)
-        by_offset = self._indexed_offset(limit_offset - 1)
-        if jump is None or by_offset is None:
-            jump = None
-        elif by_offset.position < jump.position:
-            jump = by_offset
+        if jump is not None and limit_offset < end_offset:
+            by_offset = self._indexed_offset(limit_offset - 1)
+            if by_offset is None or by_offset.position < jump.position:
+                jump = by_offset
         if jump is not None and jump.position > end:
             end = max(end, self._trusted(jump))
         for batch in self._walk(end):

@@ -30,7 +30,7 @@ class IndexDamaged(Exception):
 class SparseIndex:
     """Entries [0, file entries) are in the file, the rest in memory."""
 
-    __slots__ = ("_base", "_codec", "_directory", "_fd", "_file_entries", "_suffix", "_tail")
+    __slots__ = ("_base", "_block", "_block_at", "_codec", "_directory", "_fd", "_file_entries", "_suffix", "_tail")
 
     def __init__(self, directory: str, base_offset: Offset, suffix: str, codec: struct.Struct) -> None:
         """Name an index; no file is touched."""
@@ -41,6 +41,8 @@ class SparseIndex:
         self._fd = -1
         self._file_entries = 0
         self._tail: list[Entry] = []
+        self._block = b""
+        self._block_at = 0
 
     @property
     def path(self) -> str:
@@ -89,14 +91,14 @@ class SparseIndex:
         if self._tail and by(self._tail[0]) <= key:
             return self._file_entries + bisect_right(self._tail, key, key=by) - 1
         # Invariant: entry low − 1 is ≤ key (or low is 0), entry high is > key (or is the file's end).
-        low, high = 0, self._file_entries
-        block = b""
-        block_at = 0
+        low, high = self._held(column, key)
+        block, block_at = (self._block, self._block_at) if low else (b"", 0)
         while low < high:
             middle = (low + high) // 2
             if high - low <= _BLOCK_ENTRIES and not block:
-                block_at = low
-                block = self._read_bytes(low, high - low)
+                # Some more than asked for: who reads on comes here next.
+                block_at = self._block_at = low
+                block = self._block = self._read_bytes(low, min(2 * _BLOCK_ENTRIES, self._file_entries - low))
             data = block or self._read_bytes(middle, 1)
             at = (middle - block_at) * self._codec.size if block else 0
             if self._codec.unpack_from(data, at)[column] <= key:
@@ -105,8 +107,20 @@ class SparseIndex:
                 high = middle
         return low - 1
 
+    def _held(self, column: int, key: int) -> tuple[int, int]:
+        """Between which entries key lies, as far as the block read last can tell."""
+        block, size = self._block, self._codec.size
+        if block and self._codec.unpack_from(block)[column] <= key:
+            last = self._block_at + len(block) // size - 1
+            if self._codec.unpack_from(block, len(block) - size)[column] > key:
+                return self._block_at + 1, last
+            if last + 1 == self._file_entries:
+                return last + 1, last + 1
+        return 0, self._file_entries
+
     def truncate(self, entries: int) -> None:
         """Keep the first `entries` entries, in memory and in the file."""
+        self._block = b""
         if entries >= self._file_entries:
             del self._tail[entries - self._file_entries :]
             return
@@ -133,6 +147,7 @@ class SparseIndex:
 
     def close(self) -> None:
         """Forget memory and file; entries not spilled are lost."""
+        self._block = b""
         self._tail.clear()
         self._file_entries = 0
         if self._fd >= 0:
