@@ -20,7 +20,6 @@ import os
 from dataclasses import dataclass
 
 from broker.log import checkpoints
-from broker.log.batch_scan import BadBatch, BatchAt, find_valid_batch, walk
 from broker.log.cleaner_swap import finish_swaps
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
@@ -29,14 +28,13 @@ from broker.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    SUFFIXES,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     parse_segment_file,
-    remove_if_there,
 )
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
+from broker.log.recovery_scan import Damage, Scan, remove, scan
 from broker.log.segment import Segment
 from broker.log.segments import Segments
 from broker.runtime.ports import CorruptLog, Epoch, Offset, TopicPartition
@@ -76,42 +74,6 @@ class RecoveryReport:
         return self.leo if self.leo < max(self.recovery_point, self.high_watermark) else None
 
 
-@dataclass(slots=True)
-class _Scan:
-    """State of one unclean recovery."""
-
-    segments: list[Segment]
-    leo: Offset
-    epochs: EpochCache
-    cut_bytes: int = 0
-    segments_removed: int = 0
-    corrupt_middle: bool = False
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Damage:
-    """What is damage, not the end of a torn log.
-
-    fsynced: the checkpointed recovery point. reread: what the page cache holds is no proof that the disk holds it.
-    """
-
-    topic_partition: TopicPartition
-    fsynced: Offset
-    mend: bool
-    reread: bool
-
-    def check(self, state: _Scan, where: str) -> None:
-        """Raise CorruptLog, before anything is cut, if valid batches stand behind bad bytes that were fsynced."""
-        if state.reason and state.corrupt_middle and state.leo < self.fsynced and not self.mend:
-            raise CorruptLog(
-                self.topic_partition,
-                where,
-                f"{state.reason.removeprefix(where).strip()}; valid batches follow, and all below offset "
-                f"{self.fsynced} was on disk: damage, nothing is cut",
-            )
-
-
 def load(
     topic_partition: TopicPartition,
     log_dir: LogDir,
@@ -149,24 +111,24 @@ def load(
         segments.append(
             Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
         )
-    state: _Scan | None = None
+    state: Scan | None = None
     reason = ""
     if clean and (entries is not None or new):
         try:
             # Appends go on from here: the few batches that say where are checked.
-            state = _Scan(segments, segments[-1].next_offset(verify_crc=True), EpochCache(entries or ()))
+            state = Scan(segments, segments[-1].next_offset(verify_crc=True), EpochCache(entries or ()))
         except CorruptLog as error:
             reason = str(error)
             recovery_point = min(recovery_point, segments[-1].base_offset)
     if state is None:
-        state = _scan(
+        state = scan(
             tp,
             segments,
             config,
             has_holes,
             recovery_point,
             entries,
-            _Damage(tp, checkpointed, mend, config.group_commit),
+            Damage(tp, checkpointed, mend, config.group_commit),
         )
         state.reason = state.reason or reason
     if state.leo < log_start:
@@ -267,58 +229,7 @@ def _read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
         return None
 
 
-def _scan(
-    tp: TopicPartition,
-    segments: list[Segment],
-    config: LogConfig,
-    has_holes: bool,
-    recovery_point: Offset,
-    entries: list[tuple[Epoch, Offset]] | None,
-    damage: _Damage,
-) -> _Scan:
-    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog."""
-    first = 0
-    if entries is not None:
-        for place, segment in enumerate(segments):
-            if segment.base_offset <= recovery_point:
-                first = place
-    scan_from = segments[first].base_offset
-    epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
-    state = _Scan([], segments[0].base_offset, epochs)
-    for place, segment in enumerate(segments):
-        if segment.base_offset != state.leo and (segment.base_offset < state.leo or not has_holes):
-            state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
-            state.corrupt_middle = any(_has_batch(later) for later in segments[place:])
-            damage.check(state, segment.path(LOG_SUFFIX))
-            _remove(state, segments[place:])
-            return state
-        if place < first:
-            try:
-                state.leo = max(segment.next_offset(), segment.base_offset)
-                segment.close()
-                state.segments.append(segment)
-                continue
-            except CorruptLog:
-                # Not what a crash leaves behind: look at every batch of it.
-                pass
-        if damage.reread:
-            _forget_cached(segment)
-        if not _scan_segment(state, segment, segments[place + 1 :], has_holes, damage):
-            _remove(state, segments[place + 1 :])
-            return state
-    return state
-
-
-def _forget_cached(segment: Segment) -> None:
-    """Let the scan read what the disk holds. After an fsync that failed the page cache holds more, and looks clean."""
-    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDONLY)
-    try:
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(fd)
-
-
-def _fill_epochs(state: _Scan, start: Offset) -> None:
+def _fill_epochs(state: Scan, start: Offset) -> None:
     """Read epochs that the file lacks below its first entry from the batches.
 
     Entries go when the log start rises, which may have been forgotten by a crash before it was checkpointed.
@@ -340,70 +251,10 @@ def _fill_epochs(state: _Scan, start: Offset) -> None:
     state.epochs = found
 
 
-def _scan_segment(state: _Scan, segment: Segment, later: list[Segment], gaps: bool, damage: _Damage) -> bool:
-    """Check every batch; cut the file at the first bad one. True when all of it was good. Raises CorruptLog."""
-    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR)
-    try:
-        size = os.fstat(fd).st_size
-        batches: list[BatchAt] = []
-        position = 0
-        expected = segment.base_offset
-        bad = ""
-        try:
-            for batch in walk(fd, 0, size, verify_crc=True):
-                if batch.base_offset < expected or (batch.base_offset != expected and not gaps):
-                    raise BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due")
-                if batch.last_offset - segment.base_offset >= 1 << 31:
-                    raise BadBatch(batch.position, f"offset {batch.last_offset} is too far from the segment's base")
-                batches.append(batch)
-                position = batch.end
-                expected = batch.last_offset + 1
-                if batch.epoch > state.epochs.latest:
-                    state.epochs.assign(batch.epoch, batch.base_offset)
-        except BadBatch as error:
-            bad = f"{segment.path(LOG_SUFFIX)} {error}"
-            state.corrupt_middle = find_valid_batch(fd, position + 1, size, expected) is not None or any(
-                map(_has_batch, later)
-            )
-    finally:
-        os.close(fd)
-    state.leo = expected
-    state.reason = bad
-    damage.check(state, segment.path(LOG_SUFFIX))
-    segment.reset_to(batches, position)
-    state.segments.append(segment)
-    state.cut_bytes += size - position
-    return not bad
-
-
-def _has_batch(segment: Segment) -> bool:
-    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDONLY)
-    try:
-        return find_valid_batch(fd, 0, os.fstat(fd).st_size, segment.base_offset, 1 << 20) is not None
-    finally:
-        os.close(fd)
-
-
-def _remove(state: _Scan, segments: list[Segment]) -> None:
-    """Delete segments behind the cut, the last first: a crash in between leaves no hole that was not there."""
-    for segment in reversed(segments):
-        state.cut_bytes += segment.size
-        state.segments_removed += 1
-        segment.close()
-        _delete_files(segment)
-    if segments:
-        checkpoints.fsync_dir(segments[0].directory)
-
-
-def _delete_files(segment: Segment) -> None:
-    for suffix in SUFFIXES:
-        remove_if_there(segment.path(suffix))
-
-
 def _restart_at(
     tp: TopicPartition,
     path: str,
-    state: _Scan,
+    state: Scan,
     config: LogConfig,
     environment: Environment,
     log_start: Offset,
@@ -411,7 +262,7 @@ def _restart_at(
 ) -> None:
     """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start."""
     state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
-    _remove(state, state.segments)
+    remove(state, state.segments)
     state.segments = [Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())]
     state.leo = log_start
     state.epochs.clear()

@@ -1,222 +1,36 @@
 """All logs of a broker over its log.dirs. Implements `broker.runtime.ports.LogStore`.
 
-Opening locks every dir, takes away the marks of the clean stop, and loads each log; what could not be loaded is in
-`offline_logs`, what was found is in `reports`. A dir that fails takes only its own logs offline.
+A log is made once, found again, restored where its files were damaged, or deleted; checkpoints and flushes go over all
+of them. How dirs are opened and closed is in `store_opening`.
 Source: kafka LogManager.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
 
-from broker.log import checkpoints, run_mark, stops
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.log import checkpoints
 from broker.log.config import LogConfig
-from broker.log.environment import Environment
-from broker.log.files import deleted_dir_name, is_deleted_dir, parse_deleted_dir, parse_partition_dir
+from broker.log.files import deleted_dir_name
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
-from broker.log.recovery import RecoveryReport, load
-from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartition
+from broker.log.recovery import load
+from broker.log.store_opening import OpenLogs
+from broker.runtime.ports import CorruptLog, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
 
 Configs = Mapping[str, Mapping[str, str]]
 
 
-class DiskLogStore:
+class DiskLogStore(OpenLogs):
     """Every method runs on the loop's thread."""
-
-    def __init__(
-        self,
-        dirs: Sequence[str],
-        environment: Environment,
-        *,
-        defaults: Mapping[str, str] | None = None,
-        topic_configs: Configs | None = None,
-        recovery_threads: int = 1,
-        on_dir_failed: Callable[[LogDirFailed], None] = lambda failure: None,
-        identity: tuple[int, str] | None = None,
-    ) -> None:
-        """Lock the dirs and open every log in them.
-
-        dirs: log.dirs. defaults: the broker's, under topic-level names (Settings.topic_defaults). topic_configs: topic
-        → its overrides, as known at the start. recovery_threads: for all dirs together.
-        on_dir_failed: called once per dir, on whatever call finds it out.
-        identity: (broker id, cluster id), checked against meta.properties before anything else is read or mended.
-        Raises LogDirInUse, WrongIdentity; LogDirFailed when no dir works; ValueError when two folders hold the same
-        partition.
-        """
-        self.reports: list[RecoveryReport] = []
-        self.offline_logs: dict[TopicPartition, CorruptLog] = {}
-        """Logs whose files cannot be made sense of: replicas that must stay offline until their folder is removed."""
-        self.clean_shutdown_epochs: dict[str, int | None] = {}
-        """Per dir the broker epoch of the clean stop before this start; None after an unclean one (−1: not said)."""
-        self.unclean: dict[TopicPartition, str] = {}
-        """Logs that may have lost what they had acknowledged, with the reason, until `trust_again`."""
-        self._environment = environment
-        self._defaults = dict(defaults or {})
-        self._overrides = {topic: dict(config) for topic, config in (topic_configs or {}).items()}
-        self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._homes: dict[TopicPartition, LogDir] = {}
-        self._high_watermarks: dict[TopicPartition, Offset] = {}
-        self._deleted: dict[str, PartitionLog | None] = {}
-        self._closed = False
-        self._dirs = [LogDir(path, on_dir_failed) for path in dict.fromkeys(map(os.path.realpath, dirs))]
-        if not self._dirs:
-            raise ValueError("log.dirs is empty: name at least one folder")
-        try:
-            for log_dir in self._dirs:
-                self._guard(log_dir, log_dir.lock)
-            if identity is not None:
-                self.ensure_identity(*identity)
-            for log_dir in self._dirs:
-                self._guard(log_dir, lambda log_dir=log_dir: self._load_dir(log_dir, recovery_threads))  # type: ignore[misc]
-            for log_dir in self._dirs:
-                self._miss_folders(log_dir)
-            self.check_any_dir()
-        except BaseException:
-            self.close(clean=False)
-            raise
-
-    def _guard(self, log_dir: LogDir, action: Callable[[], None]) -> None:
-        """A dir that fails goes offline alone."""
-        if log_dir.failed is None:
-            try:
-                action()
-            except OSError as error:
-                log_dir.fail(error)
-            except LogDirFailed:
-                pass
-
-    def check_any_dir(self) -> None:
-        """Raise LogDirFailed when every dir is offline: a broker without one has nothing to do."""
-        failures = [log_dir.failed for log_dir in self._dirs if log_dir.failed is not None]
-        if len(failures) == len(self._dirs):
-            raise failures[0]
-
-    def _load_dir(self, log_dir: LogDir, threads: int) -> None:
-        # Before anything is read: reading would put it in the page cache.
-        last_run = run_mark.read(log_dir.path)
-        epoch = log_dir.take_clean_mark()
-        self.clean_shutdown_epochs[log_dir.path] = epoch
-        recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
-        log_starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
-        high_watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
-        log_dir.cleaner_offsets.load(log_dir.read_offsets(CLEANER_OFFSETS))
-        found: dict[TopicPartition, str] = {}
-        for entry in sorted(os.scandir(log_dir.path), key=lambda entry: entry.name):
-            if not entry.is_dir():
-                continue
-            if is_deleted_dir(entry.name):
-                deleted = parse_deleted_dir(entry.name)
-                if deleted is not None:
-                    log_dir.being_deleted.add(deleted)
-                self._remove_later(entry.path, None, LogConfig.parse({}, self._defaults).file_delete_delay_ms)
-                continue
-            tp = parse_partition_dir(entry.name)
-            if tp is None:
-                _logger.warning("%s is no partition's folder and is left alone", entry.path)
-                continue
-            if tp in self._homes:
-                raise ValueError(
-                    f"{tp} is in {self._homes[tp].path} and in {log_dir.path}: remove the folder that is not wanted"
-                )
-            self._homes[tp] = log_dir
-            found[tp] = entry.path
-
-        def open_one(tp: TopicPartition) -> tuple[PartitionLog, RecoveryReport] | CorruptLog:
-            try:
-                return load(
-                    tp, log_dir, found[tp], self._config(tp.topic), self._environment,
-                    clean=epoch is not None, recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
-                    high_watermark=high_watermarks.get(tp, 0), has_holes=tp in log_dir.cleaner_offsets,
-                )  # fmt: skip
-            except CorruptLog as error:
-                return error
-
-        for tp, result in zip(found, _map(open_one, list(found), threads), strict=True):
-            if isinstance(result, CorruptLog):
-                _logger.error("replica stays offline: %s", result)
-                self.offline_logs[tp] = result
-                log_dir.offline.add(tp)
-                continue
-            log, report = result
-            self._logs[tp] = log
-            log_dir.logs[tp] = log
-            if log.has_holes:
-                log.allow_holes()
-            self.reports.append(report)
-        for tp, log in ((tp, self._logs[tp]) for tp in log_dir.logs):
-            reason = stops.read_mark(log.path) or stops.unclean_reason(
-                clean=epoch is not None,
-                same_kernel=last_run.same_kernel,
-                leo=log.leo,
-                recovery_point=recovery_points.get(tp, 0),
-                high_watermark=high_watermarks.get(tp, 0),
-                last_end=last_run.end_of(tp),
-            )
-            if reason:
-                self._distrust(tp, log.path, reason)
-        log_dir.begin_run()
-        log_dir.checkpointed_recovery_points = recovery_points
-        log_dir.checkpointed_log_starts = log_starts
-        log_dir.checkpointed_high_watermarks = high_watermarks
-        for report in self.reports:
-            if report.topic_partition in found:
-                self._lower_marks(log_dir, report)
-        self._high_watermarks.update(log_dir.checkpointed_high_watermarks)
-
-    def _miss_folders(self, log_dir: LogDir) -> None:
-        """A partition that a checkpoint knows and that is nowhere was lost: an empty log must not take its place."""
-        for tp in {*log_dir.checkpointed_recovery_points, *log_dir.checkpointed_high_watermarks} - (
-            self._homes.keys() | log_dir.being_deleted
-        ):
-            known = max(
-                log_dir.checkpointed_recovery_points.get(tp, 0), log_dir.checkpointed_high_watermarks.get(tp, 0)
-            )
-            if known > 0:
-                lost = CorruptLog(tp, log_dir.file(str(tp)), f"the folder is gone; records below {known} were in it")
-                _logger.error("replica stays offline: %s", lost)
-                self.offline_logs[tp] = lost
-                self._homes[tp] = log_dir
-                log_dir.offline.add(tp)
-
-    def _lower_marks(self, log_dir: LogDir, report: RecoveryReport) -> None:
-        """No checkpoint vouches for more than what was found: what comes behind a cut is another leader's word."""
-        tp = report.topic_partition
-        if log_dir.checkpointed_high_watermarks.get(tp, 0) > report.leo:
-            log_dir.lower_high_watermark(tp, report.leo)
-            self._high_watermarks[tp] = report.leo
-        if log_dir.checkpointed_recovery_points.get(tp, 0) > log_dir.logs[tp].recovery_point:
-            log_dir.write_recovery_points()
-
-    # Unclean stops
 
     def out_of_reach(self, topic_partition: TopicPartition) -> bool:
         """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
         return topic_partition in self.offline_logs or bool(self.offline_dirs)
-
-    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
-        """Note, for later starts too, that this log may lack what it had acknowledged. Raises LogDirFailed."""
-        log_dir = self._homes[topic_partition]
-        log_dir.run(lambda: self._distrust(topic_partition, log_dir.file(str(topic_partition)), reason))
-
-    def _distrust(self, tp: TopicPartition, path: str, reason: str) -> None:
-        _logger.warning("%s: unclean stop: %s", tp, reason)
-        stops.leave_mark(path, reason)
-        self.unclean[tp] = reason
-
-    def trust_again(self, topic_partition: TopicPartition) -> None:
-        """This log leads, or is in sync: it has what counts. Raises LogDirFailed."""
-        if self.unclean.pop(topic_partition, None) is not None:
-            log_dir = self._homes[topic_partition]
-            log_dir.run(lambda: stops.remove_mark(log_dir.file(str(topic_partition))))
 
     # Logs
 
@@ -306,6 +120,8 @@ class DiskLogStore:
             self._forget_offline(tp)
             return self.create(tp, topic_id, config)
         try:
+            # First of all, so that no crash makes a log that was cut look whole.
+            self._distrust(tp, log_dir.file(str(tp)), f"damage was cut: {self.offline_logs[tp]}")
             log, report = load(
                 tp, log_dir, log_dir.file(str(tp)), self._config(tp.topic), self._environment,
                 clean=False,
@@ -370,27 +186,6 @@ class DiskLogStore:
         if self.offline_logs.pop(topic_partition, None) is not None:
             self._homes.pop(topic_partition).offline.discard(topic_partition)
 
-    def _remove_later(self, path: str, log: PartitionLog | None, delay_ms: float) -> None:
-        self._deleted[path] = log
-        self._environment.schedule(delay_ms, lambda: self._remove(path))
-
-    def _remove(self, path: str) -> None:
-        if path in self._deleted and not self._closed:
-            log = self._deleted.pop(path)
-            if log is not None:
-                log.close(clean=False)
-            self._forget_deleted(path)
-            shutil.rmtree(path, ignore_errors=True)
-
-    def _forget_deleted(self, path: str) -> None:
-        """Before the last trace of a deleted log goes, no checkpoint may know it: it would look lost."""
-        folder, name = os.path.split(path)
-        tp = parse_deleted_dir(name)
-        for log_dir in self._dirs:
-            if log_dir.path == folder and tp is not None and tp not in self._homes and log_dir.failed is None:
-                with contextlib.suppress(LogDirFailed):
-                    log_dir.forget_checkpoints(tp)
-
     def update_config(self, topic: str, config: Mapping[str, str]) -> None:
         """Replace a topic's overrides. Raises ValueError naming a bad one, changing nothing."""
         parsed = LogConfig.parse(config, self._defaults)
@@ -407,9 +202,6 @@ class DiskLogStore:
         self._defaults = dict(defaults)
         for topic in {tp.topic for tp in self._logs}:
             self.update_config(topic, self._overrides.get(topic, {}))
-
-    def _config(self, topic: str) -> LogConfig:
-        return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)
 
     # Periodic work
 
@@ -444,9 +236,6 @@ class DiskLogStore:
     def checkpoint_log_start_offsets(self) -> None:
         self._in_background((log_dir, log_dir.log_starts_job()) for log_dir in self._working())
 
-    def _working(self) -> Iterable[LogDir]:
-        return [log_dir for log_dir in self._dirs if log_dir.failed is None]
-
     def _in_background(self, jobs: Iterable[tuple[LogDir, Callable[[], None]]]) -> None:
         for log_dir, job in jobs:
 
@@ -455,14 +244,6 @@ class DiskLogStore:
                     log_dir.fail(error)
 
             self._environment.background(job, done)
-
-    def ensure_identity(self, broker_id: int, cluster_id: str) -> None:
-        """Write or check meta.properties in every dir. Raises WrongIdentity."""
-        for log_dir in self._working():
-            try:
-                log_dir.ensure_identity(broker_id, cluster_id)
-            except OSError as error:
-                log_dir.fail(error)
 
     # The end
 
@@ -474,43 +255,3 @@ class DiskLogStore:
             if epoch is not None and log_dir.failed is None and all(report.clean for report in opened):
                 self._guard(log_dir, lambda log_dir=log_dir, epoch=epoch: log_dir.leave_clean_mark(epoch))  # type: ignore[misc]
         self.close(clean=False)
-
-    def close(self, clean: bool, broker_epoch: int = -1) -> None:
-        """clean: flush everything and leave the clean-shutdown mark. Idempotent.
-
-        A dir that has failed, or fails now, gets no mark.
-        """
-        if self._closed:
-            return
-        self._closed = True
-        for log_dir in self._dirs:
-            try:
-                for tp, home in self._homes.items():
-                    if home is log_dir and tp in self._logs:
-                        self._logs[tp].close(clean)
-                if clean and log_dir.failed is None:
-                    for tp in self.unclean:
-                        if self._homes.get(tp) is log_dir:
-                            log_dir.run(lambda tp=tp, log_dir=log_dir: stops.sync_mark(log_dir.file(str(tp))))  # type: ignore[misc]
-                    log_dir.write_recovery_points()
-                    log_dir.write_log_starts()
-                    log_dir.run(lambda log_dir=log_dir: log_dir.leave_clean_mark(broker_epoch))  # type: ignore[misc]
-            except LogDirFailed:
-                _logger.error("log dir %s is closed without the mark of a clean stop", log_dir.path)
-            finally:
-                log_dir.end_run()
-                log_dir.unlock()
-        for log in self._deleted.values():
-            if log is not None:
-                log.close(clean=False)
-
-
-def _map(
-    function: Callable[[TopicPartition], tuple[PartitionLog, RecoveryReport] | CorruptLog],
-    items: Sequence[TopicPartition],
-    threads: int,
-) -> list[tuple[PartitionLog, RecoveryReport] | CorruptLog]:
-    if threads <= 1 or len(items) <= 1:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(threads, "log-recovery") as pool:
-        return list(pool.map(function, items))

@@ -664,7 +664,7 @@ def test_store_partition_of_a_dir_that_failed_while_it_was_loaded_is_not_made_an
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("broker.log.store.load", fail)
+    monkeypatch.setattr("broker.log.store_opening.load", fail)
     store = DiskLogStore(dirs, Clock().environment())
     monkeypatch.undo()
     assert store.offline_dirs == [home]

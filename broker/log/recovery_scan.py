@@ -1,0 +1,178 @@
+"""Reading a log's segments batch by batch after a stop that was not clean, and cutting where they end.
+
+Whatever is kept forms one gapless run of valid batches. Damage (bad bytes that had been synced, with good ones behind
+them) is told from the end of a torn log before anything is cut.
+Source: kafka LogLoader.recoverLog, LogSegment.recover; L6 of the design.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+
+from broker.log import checkpoints
+from broker.log.batch_scan import BadBatch, BatchAt, find_valid_batch, walk
+from broker.log.config import LogConfig
+from broker.log.epoch_cache import EpochCache
+from broker.log.files import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    remove_if_there,
+)
+from broker.log.segment import Segment
+from broker.runtime.ports import CorruptLog, Epoch, Offset, TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+_INDEX_SUFFIXES = frozenset({INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX})
+
+
+@dataclass(slots=True)
+class Scan:
+    """State of one unclean recovery."""
+
+    segments: list[Segment]
+    leo: Offset
+    epochs: EpochCache
+    cut_bytes: int = 0
+    segments_removed: int = 0
+    corrupt_middle: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is damage, not the end of a torn log.
+
+    fsynced: the checkpointed recovery point. reread: what the page cache holds is no proof that the disk holds it.
+    """
+
+    topic_partition: TopicPartition
+    fsynced: Offset
+    mend: bool
+    reread: bool
+
+    def check(self, state: Scan, where: str) -> None:
+        """Raise CorruptLog, before anything is cut, if valid batches stand behind bad bytes that were fsynced."""
+        if state.reason and state.corrupt_middle and state.leo < self.fsynced and not self.mend:
+            raise CorruptLog(
+                self.topic_partition,
+                where,
+                f"{state.reason.removeprefix(where).strip()}; valid batches follow, and all below offset "
+                f"{self.fsynced} was on disk: damage, nothing is cut",
+            )
+
+
+def scan(
+    tp: TopicPartition,
+    segments: list[Segment],
+    config: LogConfig,
+    has_holes: bool,
+    recovery_point: Offset,
+    entries: list[tuple[Epoch, Offset]] | None,
+    damage: Damage,
+) -> Scan:
+    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog."""
+    first = 0
+    if entries is not None:
+        for place, segment in enumerate(segments):
+            if segment.base_offset <= recovery_point:
+                first = place
+    scan_from = segments[first].base_offset
+    epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
+    state = Scan([], segments[0].base_offset, epochs)
+    for place, segment in enumerate(segments):
+        if segment.base_offset != state.leo and (segment.base_offset < state.leo or not has_holes):
+            state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
+            state.corrupt_middle = any(_has_batch(later) for later in segments[place:])
+            damage.check(state, segment.path(LOG_SUFFIX))
+            remove(state, segments[place:])
+            return state
+        if place < first:
+            try:
+                state.leo = max(segment.next_offset(), segment.base_offset)
+                segment.close()
+                state.segments.append(segment)
+                continue
+            except CorruptLog:
+                # Not what a crash leaves behind: look at every batch of it.
+                pass
+        if damage.reread:
+            _forget_cached(segment)
+        if not _scan_segment(state, segment, segments[place + 1 :], has_holes, damage):
+            remove(state, segments[place + 1 :])
+            return state
+    return state
+
+
+def _forget_cached(segment: Segment) -> None:
+    """Let the scan read what the disk holds. After an fsync that failed the page cache holds more, and looks clean."""
+    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDONLY)
+    try:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+
+
+def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: bool, damage: Damage) -> bool:
+    """Check every batch; cut the file at the first bad one. True when all of it was good. Raises CorruptLog."""
+    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR)
+    try:
+        size = os.fstat(fd).st_size
+        batches: list[BatchAt] = []
+        position = 0
+        expected = segment.base_offset
+        bad = ""
+        try:
+            for batch in walk(fd, 0, size, verify_crc=True):
+                if batch.base_offset < expected or (batch.base_offset != expected and not gaps):
+                    raise BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due")
+                if batch.last_offset - segment.base_offset >= 1 << 31:
+                    raise BadBatch(batch.position, f"offset {batch.last_offset} is too far from the segment's base")
+                batches.append(batch)
+                position = batch.end
+                expected = batch.last_offset + 1
+                if batch.epoch > state.epochs.latest:
+                    state.epochs.assign(batch.epoch, batch.base_offset)
+        except BadBatch as error:
+            bad = f"{segment.path(LOG_SUFFIX)} {error}"
+            state.corrupt_middle = find_valid_batch(fd, position + 1, size, expected) is not None or any(
+                map(_has_batch, later)
+            )
+    finally:
+        os.close(fd)
+    state.leo = expected
+    state.reason = bad
+    damage.check(state, segment.path(LOG_SUFFIX))
+    segment.reset_to(batches, position)
+    state.segments.append(segment)
+    state.cut_bytes += size - position
+    return not bad
+
+
+def _has_batch(segment: Segment) -> bool:
+    fd = os.open(segment.path(LOG_SUFFIX), os.O_RDONLY)
+    try:
+        return find_valid_batch(fd, 0, os.fstat(fd).st_size, segment.base_offset, 1 << 20) is not None
+    finally:
+        os.close(fd)
+
+
+def remove(state: Scan, segments: list[Segment]) -> None:
+    """Delete segments behind the cut, the last first: a crash in between leaves no hole that was not there."""
+    for segment in reversed(segments):
+        state.cut_bytes += segment.size
+        state.segments_removed += 1
+        segment.close()
+        _delete_files(segment)
+    if segments:
+        checkpoints.fsync_dir(segments[0].directory)
+
+
+def _delete_files(segment: Segment) -> None:
+    for suffix in SUFFIXES:
+        remove_if_there(segment.path(suffix))
