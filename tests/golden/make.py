@@ -416,6 +416,9 @@ def _elected_from_outside(case: Case, elr: dict[str, Any] | None) -> None:
     leader = json.loads(second["data"])["leader"]
     isr = [b for b in json.loads(first["data"])["isr"] if b != leader]
     _rewrite(first, isr=isr, **({} if elr is None else {"elr": {"replicas": [leader], "isr": isr, **elr}}))
+    for event in case.tables["events"]:
+        if event.get("le") == 0 and "isr" in event:
+            event["isr"] = [b for b in event["isr"] if b != leader]
 
 
 def _eligible_leader(case: Case) -> None:

@@ -91,6 +91,12 @@ class Script:
         assert node.manager is None, "a power failure ends the process first"
         node.log.truncate_to(int(records))
 
+    def do_power(self, broker: str, records: str) -> None:
+        self.cluster.lose_tail(int(broker), int(records))
+
+    def see_eligible(self, *brokers: str) -> tuple[object, object]:
+        return list(self.cluster.elr), [int(b) for b in brokers]
+
     def do_expect(self, what: str, *words: str) -> None:
         found, wanted = getattr(self, f"see_{what}")(*words)
         assert found == wanted, f"found {found}"

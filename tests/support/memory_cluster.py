@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from broker.config import Settings
+from broker.core.elr import ReplicaReport, after_write, choose
 from broker.core.isr import Proposal
 from broker.core.partition import NO_LEADER, PartitionState
 from broker.runtime.event_log import EventLog
@@ -571,6 +572,8 @@ class MemoryCluster:
         self.controller_epoch = 1
         self.producer_ids = ProducerIds()
         self.state = PartitionState(1, leader, 0, self.ids, 0, self.ids)
+        self.elr: tuple[int, ...] = ()
+        """Eligible replicas beside the ISR."""
         if start:
             for i in self.ids:
                 self.start(i, tell=False)
@@ -650,6 +653,7 @@ class MemoryCluster:
         if state.leader == i:
             live = [b for b in state.replicas if b in isr and b in self.registered]
             self.write(leader=live[0] if live else NO_LEADER, leader_epoch=state.leader_epoch + 1, isr=isr)
+            self.elect_if_leaderless()
         elif isr != state.isr:
             self.write(isr=isr)
 
@@ -658,14 +662,47 @@ class MemoryCluster:
         self.write(leader=leader, leader_epoch=self.state.leader_epoch + 1)
 
     def elect_if_leaderless(self) -> None:
+        """By what the registered replicas say of their stops, as the controller does."""
         state = self.state
         if state.leader == NO_LEADER:
-            live = [b for b in state.replicas if b in state.isr and b in self.registered]
-            if live:
-                self.write(leader=live[0], leader_epoch=state.leader_epoch + 1)
+            choice = choose(state.isr, self.elr, state.replicas, self.registered.keys(), self.report)
+            if choice is not None:
+                self.write(
+                    leader=choice.leader, leader_epoch=state.leader_epoch + 1, isr=choice.isr, lossy=choice.lossy
+                )
 
-    def write(self, **changes: Any) -> None:
+    def report(self, i: int) -> ReplicaReport | None:
+        """A broker's word on its replica; only `lose_tail` and a log made anew make a stop unclean here."""
+        topic_partition = TopicPartition(TOPIC, 0)
+        store = self.nodes[i].store
+        log = store.logs().get(topic_partition)
+        if log is None:
+            return ReplicaReport(unclean=True)
+        epoch = log.epoch_at(log.written_leo - 1) if log.written_leo > log.log_start_offset else -1
+        return ReplicaReport(topic_partition in store.unclean, epoch, log.written_leo)
+
+    def lose_tail(self, i: int, records: int) -> None:
+        """Power failure of a dead broker: its log keeps so many records, and it knows that some may be missing."""
+        self.nodes[i].log.truncate_to(records)
+        self.nodes[i].store.distrust(TopicPartition(TOPIC, 0), "power failure")
+
+    def _new_isr(self, isr: tuple[int, ...], lossy: bool = False) -> None:
+        """Who is eligible beside it, and who is mended by being in it."""
+        state = self.state
+        min_isr = min(int(self.topic_config["min.insync.replicas"]), len(state.replicas))
+        self.elr = () if lossy else after_write(state.isr, self.elr, isr, state.replicas, min_isr)
+
+    def _trust_members(self) -> None:
+        if self.state.leader != NO_LEADER:
+            for member in self.state.isr:
+                node = self.nodes[member]
+                if node.manager is not None and TopicPartition(TOPIC, 0) in node.store.unclean:
+                    node.store.trust_again(TopicPartition(TOPIC, 0))
+
+    def write(self, *, lossy: bool = False, **changes: Any) -> None:
+        self._new_isr(changes.get("isr", self.state.isr), lossy)
         self.state = replace(self.state, partition_epoch=self.state.partition_epoch + 1, **changes)
+        self._trust_members()
         self.tell_all()
 
     def tell_all(self) -> None:
@@ -677,13 +714,14 @@ class MemoryCluster:
         node = self.nodes[i]
         if node.manager is None or node.deaf or i not in self.registered:
             return
-        request = self.leader_and_isr(self.state, self.registered[i])
+        is_new = node.incarnation == 1 and self.state.leader_epoch == 0
+        request = self.leader_and_isr(self.state, self.registered[i], is_new)
         node.inbox.append(lambda: self.apply(i, request))
 
     def apply(self, i: int, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         return self.nodes[i].up.apply_leader_and_isr(request, 6)
 
-    def leader_and_isr(self, state: PartitionState, broker_epoch: int) -> LeaderAndIsrRequest:
+    def leader_and_isr(self, state: PartitionState, broker_epoch: int, is_new: bool = False) -> LeaderAndIsrRequest:
         wire = LeaderAndIsrPartitionState(
             0,
             state.controller_epoch,
@@ -692,6 +730,7 @@ class MemoryCluster:
             list(state.isr),
             state.partition_epoch,
             list(state.replicas),
+            is_new=is_new,
         )
         return LeaderAndIsrRequest(
             9, False, self.controller_epoch, broker_epoch, 0, [LeaderAndIsrTopicState(TOPIC, TOPIC_ID, [wire])], []
@@ -709,7 +748,9 @@ class MemoryCluster:
         for broker, epoch in proposal.broker_epochs.items():
             if epoch not in (-1, self.registered.get(broker)):
                 return AlterPartitionAnswer(ErrorCode.INELIGIBLE_REPLICA)
+        self._new_isr(proposal.isr)
         self.state = replace(state, isr=proposal.isr, partition_epoch=state.partition_epoch + 1)
+        self._trust_members()
         return AlterPartitionAnswer(0, self.state.isr, self.state.partition_epoch, state.leader_epoch)
 
     # -- time and messages -----------------------------------------------------------------------------------------
