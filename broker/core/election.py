@@ -2,8 +2,9 @@
 
 Order of choice is the assignment's: the first live ISR member leads. While somebody led, an ISR member that lives on is
 trusted; after an outage what a replica reports of its stop counts, and an eligible replica outside the ISR may lead
-(`broker.core.elr`). Any other leads only where unclean election is allowed; then it is the whole ISR and the partition
-is marked as recovering. When nobody may lead the ISR is kept as it was: it never becomes empty.
+(`broker.core.elr`). Any other leads only where unclean election is allowed: the one with the longest log of those that
+live; then it is the whole ISR and the partition is marked as recovering. When nobody may lead the ISR is kept as it
+was: it never becomes empty.
 Source: kafka.controller.Election, PartitionStateMachine, ReplicaStateMachine.removeReplicasFromIsr; KIP-704.
 """
 
@@ -40,10 +41,10 @@ def elect(
     if choice is not None:
         after = state.changed(choice.leader, choice.isr)
         return replace(after, recovering=True, lossy=True) if choice.lossy else after
-    if unclean and not any(broker in live and reports(broker) is None for broker in state.isr):
-        for broker in replicas:
-            if broker in live:
-                return replace(state.changed(broker, (broker,)), recovering=True, lossy=True)
+    if unclean:
+        longest = elr.longest_alive(state.isr, replicas, live, reports)
+        if longest is not None:
+            return replace(state.changed(longest, (longest,)), recovering=True, lossy=True)
     return None
 
 

@@ -62,10 +62,14 @@ def after_write(
     replicas: Sequence[BrokerId],
     min_isr: int,
 ) -> tuple[BrokerId, ...]:
-    """The ELR that goes with a new ISR, in assignment order; min_isr: clamped to the number of replicas."""
+    """The ELR that goes with a new ISR, in assignment order; min_isr: clamped to the number of replicas.
+
+    An ISR that had its minimum could commit without those who had left it: whatever ELR stood beside it is void.
+    """
     if len(isr_after) >= min_isr:
         return ()
-    held = {*isr_before, *elr_before} - set(isr_after)
+    still = elr_before if len(isr_before) < min_isr else ()
+    held = {*isr_before, *still} - set(isr_after)
     return tuple(broker for broker in replicas if broker in held)
 
 
@@ -91,6 +95,20 @@ def choose(
     if len(spoken) < len(replicas) or not any(broker in isr for broker in replicas):
         return None
     return _longest(isr, replicas, spoken)
+
+
+def longest_alive(
+    isr: Collection[BrokerId], replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], reports: Reports
+) -> BrokerId | None:
+    """Who loses least of those alive, for an unclean election; None while one of them has not spoken, or none lives.
+
+    Beyond Kafka, which takes the first in assignment order without asking.
+    """
+    alive = [broker for broker in replicas if broker in live]
+    spoken = {broker: report for broker in alive if (report := reports(broker)) is not None}
+    if not alive or len(spoken) < len(alive):
+        return None
+    return _longest(isr, alive, spoken).leader
 
 
 def awaited(

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from broker.core import election
 from broker.core.cluster_state import NO_LEADER, ClusterState, LeaderAndIsr
-from broker.core.controller import ELIGIBLE, OFFLINE, PREFERRED, UNCLEAN, Change
+from broker.core.controller import ELIGIBLE, LONGEST_LOG, OFFLINE, PREFERRED, UNCLEAN, Change
 from broker.runtime.ports import BrokerId, Epoch, TopicPartition
 from broker.wire.errors import ErrorCode
 
@@ -66,7 +66,10 @@ def elect(
         assert after is not None
         reason = PREFERRED
         if kind is ElectionType.UNCLEAN:
-            reason = OFFLINE if after.leader in before.isr else ELIGIBLE if after.leader in before.elr else UNCLEAN
+            if after.lossy:
+                reason = LONGEST_LOG if after.leader in before.isr else UNCLEAN
+            else:
+                reason = OFFLINE if after.leader in before.isr else ELIGIBLE
         changes.append(Change(topic_partition, before, replace(after, controller_epoch=controller_epoch), reason))
     return changes
 

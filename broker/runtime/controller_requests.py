@@ -146,7 +146,8 @@ class RequestBatch:
                     adding_replicas=list(adding),
                     removing_replicas=list(topic.removing.get(topic_partition.partition, ())),
                     # A replica that is being added, and has not caught up yet, may begin in any log dir.
-                    is_new=is_new or (broker.id in adding and broker.id not in current.isr),
+                    # One that is, or was, in the ISR holds committed records: an empty log there is a loss.
+                    is_new=is_new or (broker.id in adding and broker.id not in (*current.isr, *current.elr)),
                     leader_recovery_state=int(current.recovering),
                 )
             )

@@ -151,6 +151,10 @@ class ControllerTerm:
             b for b, epoch in self._suspected.items() if b in state.brokers and state.brokers[b].epoch == epoch
         }
         batch = self._batch(addresses_first=True)
+        # The minimum may have been lowered while nobody, or another, was controller: first of all, for an election
+        # must not choose from what that voided.
+        for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
+            self._settle(lambda topic=topic: rules.drop_elrs(state, topic, self.term.epoch), batch)  # type: ignore[misc]
         self._settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
         for broker in state.suspected:
             self._settle(lambda broker=broker: suspicion.suspected(state, broker, self.term.epoch), batch)  # type: ignore[misc]
@@ -184,10 +188,10 @@ class ControllerTerm:
             self.state.unclean[topic] = overrides[UNCLEAN_ELECTION].strip().lower() == "true"
         else:
             self.state.unclean.pop(topic, None)
-        min_isr = overrides.get(MIN_ISR, "").strip()
-        if min_isr.isdigit():
-            self.state.min_isr[topic] = int(min_isr)
-        else:
+        try:
+            # As leaders read it: `+1` is 1 to both.
+            self.state.min_isr[topic] = int(overrides[MIN_ISR])
+        except (KeyError, ValueError):
             self.state.min_isr.pop(topic, None)
 
     def _tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:

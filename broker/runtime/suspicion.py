@@ -144,8 +144,8 @@ class Suspicion:
         if event is LinkEvent.CONNECTED:
             watched.rounds = 0
             watched.noted = False
-            if self._controller.active:
-                self._controller.reachable(id_)
+            # Also to a term that is only beginning: it may have judged on what this takes back.
+            self._controller.reachable(id_)
         self._consider(id_, watched)
 
     # -- suspecting ------------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ def choose(
         ((1,), (2, 3), (2,), 2, (1, 3)),
         ((1, 2, 3), (), (1, 2), 3, (3,)),
         ((1, 2), (), (1,), 1, ()),
+        # The minimum was lowered from 3 to 2 while {1, 2} led on: 3 may lack what these two committed.
+        ((1, 2), (3,), (1,), 2, (2,)),
     ],
 )
 def test_who_leaves_an_isr_that_is_below_its_minimum_is_eligible(
@@ -55,6 +57,14 @@ def test_clean_isr_member_is_not_kept_waiting_by_another_that_has_not_spoken() -
 
 def test_unclean_isr_member_does_not_win_over_an_eligible_replica() -> None:
     assert choose((1,), (2, 3), {1: lost(0, 0), 3: CLEAN}) == Choice(3, (3,))
+
+
+def test_unclean_election_takes_the_longest_log_alive_and_waits_until_all_have_spoken() -> None:
+    reports = {1: ReplicaReport(False, 4, 3), 2: lost(5, 1000)}
+    assert elr.longest_alive((3,), REPLICAS, {1, 2}, reports.get) == 2
+    assert elr.longest_alive((3,), REPLICAS, {1, 2, 3}, reports.get) is None
+    assert elr.longest_alive((3,), REPLICAS, set(), reports.get) is None
+    assert elr.longest_alive((3,), (2, 1, 3), {1, 2}, elr.trust_all) == 2
 
 
 def test_eligible_replica_waits_for_the_word_of_a_live_isr_member() -> None:
