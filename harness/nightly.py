@@ -20,7 +20,7 @@ from pathlib import Path
 
 from harness.analysis import CRASH, INVALID, UNKNOWN, VALID
 from harness.junit import crashed_suite, suite, write_xml
-from harness.plan_file import load
+from harness.plan_file import EXPECTATION, load, load_expectation
 from harness.plan_source import PlanError
 from harness.provenance import code_digest
 from harness.run_info import broker_source
@@ -109,13 +109,13 @@ def make_jobs(files: Sequence[Path], seeds: int) -> list[Job]:
     found: list[Path] = []
     for path in files:
         if path.is_dir():
-            inside = sorted(path.glob("*.toml"))
+            inside = sorted(file for file in path.glob("*.toml") if not file.name.endswith(EXPECTATION))
             if not inside:
                 raise PlanError(f"{path}: holds no run file (*.toml)")
             found.extend(inside)
         else:
             found.append(path)
-    plans = [(path, load(path)) for path in found]
+    plans = [(path, load_expectation(path, load(path))) for path in found]
     return [
         Job(
             str(path),

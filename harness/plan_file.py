@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -34,6 +35,7 @@ from harness.plan import (
 from harness.plan_source import PlanError, Source, Table, parse, show
 from harness.zookeeper_address import parse as parse_address
 
+EXPECTATION = ".expect.toml"
 LOSSES = ("lost-write", "lost-tail")
 """Checkers that a run expected to be invalid most often names; any other's name will do as well."""
 
@@ -47,11 +49,31 @@ def load(path: Path) -> Plan:
     return parse_plan(str(path), text)
 
 
+def load_expectation(path: Path, plan: Plan) -> Plan:
+    """The plan with what `<name>.expect.toml` beside its run file says a night expects of it, if there is one."""
+    beside = path.with_suffix(EXPECTATION)
+    if not beside.exists():
+        return plan
+    source, values = parse(str(beside), beside.read_text(encoding="utf-8"))
+    top = Table(source, (), values)
+    expect, found = _expectation(top)
+    top.finish()
+    return replace(plan, expect=expect, expect_found=found)
+
+
+def _expectation(top: Table) -> tuple[str, tuple[str, ...]]:
+    return (
+        top.text("expect", "valid", allowed=VERDICTS),
+        top.names("expect_found", (), allowed=LOSSES, pattern="[a-z0-9-]+"),
+    )
+
+
 def parse_plan(name: str, text: str) -> Plan:
     """A plan from TOML text; `name` is what errors call the file."""
     source, values = parse(name, text)
     top = Table(source, (), values)
     nodes = _nodes(top.table("nodes"))
+    expect, expect_found = _expectation(top)
     plan = Plan(
         name=top.text("name", pattern="[a-z0-9-]+"),
         seed=top.optional_integer("seed", low=0, high=SEED_MAX),
@@ -63,8 +85,8 @@ def parse_plan(name: str, text: str) -> Plan:
         script=_script(source, top.tables("script")),
         checks=_checks(top.table("checks")),
         limits=_limits(top.table("limits")),
-        expect=top.text("expect", "valid", allowed=VERDICTS),
-        expect_found=top.names("expect_found", (), allowed=LOSSES, pattern="[a-z0-9-]+"),
+        expect=expect,
+        expect_found=expect_found,
     )
     top.finish()
     _check_min_insync(source, plan)

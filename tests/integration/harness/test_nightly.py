@@ -140,6 +140,14 @@ def test_nightly_expected_invalid_counts_as_success_and_its_absence_does_not(fil
     assert night(files, Runner({("b", 1): 1})) == 1
 
 
+def test_nightly_expectation_may_stand_beside_the_run_file(files: Path) -> None:
+    (files / "b.expect.toml").write_text('expect = "invalid"\n')
+    assert night(files, Runner({("b", 1): 1, ("b", 2): 1})) == 0
+    (files / "b.expect.toml").write_text('expects = "invalid"\n')
+    with pytest.raises(PlanError, match=r"b.expect.toml:1: expects: unknown key"):
+        night(files, Runner())
+
+
 def test_nightly_expected_finding_of_another_checker_is_no_success(files: Path) -> None:
     (files / "b.toml").write_text('name = "b"\nexpect = "invalid"\nexpect_found = ["lost-write", "lost-tail"]\n')
     codes = {("b", 1): 1, ("b", 2): 1}
