@@ -159,15 +159,15 @@ class Rotation:
             return [-1 for _ in mine]
 
     def _led_by(self, broker_id: int, *, alone: bool = False) -> Callable[[int], Leader | None]:
-        """alone: it led everything when the round began; where another leads now, raise _HandedOver."""
+        """alone: it led everything when the round began; where it does not now, raise _HandedOver."""
 
         def resolve(partition: int) -> Leader | None:
             try:
                 found = self._admin.ask(broker_id).partitions.get(partition)
             except ClientError:
                 return None
-            if alone and found is not None and found.leader not in (broker_id, -1):
-                raise _HandedOver(f"handed partition {partition} over to broker {found.leader} while it was read")
+            if alone and found is not None and found.leader != broker_id:
+                raise _HandedOver(f"gave up partition {partition} while it was read (leader now: {found.leader})")
             return Leader(broker_id, found.epoch) if found is not None and found.leader == broker_id else None
 
         return resolve
