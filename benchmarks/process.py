@@ -54,6 +54,8 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
+                # A Ctrl-C is for the benchmark, which then ends its daemons itself.
+                start_new_session=True,
                 preexec_fn=_die_with_parent,
             )
 

@@ -37,11 +37,17 @@ class Bench:
         self.ballast.pretouch()
         name = f"row{next(_topic_numbers)}"
         create_topic(self.cluster, name, partitions, first=first)
+        interrupted = False
         try:
             yield name
+        except KeyboardInterrupt:
+            # All of the cluster goes now.
+            interrupted = True
+            raise
         finally:
-            delete_topic(self.cluster, name)
-            self.ballast.pretouch()
+            if not interrupted:
+                delete_topic(self.cluster, name)
+                self.ballast.pretouch()
 
     def guard(self, topic: str, partitions: int) -> Guard:
         return Guard(self.cluster, topic, partitions)
