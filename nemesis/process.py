@@ -129,8 +129,11 @@ class Stop(_DownFault):
         """A broker that died of something else while it stopped is no clean stop: its event log does not say so."""
         if name not in {node.name for node in view.broker_nodes}:
             return None
-        last = view.node(name).run(["tail", "-n", "1", view.event_log(name)], check=False).stdout
-        return None if '"e":"stop"' in last.replace(" ", "") else "and its event log has no clean stop as its last line"
+        last = view.node(name).run(["tail", "-n", "1", view.event_log(name)], check=False)
+        # A process without an event log says nothing of how it ended.
+        if last.returncode != 0 or '"e":"stop"' in last.stdout.replace(" ", ""):
+            return None
+        return "and its event log has no clean stop as its last line"
 
     def _is_stopping(self, view: ClusterView, name: str) -> bool:
         return self._stopping.pop(name, None) == view.node(name).pid(view.daemon(name))
