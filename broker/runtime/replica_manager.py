@@ -338,9 +338,9 @@ class ReplicaManager:
             )
         if replica.group_commit:
             self.group_commit.note(replica)
-        else:
-            role.advance_leo(log.written_leo)
-            self.maybe_advance(replica, role)
+        # With group commit this is what was flushed before, and all of it where `flush.messages` made the write flush.
+        role.advance_leo(max(role.leo, replica.replicated_leo))
+        self.maybe_advance(replica, role)
         self.fetch.on_append(replica)
 
     def maybe_advance(self, replica: Replica, role: Leader) -> None:

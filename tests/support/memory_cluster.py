@@ -119,6 +119,7 @@ class MemoryLog:
         self.fail_writes = False
         self.distrusted = 0
         self.flushed = 0
+        self.flush_messages = 2**63 - 1
         self.commits: list[tuple[int, Callable[[], None]]] = []
         """Flushes under way: (end of what they make durable, whom to tell)."""
 
@@ -215,6 +216,8 @@ class MemoryLog:
             self.writes += 1
         self.batches += [(base, last, epoch, bytes(view)) for base, last, epoch, view in self.staged]
         self.staged.clear()
+        if self.written_leo - self.flushed >= self.flush_messages:
+            self.flushed = self.written_leo
 
     def read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> Chunk:
         if not self.start <= offset <= self.leo:

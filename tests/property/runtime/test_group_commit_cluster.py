@@ -117,3 +117,17 @@ def test_batches_that_come_during_a_flush_share_the_next_one() -> None:
     assert all(slot.done for slot in slots)
     flushed = [line["upto"] for line in cluster.nodes[1].event_log.of("flush")]
     assert flushed == [first[0], 20]
+
+
+@pytest.mark.parametrize("flush_messages", [1, 3])
+def test_group_commit_with_flush_messages_commits_what_a_write_has_flushed_itself(flush_messages: int) -> None:
+    cluster = MemoryCluster(3, 2, GROUP_COMMIT)
+    cluster.settle()
+    for i in cluster.ids:
+        cluster.nodes[i].log.flush_messages = flush_messages
+    for n in range(7):
+        slot = cluster.produce(1, f"v{n}")
+        cluster.settle()
+        result = produced(slot)
+        assert result is not None, f"v{n} waits"
+        assert result.error == 0
