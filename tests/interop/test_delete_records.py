@@ -102,7 +102,9 @@ def test_deletion_outlives_its_leader_and_a_restart_of_all(cluster: Cluster) -> 
     # The starts are checkpointed within a second or so.
     for broker in cluster.brokers.values():
         path = broker.folder / "data" / "log-start-offset-checkpoint"
-        wait_until(lambda path=path: f"{topic} 0 42" in path.read_text(), f"the deletion is in {path}")  # type: ignore[misc]
+        wait_until(
+            lambda path=path: path.exists() and f"{topic} 0 42" in path.read_text(), f"the deletion is in {path}"
+        )  # type: ignore[misc]
     for broker in cluster.brokers.values():
         broker.kill()
     for broker in cluster.brokers.values():

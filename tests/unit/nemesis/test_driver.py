@@ -92,6 +92,19 @@ def test_carry_out_late_fault_that_would_reach_into_recovery_is_left_out() -> No
     assert lines.brief() == [("skipped", "kill", [])]
 
 
+def test_carry_out_fault_that_took_long_to_be_seen_is_in_force_for_a_while() -> None:
+    time = Time()
+
+    class Slow(Probe):
+        def start(self, view: ClusterView, injection: Injection) -> Observation:
+            time.now_s += 9.0
+            return super().start(view, injection)
+
+    nemesis = Nemesis(MIX, 1, FakeView(), Lines(), faults={"kill": Slow("kill")}, clock_s=time)
+    nemesis.carry_out([slot(0, "kill", 1.0)], 0.0, MIX, time)
+    assert time.now_s == 1.0 + 9.0 + 2.0
+
+
 def test_carry_out_fault_that_fails_is_recorded_and_reverted() -> None:
     probe, lines, time = Probe("kill", fails=True), Lines(), Time()
     nemesis = Nemesis(MIX, 1, FakeView(), lines, faults={"kill": probe}, clock_s=time)
