@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from broker.config import usable_overrides
 from broker.core import controller as rules
 from broker.core import controller_alter_partition as alter
 from broker.core import elr, suspicion
@@ -184,14 +185,15 @@ class ControllerTerm:
             self._note_config(name, read.configs.get(name, {}))
 
     def _note_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        if UNCLEAN_ELECTION in overrides:
-            self.state.unclean[topic] = overrides[UNCLEAN_ELECTION].strip().lower() == "true"
+        # As leaders read them: `+1` is 1 to both, and a value that cannot work is none.
+        usable = usable_overrides(topic, overrides)
+        if UNCLEAN_ELECTION in usable:
+            self.state.unclean[topic] = usable[UNCLEAN_ELECTION].strip().lower() == "true"
         else:
             self.state.unclean.pop(topic, None)
-        try:
-            # As leaders read it: `+1` is 1 to both.
-            self.state.min_isr[topic] = int(overrides[MIN_ISR])
-        except (KeyError, ValueError):
+        if MIN_ISR in usable:
+            self.state.min_isr[topic] = int(usable[MIN_ISR])
+        else:
             self.state.min_isr.pop(topic, None)
 
     def _tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:

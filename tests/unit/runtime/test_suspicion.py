@@ -244,3 +244,10 @@ def test_witness_knows_nothing_of_another_address_or_broker() -> None:
     world.happen(TARGET, *DEAD)
     assert world.witness(TARGET, 99) == Evidence.UNKNOWN
     assert world.witness(9, 9) == Evidence.UNKNOWN
+
+
+def test_broker_that_answers_is_told_of_also_before_the_term_has_begun() -> None:
+    world = World(controller=3)
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    assert not world.sink.active
+    assert world.sink.reached == [TARGET]

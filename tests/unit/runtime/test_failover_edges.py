@@ -1,0 +1,92 @@
+"""A controller's term at the edges: what it must not believe when it loads, and what it must not stop for."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, Topic
+from broker.runtime.controller_ports import StoredState
+from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
+from broker.runtime.controller_term import MIN_ISR
+from broker.wire.api import ApiKey
+from broker.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
+
+
+def cluster(state: LeaderAndIsr | None = None) -> ReassignedCluster:
+    """Three brokers and their partition in this state, as no controller has read it yet."""
+    world = ReassignedCluster((1, 2, 3), 3)
+    if state is not None:
+        world.data.states[PARTITION] = StoredState(state, world.data.next_transaction())
+    return world
+
+
+def stored(world: ReassignedCluster) -> LeaderAndIsr:
+    return world.data.states[PARTITION].state
+
+
+def told(requests: list[Outgoing]) -> list[LeaderAndIsrPartitionState]:
+    return [
+        partition
+        for request in requests
+        if request.api_key == ApiKey.LEADER_AND_ISR
+        for topic in LeaderAndIsrRequest.decode(LEADER_AND_ISR_VERSION, request.body).topic_states
+        for partition in topic.partition_states
+    ]
+
+
+# An ELR under a minimum that was lowered while nobody listened
+
+
+def test_eligible_replicas_under_a_minimum_lowered_before_the_load_are_elected_by_nobody() -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1,), 1, 3, elr=(2, 3)))
+    world.data.configs["t"] = {MIN_ISR: "1"}
+    world.term.load()
+    assert stored(world).elr == ()
+    world.fail(1)
+    assert (stored(world).leader, stored(world).isr) == (NO_LEADER, (1,))
+
+
+def test_eligible_replicas_are_voided_before_the_load_elects() -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1,), 1, 3, elr=(2, 3)))
+    world.data.configs["t"] = {MIN_ISR: "1"}
+    del world.data.brokers[1]
+    world.term.load()
+    assert (stored(world).leader, stored(world).isr) == (NO_LEADER, (1,))
+
+
+def test_eligible_replicas_under_the_same_minimum_outlive_the_load() -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1,), 1, 3, elr=(2, 3)))
+    world.data.configs["t"] = {MIN_ISR: "2"}
+    world.term.load()
+    world.fail(1)
+    assert stored(world).leader == 2
+
+
+# The minimum as leaders read it
+
+
+@pytest.mark.parametrize(
+    ("text", "read"), [("+2", 2), (" 2", 2), ("3", 3), ("99999999999", 1), ("²", 1), ("1_0", 1), ("0", 1), ("", 1)]
+)
+def test_minimum_is_read_as_leaders_read_it(text: str, read: int) -> None:
+    world = cluster()
+    world.data.configs["t"] = {MIN_ISR: text}
+    world.term.load()
+    assert world.term.state.min_isr_of(PARTITION) == read
+
+
+# A replica that is being added
+
+
+@pytest.mark.parametrize(("isr", "elr", "new"), [((1,), (3,), False), ((1, 3), (), False), ((1,), (2,), True)])
+def test_replica_that_is_being_added_is_new_unless_it_was_in_sync(
+    isr: tuple[int, ...], elr: tuple[int, ...], new: bool
+) -> None:
+    world = cluster()
+    state = world.term.state
+    state.topics["t"] = Topic("t", "A" * 22, {0: (1, 2, 3)}, adding={0: (3,)})
+    state.states[PARTITION] = LeaderAndIsr(1, 5, isr, 1, 3, elr=elr)
+    batch = RequestBatch(9, 1)
+    batch.roles((3,), PARTITION)
+    assert [partition.is_new for partition in told(batch.encode(state))] == [new]
