@@ -1,8 +1,9 @@
 """Which log is cleaned next, and what becomes of what a cleaning made. Runs on the loop's thread.
 
 Every backoff the dirtiest log that is worth it is handed to the runner; its groups are swapped in one after the other
-as they come; the checkpoint moves once all are in. A log that was cut, deleted or closed meanwhile refuses a swap,
-which ends the cleaning. A log with bytes that cannot be right is reported and not tried again until it was made anew.
+as they come; the checkpoint moves once all are in. A log that was cut, deleted or closed meanwhile ends the cleaning:
+what its map was made of may be gone, and what it read may have been replaced. A log with bytes that cannot be right is
+reported and not tried again until it was made anew.
 Source: kafka LogCleaner, LogCleanerManager (grabFilthiestCompactedLog, doneCleaning, markPartitionUncleanable).
 """
 
@@ -76,10 +77,12 @@ class _Candidate(NamedTuple):
 class _Cleaning:
     """One cleaning under way."""
 
-    __slots__ = ("end", "first_dirty", "groups", "log", "segments", "stop", "stopped", "swapping")
+    __slots__ = ("cuts", "end", "first_dirty", "groups", "log", "segments", "stop", "stopped", "swapping", "until")
 
-    def __init__(self, log: PartitionLog, segments: list[Segment], first_dirty: Offset) -> None:
+    def __init__(self, log: PartitionLog, segments: list[Segment], first_dirty: Offset, until: Offset) -> None:
         self.log = log
+        self.cuts = log.cuts
+        self.until = until
         self.segments = {segment.base_offset: segment for segment in segments}
         self.first_dirty = first_dirty
         self.groups: deque[CleanedGroup] = deque()
@@ -87,6 +90,11 @@ class _Cleaning:
         self.end: CleaningEnd | None = None
         self.stop: Stop = lambda: None
         self.stopped = False
+
+    @property
+    def void(self) -> bool:
+        """Its log was cut or deleted since it began."""
+        return self.log.cuts != self.cuts
 
 
 class LogCleaner:
@@ -121,7 +129,7 @@ class LogCleaner:
             if logs.get(tp) is not log:
                 del self.uncleanable[tp]
         for tp, cleaning in list(self._running.items()):
-            if logs.get(tp) is not cleaning.log:
+            if cleaning.void or logs.get(tp) is not cleaning.log:
                 self._call_off(cleaning)
                 cleaning.log.abandon_swap()
         while len(self._running) < self._settings.threads:
@@ -217,7 +225,7 @@ class LogCleaner:
             bytes_per_second=settings.bytes_per_second / settings.threads,
             producers=dict(self._replicas.active_producers(tp)),
         )
-        cleaning = self._running[tp] = _Cleaning(log, segments, found.first_dirty)
+        cleaning = self._running[tp] = _Cleaning(log, segments, found.first_dirty, found.first_uncleanable)
         _logger.info("%s: cleaning of [%d, %d) begins", tp, found.first_dirty, found.first_uncleanable)
         cleaning.stop = self._runner.start(job, lambda event: self._on_event(cleaning, event))
 
@@ -230,11 +238,14 @@ class LogCleaner:
 
     def _go_on(self, cleaning: _Cleaning) -> None:
         """Swap the next group in, or end."""
+        if cleaning.void:
+            self._call_off(cleaning)
         while cleaning.groups and not cleaning.swapping and not cleaning.stopped:
             group = cleaning.groups.popleft()
             cleaning.swapping = True
             try:
                 old = [cleaning.segments[base] for base in group.bases]
+                cleaning.log.supersedes_from(cleaning.until)
                 begun = cleaning.log.swap_in(old, lambda swapped: self._on_swapped(cleaning, swapped))
             except (CorruptLog, LogDirFailed) as error:
                 _logger.error("%s: cleaned segments cannot be put in place: %s", cleaning.log.topic_partition, error)

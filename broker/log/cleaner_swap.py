@@ -55,6 +55,10 @@ class SwappingLog(ShorteningLog):
     """A log whose inactive segments may be replaced."""
 
     _swap: _Swap | None = None
+    cuts = 0
+    """How often what was given out to be cleaned lost its worth: the log was cut, or deleted."""
+    _superseded_from = 0
+    """Below this may be records that made a cleaning, unfinished as yet, remove older ones of their keys."""
 
     @property
     def cleaned_until(self) -> Offset | None:
@@ -110,6 +114,19 @@ class SwappingLog(ShorteningLog):
         self._swap = swap = _Swap(old, done)
         self._environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
         return True
+
+    def supersedes_from(self, offset: Offset) -> None:
+        """Records below offset are about to make older ones go."""
+        self._superseded_from = max(self._superseded_from, offset)
+
+    def lacks_values_below(self, offset: Offset) -> bool:
+        """Whether records below offset may have been cleaned away in favour of ones at or beyond it."""
+        return max(self.cleaned_until or 0, self._superseded_from) > offset
+
+    def call_off_cleaning(self) -> None:
+        """The log is about to be deleted: no segment of it may be replaced any more."""
+        self.cuts += 1
+        self.abandon_swap()
 
     def abandon_swap(self) -> None:
         """Nothing more is done to the files: they are another's, or the next start's, business."""
@@ -179,12 +196,18 @@ class SwappingLog(ShorteningLog):
     # Whoever shortens the log
 
     def truncate_to(self, offset: Offset) -> None:
+        if offset < self._leo:
+            # Also a cleaning that swaps nothing in just now: segments change and stay the same objects.
+            self.cuts += 1
         self._settle_swap()
         super().truncate_to(offset)
+        self._superseded_from = min(self._superseded_from, offset)
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        self.cuts += 1
         self._settle_swap()
         super().truncate_fully_and_start_at(offset)
+        self._superseded_from = 0
 
     def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
         """As its base, but not during a swap: the next check comes soon enough."""

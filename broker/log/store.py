@@ -161,7 +161,7 @@ class DiskLogStore(OpenLogs):
         path = log_dir.file(deleted_dir_name(tp))
         if tp in self._logs:
             self._logs[tp].durability.discard()
-            self._logs[tp].abandon_swap()
+            self._logs[tp].call_off_cleaning()
         if tp in self.offline_logs and self._folder_is_gone(tp):
             self._forget_offline(tp)
             log_dir.forget_checkpoints(tp)

@@ -58,6 +58,11 @@ class FollowerLogs:
     def truncate(self, replica: Replica, offset: Offset, reason: str) -> None:
         """Cut a follower's log to offset or below. Raises LogDirFailed."""
         log = replica.log
+        if reason != "high-watermark" and log.lacks_values_below(offset):
+            # An unclean election's: values that newer ones replaced are gone here, and those go now. The leader has
+            # the former. A cut to a watermark that was checkpointed early says nothing of the leader's log.
+            self.start_anew(replica, log.log_start_offset, reason)
+            return
         before = log.leo
         high_watermark = replica.high_watermark
         log.truncate_to(offset)
@@ -65,13 +70,13 @@ class FollowerLogs:
         if log.leo != before:
             self._after_cut(replica, before, high_watermark, reason)
 
-    def start_anew(self, replica: Replica, offset: Offset) -> None:
-        """Throw a follower's log away: it ends before its leader's begins. Raises LogDirFailed."""
+    def start_anew(self, replica: Replica, offset: Offset, reason: str = "out-of-range") -> None:
+        """Throw a follower's log away: it has nothing that its leader's goes on from. Raises LogDirFailed."""
         before = replica.log.leo
         high_watermark = replica.high_watermark
         replica.log.truncate_fully_and_start_at(offset)
         replica.partition.started_at(offset)
-        self._after_cut(replica, before, high_watermark, "out-of-range")
+        self._after_cut(replica, before, high_watermark, reason)
 
     def _after_cut(self, replica: Replica, from_leo: Offset, high_watermark: Offset, reason: str) -> None:
         role = replica.partition.role

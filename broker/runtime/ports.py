@@ -211,6 +211,10 @@ class Log(Protocol):
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None: ...
 
+    def lacks_values_below(self, offset: Offset) -> bool:
+        """Whether compaction may have removed records below offset for the sake of ones at or beyond it."""
+        ...
+
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of what is written, −1 when nothing is."""

@@ -120,6 +120,7 @@ class MemoryLog:
         self.distrusted = 0
         self.flushed = 0
         self.flush_messages = 2**63 - 1
+        self.lacks_values = False
         self.commits: list[tuple[int, Callable[[], None]]] = []
         """Flushes under way: (end of what they make durable, whom to tell)."""
 
@@ -248,6 +249,9 @@ class MemoryLog:
         self.flushed = min(self.flushed, offset)
         self.batches = [batch for batch in self.batches if batch[1] < offset]
         self.epochs = [entry for entry in self.epochs if entry[1] < min(offset, self.written_leo)]
+
+    def lacks_values_below(self, offset: int) -> bool:
+        return self.lacks_values
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         self.staged.clear()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from broker.log.checkpoints import read_offsets
+from broker.log.cleaner import CleaningJob, LogCleaning
 from broker.log.cleaner_batches import filter_batch
 from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.log.cleaner_process import OnEvent, Stop, perform
+from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner_throttle import unlimited
 from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import UnexpectedAppendOffset
@@ -21,6 +27,7 @@ from tests.property.log.compaction_tools import (
     COMPACTED,
     Bench,
     PatientClock,
+    Replicas,
     cleaner_for,
     headers_of,
     keyed,
@@ -300,4 +307,85 @@ def test_headers_of_cleaned_batches_keep_their_epochs(path: str) -> None:
     bench.cleaner.check()
     assert all(before[header.last_offset] == header.partition_leader_epoch for header in headers_of(log))
     assert log.epochs == epochs
+    kill(store)
+
+
+class _HoldingRunner:
+    """Cleans at once; what it has to say waits."""
+
+    def __init__(self) -> None:
+        self._said: list[Callable[[], None]] = []
+
+    def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
+        perform(LogCleaning(job, unlimited()), lambda event: self._said.append(partial(on_event, event)))
+        return lambda: None
+
+    def tell(self, count: int = 1 << 30) -> None:
+        told, self._said = self._said[:count], self._said[count:]
+        for each in told:
+            each()
+
+
+def _held(path: str) -> tuple[DiskLogStore, PartitionLog, LogCleaner, _HoldingRunner]:
+    store, log, _ = _ready(path, Clock())
+    runner = _HoldingRunner()
+    cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: 1e6)
+    cleaner.check()
+    return store, log, cleaner, runner
+
+
+@pytest.mark.parametrize("refilled", [False, True])
+def test_cut_before_the_first_swap_calls_the_cleaning_off(path: str, refilled: bool) -> None:
+    store, log, cleaner, runner = _held(path)
+    bases = log.segment_base_offsets
+    log.truncate_to(bases[1] + 1)
+    assert log.segment_base_offsets == bases[:2]
+    while refilled and log.leo < 60:
+        # The segment that was cut is filled anew and closed: the same object, other bytes.
+        log.append_as_leader(keyed([(b"k%d" % (log.leo % 3), b"other" * 4)], codec=Compression.GZIP), 9)
+        log.write()
+    rows = records_of(log)
+    runner.tell()
+    assert records_of(log) == rows
+    assert cleaner.runs == 0
+    assert not cleaner.uncleanable
+    assert (log.cleaned_until or 0) <= bases[1] + 1
+    assert not _names(path, ".swap", ".cleaned")
+    cleaner.check()
+    runner.tell()
+    assert cleaner.runs == 1
+    assert last_values(records_of(log)) == last_values(rows)
+    kill(store)
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_group_of_a_log_that_was_deleted_touches_nothing(path: str, anew: bool) -> None:
+    store, _, cleaner, runner = _held(path)
+    store.delete(TP)
+    rows = []
+    if anew:
+        log = store.create(TP, TOPIC_ID, {})
+        for n in range(60):
+            log.append_as_leader(keyed([(b"k%d" % (n % 3), b"new")]), 0)
+            log.write()
+        rows = records_of(log)
+    runner.tell()
+    assert store.offline_dirs == []
+    assert cleaner.runs == 0
+    if anew:
+        assert records_of(store.logs()[TP]) == rows
+    kill(store)
+
+
+@pytest.mark.parametrize("told", [1, 1 << 30])
+def test_log_knows_that_values_below_a_cut_went_for_ones_beyond_it(path: str, told: int) -> None:
+    store, log, cleaner, runner = _held(path)
+    assert not log.lacks_values_below(1)
+    runner.tell(told)
+    assert (cleaner.runs == 1) is (told > 1)
+    assert log.lacks_values_below(5)
+    assert log.lacks_values_below(log.segment_base_offsets[-1] - 1)
+    assert not log.lacks_values_below(log.segment_base_offsets[-1])
+    log.truncate_fully_and_start_at(0)
+    assert not log.lacks_values_below(0)
     kill(store)

@@ -241,3 +241,20 @@ def test_out_of_range_fetch_is_repeated_at_once_only_where_the_log_was_cut(
     follower.loop.run_due(follower.loop.now + 1000)
     follower.turn()
     assert any(0 in sent.positions for sent in follower.leader.sent[before:])
+
+
+@pytest.mark.parametrize(("lacks_values", "left"), [(False, ["a"]), (True, [])])
+def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goes(
+    follower: Follower, lacks_values: bool, left: list[str]
+) -> None:
+    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.turn()
+    log = follower.log(0)
+    log.lacks_values = lacks_values
+    diverging = fetch.FetchPartitionResult(
+        "", TOPIC_ID, 0, 0, 0, 0, 0, diverging_epoch=0, diverging_end_offset=1, records=[]
+    )
+    follower.leader.sent[-1].answer(diverging)
+    follower.turn()
+    assert log.values() == left
+    assert follower.leader.sent[-1].positions == {0: len(left)}
