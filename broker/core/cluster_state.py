@@ -97,6 +97,8 @@ class ClusterState:
     shutting_down: set[BrokerId] = field(default_factory=set)
     topics: dict[str, Topic] = field(default_factory=dict)
     states: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    unreadable: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose stored state makes no sense: not in `states`, yet not new; nothing is decided for them."""
     deleting: set[str] = field(default_factory=set)
     offline: set[tuple[TopicPartition, BrokerId]] = field(default_factory=set)
     """Replicas of live brokers whose files failed, as these brokers said."""
@@ -195,6 +197,7 @@ class ClusterState:
         self.min_isr.pop(topic, None)
         self.reports = {key: report for key, report in self.reports.items() if key[0].topic != topic}
         self.deleting.discard(topic)
+        self.unreadable = {tp for tp in self.unreadable if tp.topic != topic}
         self.offline = {(tp, broker) for tp, broker in self.offline if tp.topic != topic}
         for topic_partition in [tp for tp in self.states if tp.topic == topic]:
             del self.states[topic_partition]

@@ -128,7 +128,7 @@ def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
     """Leaders for all partitions that have none, and first states for new ones, as far as live replicas allow."""
     changes = []
     for topic_partition, replicas in state.partitions():
-        if topic_partition.topic in state.deleting:
+        if topic_partition.topic in state.deleting or topic_partition in state.unreadable:
             continue
         live = state.live_for(topic_partition)
         current = state.states.get(topic_partition)

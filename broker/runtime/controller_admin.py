@@ -85,7 +85,8 @@ class ControllerAdmin:
         if not new:
             return
         stored = tools.store.states(new)
-        state.states.update((topic_partition, one.state) for topic_partition, one in stored.items())
+        state.states.update((topic_partition, one.state) for topic_partition, one in stored.found.items())
+        state.unreadable |= stored.malformed
         batch = tools.new_batch()
         tools.settle(lambda: rules.elect_offline(state, tools.term.epoch), batch)
         tools.send(batch)

@@ -31,6 +31,13 @@ class StoredState(NamedTuple):
     written: int
 
 
+class StatesRead(NamedTuple):
+    """Partition states that could be read, and the partitions that have one which makes no sense."""
+
+    found: Mapping[TopicPartition, StoredState]
+    malformed: AbstractSet[TopicPartition]
+
+
 class TopicsRead(NamedTuple):
     """Topics that could be read, their config overrides, and names of those whose znode makes no sense."""
 
@@ -137,8 +144,8 @@ class ControllerStore(AssignmentStore, Protocol):
         """Give a topic made by an older tool its id, unless it has one; the topic as it is then, None if overtaken."""
         ...
 
-    def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, StoredState]:
-        """States that exist and make sense."""
+    def states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
+        """Of these, the states that exist."""
         ...
 
     def write_states(self, term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:

@@ -157,6 +157,8 @@ class Reassignments:
         if assignment is None or topic_partition.topic in state.deleting:
             self._open.discard(topic_partition)
             return None
+        if topic_partition in state.unreadable:
+            return None
         if assignment.moving:
             after = rules.after_switch(assignment, state.states.get(topic_partition), state.live_for(topic_partition))
             return None if after is None else Step(topic_partition, assignment.switched(), after)
@@ -203,7 +205,7 @@ class Reassignments:
                 return refusal
         elif current is None or not current.moving:
             return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None
-        if current is None or topic_partition.topic in state.deleting:
+        if current is None or topic_partition.topic in state.deleting or topic_partition in state.unreadable:
             return _NOT_THERE
         wanted = current.towards(current.origin if target is None else target)
         if wanted == current:

@@ -136,7 +136,9 @@ class ControllerTerm:
         self._read_topics(names)
         state.deleting = set(deletions & state.topics.keys())
         partitions = dict(state.partitions())
-        stored = self._store.states(list(partitions))
+        read = self._store.states(list(partitions))
+        stored = read.found
+        state.unreadable = set(read.malformed)
         state.states = {topic_partition: found.state for topic_partition, found in stored.items()}
         since = {
             topic_partition: {
@@ -199,13 +201,14 @@ class ControllerTerm:
     def _tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
         """All metadata, and all replicas of this broker as its whole list.
 
-        With a topic that could not be read the list is not whole, and must not look so: brokers remove what a whole
-        list does not name.
+        With a topic or state that could not be read the list is not whole, and must not look so: brokers remove what a
+        whole list does not name.
         """
         batch.metadata((broker,), self.state.states)
-        if not self._malformed:
+        own = self.state.partitions_of((broker,))
+        if not self._malformed and self.state.unreadable.isdisjoint(own):
             batch.all_roles(broker)
-        for topic_partition in self.state.partitions_of((broker,)):
+        for topic_partition in own:
             if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
                 batch.roles((broker,), topic_partition)
                 self._ask_for_report(broker, topic_partition, batch)
@@ -302,12 +305,14 @@ class ControllerTerm:
         """Take over what someone else wrote; a state that is gone with its topic is forgotten."""
         if not partitions:
             return
-        stored = self._store.states(partitions)
+        stored, malformed = self._store.states(partitions)
         for topic_partition in partitions:
+            self.state.unreadable.discard(topic_partition)
             if topic_partition in stored:
                 self.state.states[topic_partition] = stored[topic_partition].state
             else:
                 self.state.states.pop(topic_partition, None)
+        self.state.unreadable |= malformed
         gone = {tp.topic for tp in partitions if tp not in stored} - self._store.topic_names(None)
         for topic in gone:
             self._forget_topic(topic)
@@ -341,6 +346,9 @@ class ControllerTerm:
                 self._tell_everything(broker, batch)
             self._outbox.send(batch.encode(state))
             self._deletion.resume(state)
+        if state.unreadable and self._store.states(sorted(state.unreadable)).found:
+            # Someone has mended it. What it says is judged as at a start of a term.
+            self.load()
 
     def carry_suspicion(self, broker: BrokerId, broker_epoch: int) -> None:
         """Before `load`: this registration was suspected, and that is noted, by whom this term took over from it."""
@@ -386,8 +394,9 @@ class ControllerTerm:
         if added:
             self._read_topics(added)
             new = [topic_partition for topic_partition, _ in state.partitions() if topic_partition.topic in added]
-            found = self._store.states(new)
+            found, malformed = self._store.states(new)
             state.states.update((topic_partition, stored.state) for topic_partition, stored in found.items())
+            state.unreadable |= malformed
             batch = self._batch()
             self._settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
             self._outbox.send(batch.encode(state))

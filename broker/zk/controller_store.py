@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
-from broker.runtime.controller_ports import StateWrite, StoredState, Term, TopicsRead, Watch
+from broker.runtime.controller_ports import StatesRead, StateWrite, StoredState, Term, TopicsRead, Watch
 from broker.runtime.ports import BrokerId, TopicPartition
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.assignment_store import ZkAssignments
@@ -189,9 +189,10 @@ class ZkControllerStore(ZkAssignments):
         self._topic_nodes[name] = replace(node, data=text, version=version)
         return topic
 
-    def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, StoredState]:
+    def states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
         by_path = {paths.partition_state(topic_partition): topic_partition for topic_partition in partitions}
         found = {}
+        malformed = set()
         for path, node in self._client.get_many(list(by_path)).items():
             topic_partition = by_path[path]
             self._raw.pop(topic_partition, None)
@@ -199,11 +200,12 @@ class ZkControllerStore(ZkAssignments):
                 try:
                     state = topic_codecs.decode_partition_state(topic_partition, node.data, node.version)
                 except codecs.MalformedZnode as error:
-                    _log.error("a partition is ignored: %s", error)
+                    _log.error("%s: nobody is elected for %s until it reads well: %s", path, topic_partition, error)
+                    malformed.add(topic_partition)
                     continue
                 self._raw[topic_partition] = node.data
                 found[topic_partition] = StoredState(state, node.mzxid)
-        return found
+        return StatesRead(found, malformed)
 
     # Partition states
 

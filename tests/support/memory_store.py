@@ -11,7 +11,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
-from broker.runtime.controller_ports import AssignmentWrite, StateWrite, StoredState, Term, TopicsRead, Watch
+from broker.runtime.controller_ports import (
+    AssignmentWrite,
+    StatesRead,
+    StateWrite,
+    StoredState,
+    Term,
+    TopicsRead,
+    Watch,
+)
 from broker.runtime.ports import BrokerId, TopicPartition
 
 
@@ -27,6 +35,8 @@ class Data:
         self.topics: dict[str, tuple[Topic, int]] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self.states: dict[TopicPartition, StoredState] = {}
+        self.garbled: set[TopicPartition] = set()
+        """Of these, the states that someone has written over with what makes no sense."""
         self.deletions: set[str] = set()
         self.elections: list[TopicPartition] | None = None
         self.reassignments: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
@@ -114,8 +124,10 @@ class MemoryStore:
     def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:
         raise NotImplementedError
 
-    def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, StoredState]:
-        return {tp: self.data.states[tp] for tp in partitions if tp in self.data.states}
+    def states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
+        garbled = self.data.garbled.intersection(partitions)
+        there = [tp for tp in partitions if tp in self.data.states and tp not in garbled]
+        return StatesRead({tp: self.data.states[tp] for tp in there}, garbled)
 
     def take_log_dir_events(self, term: Term, watch: Watch | None) -> AbstractSet[BrokerId]:
         return frozenset()
@@ -159,6 +171,8 @@ class MemoryStore:
 
     def _holds(self, write: StateWrite) -> bool:
         there = self.data.states.get(write.topic_partition)
+        if write.topic_partition in self.data.garbled:
+            return False
         if write.before is None or there is None:
             return write.before is None and there is None
         return there.state.partition_epoch == write.before.partition_epoch
