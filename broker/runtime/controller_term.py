@@ -99,6 +99,8 @@ class ControllerTerm:
         self._dirty: set[TopicPartition] = set()
         self._suspected: dict[BrokerId, int] = {}
         """Broker epochs of the suspected; outlives a reload, for it is not read from anywhere."""
+        self._unnoted: set[BrokerId] = set()
+        """Of these, those of which it is not known whether ZooKeeper has the note that they are spent."""
         self._deletion = TopicDeletion(store, term, outbox, self._batch, delete_enabled)
         self.admin = ControllerAdmin(
             TermTools(
@@ -153,6 +155,9 @@ class ControllerTerm:
         state.suspected = {
             b for b, epoch in self._suspected.items() if b in state.brokers and state.brokers[b].epoch == epoch
         }
+        for broker in self._unnoted & state.suspected:
+            self._store.spend_suspicion(self.term, broker, self._suspected[broker])
+        self._unnoted.clear()
         batch = self._batch(addresses_first=True)
         # The minimum may have been lowered while nobody, or another, was controller: first of all, for an election
         # must not choose from what that voided.
@@ -361,7 +366,15 @@ class ControllerTerm:
         known = state.brokers.get(broker)
         if known is None or known.epoch != broker_epoch or broker in state.suspected:
             return
-        if not self._store.spend_suspicion(self.term, broker, broker_epoch):
+        try:
+            spent = self._store.spend_suspicion(self.term, broker, broker_epoch)
+        except StoreUnavailable:
+            # The note may stand, and nobody suspects this registration again: the reload acts on it.
+            self._suspected[broker] = broker_epoch
+            self._unnoted.add(broker)
+            self._emit_suspicion(broker, broker_epoch)
+            raise
+        if not spent:
             _log.info("broker %d was suspected before under this registration: its session decides", broker)
             return
         self._suspected[broker] = broker_epoch
@@ -377,6 +390,7 @@ class ControllerTerm:
     def reachable(self, broker: BrokerId) -> None:
         """A suspected broker answers: it may lead and join again, and is not suspected a second time."""
         self._suspected.pop(broker, None)
+        self._unnoted.discard(broker)
         if broker in self.state.suspected:
             _log.warning("broker %d was suspected wrongly: it answers", broker)
             self.state.suspected.discard(broker)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, Topic
-from broker.runtime.controller_ports import StoredState
+from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable, Topic
+from broker.runtime.controller_ports import StoredState, Term
 from broker.runtime.controller_requests import INCREMENTAL, LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
 from broker.runtime.controller_term import MIN_ISR
 from broker.runtime.ports import TopicPartition
@@ -142,3 +142,31 @@ def test_state_that_was_mended_counts_when_the_next_broker_comes() -> None:
     world.start(1)
     assert stored(world).leader == 2
     assert not world.term.state.unreadable
+
+
+# A suspicion whose note was written, or not: nobody knows
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_suspicion_whose_note_got_no_answer_is_acted_on_after_the_reload(landed: bool) -> None:
+    world = cluster()
+    notes: list[int] = []
+    answers = [StoreUnavailable("no answer")]
+
+    def spend(term: Term, broker: int, broker_epoch: int) -> bool:
+        fails = bool(answers)
+        if not fails or landed:
+            fresh = broker_epoch not in notes
+            notes.append(broker_epoch)
+            if not fails:
+                return fresh
+        raise answers.pop()
+
+    world.store.spend_suspicion = spend  # type: ignore[method-assign]
+    epoch = world.data.brokers[1].epoch
+    with pytest.raises(StoreUnavailable):
+        world.term.suspect(1, epoch)
+    world.term.load()
+    assert (stored(world).leader, stored(world).isr) == (2, (2, 3))
+    assert set(notes) == {epoch}
+    assert [fields["target"] for event, fields in world.outbox.events if event == "suspicion"] == [1]
