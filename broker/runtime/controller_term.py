@@ -99,6 +99,8 @@ class ControllerTerm:
         self._dirty: set[TopicPartition] = set()
         self._suspected: dict[BrokerId, int] = {}
         """Broker epochs of the suspected; outlives a reload, for it is not read from anywhere."""
+        self._judged: dict[BrokerId, int] = {}
+        """Broker epochs up to which every end is written into the partition states; outlives a reload likewise."""
         self._unnoted: set[BrokerId] = set()
         """Of these, those of which it is not known whether ZooKeeper has the note that they are spent."""
         self._deletion = TopicDeletion(store, term, outbox, self._batch, delete_enabled)
@@ -142,11 +144,13 @@ class ControllerTerm:
         stored = read.found
         state.unreadable = set(read.malformed)
         state.states = {topic_partition: found.state for topic_partition, found in stored.items()}
+        # A reload may come before the end of one of these was written.
+        ended = {b for b, epoch in self._judged.items() if b in state.brokers and state.brokers[b].epoch != epoch}
         since = {
             topic_partition: {
                 replica
                 for replica in partitions[topic_partition]
-                if replica in state.brokers and state.brokers[replica].epoch > found.written
+                if replica in state.brokers and (replica in ended or state.brokers[replica].epoch > found.written)
             }
             for topic_partition, found in stored.items()
         }
@@ -164,6 +168,7 @@ class ControllerTerm:
         for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
             self._settle(lambda topic=topic: rules.drop_elrs(state, topic, self.term.epoch), batch)  # type: ignore[misc]
         self._settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
+        self._judged = {broker.id: broker.epoch for broker in state.brokers.values()}
         for broker in state.suspected:
             self._settle(lambda broker=broker: suspicion.suspected(state, broker, self.term.epoch), batch)  # type: ignore[misc]
         for broker in state.brokers:
@@ -337,12 +342,15 @@ class ControllerTerm:
             batch = self._batch()
             failed = difference.failed
             self._settle(lambda: rules.brokers_failed(state, failed, self.term.epoch), batch)
+            for broker in failed:
+                self._judged.pop(broker, None)
             batch.metadata(state.brokers, state.partitions_of(failed))
             self._outbox.send(batch.encode(state))
         if difference.started or difference.updated:
             _log.info("brokers started: %s", sorted(difference.started | difference.updated))
             for broker in difference.started | difference.updated:
                 state.brokers[broker] = found[broker]
+                self._judged[broker] = found[broker].epoch
             self._outbox.set_brokers(list(state.brokers.values()))
             batch = self._batch(addresses_first=True)
             batch.metadata(state.brokers, state.partitions_of(difference.started))

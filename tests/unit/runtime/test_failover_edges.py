@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pytest
 
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable, Topic
-from broker.runtime.controller_ports import StoredState, Term
+from broker.runtime.controller_ports import StateWrite, StoredState, Term
 from broker.runtime.controller_requests import INCREMENTAL, LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
 from broker.runtime.controller_term import MIN_ISR
 from broker.runtime.ports import TopicPartition
@@ -170,3 +173,30 @@ def test_suspicion_whose_note_got_no_answer_is_acted_on_after_the_reload(landed:
     assert (stored(world).leader, stored(world).isr) == (2, (2, 3))
     assert set(notes) == {epoch}
     assert [fields["target"] for event, fields in world.outbox.events if event == "suspicion"] == [1]
+
+
+# An end that was heard of, but not written
+
+
+def test_bounce_that_was_heard_of_but_not_written_is_judged_by_the_reload() -> None:
+    world = cluster()
+    write = world.store.write_states
+    node = world.nodes[2]
+    world.data.brokers[2] = replace(world.data.brokers[2], epoch=world.data.next_transaction())
+    node.epoch = world.data.brokers[2].epoch
+    # The leader's own write comes between the bounce and its judgement.
+    write(world.store.term, [StateWrite(PARTITION, stored(world), stored(world))])
+    world.term.state.states[PARTITION] = stored(world)
+    assert 2 in stored(world).isr
+
+    def fails(*_: object) -> Mapping[TopicPartition, LeaderAndIsr | None]:
+        raise StoreUnavailable("no answer")
+
+    world.store.write_states = fails  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable):
+        world.term.brokers_changed()
+    world.store.write_states = write  # type: ignore[method-assign]
+    world.term.load()
+    assert stored(world).isr == (1, 3)
+    world.term.load()
+    assert stored(world).isr == (1, 3)
