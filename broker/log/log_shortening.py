@@ -37,6 +37,9 @@ class ShorteningLog(LogBase):
                 if cut is not None:
                     # With holes the next batch may begin beyond.
                     offset = min(offset, cut.base_offset)
+                else:
+                    # In a hole at this segment's end: nothing between its last batch and there is left to vouch for.
+                    offset = min(offset, segment.next_offset())
                 self._lower_marks(offset)
                 removed = self._segments.above(offset)
                 for segment in reversed(removed):

@@ -389,3 +389,20 @@ def test_log_knows_that_values_below_a_cut_went_for_ones_beyond_it(path: str, to
     log.truncate_fully_and_start_at(0)
     assert not log.lacks_values_below(0)
     kill(store)
+
+
+def test_cut_in_a_hole_at_the_end_of_a_segment_leaves_no_mark_beyond_the_end(path: str) -> None:
+    store = open_store(path, Clock(), COMPACTED)
+    log = open_log(store)
+    for base, count in ((0, 5), (10, 5)):
+        records = [NewRecord(b"k", b"v" * 100)] * count
+        log.append_as_follower(
+            memoryview(bytearray(encode_batch(records, timestamps=1, base_offset=base, leader_epoch=3)))
+        )
+        log.write()
+    log.flush()
+    assert log.segment_base_offsets == [0, 10]
+    log.truncate_to(7)
+    assert (log.leo, log.written_leo, log.recovery_point) == (5, 5, 5)
+    assert read_offsets(f"{path}/recovery-point-offset-checkpoint").get(TP, 0) <= 5
+    kill(store)
