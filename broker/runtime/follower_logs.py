@@ -36,6 +36,9 @@ class FollowerLogs:
 
     def unfollow(self, replica: Replica) -> None:
         for fetcher in self.fetchers.values():
+            if fetcher.follows(replica):
+                # Group commit may have held it back for this one, whose flush is nobody's business now.
+                self._manager.wake_fetcher(fetcher)
             fetcher.remove(replica)
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from broker.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.record_batch import stamp
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.memory_cluster import (
@@ -258,3 +259,19 @@ def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goe
     follower.turn()
     assert log.values() == left
     assert follower.leader.sent[-1].positions == {0: len(left)}
+
+
+def test_fetcher_that_waits_for_the_flush_of_a_partition_goes_on_when_that_one_is_deleted(follower: Follower) -> None:
+    follower.manager.replicas[(TOPIC, 0)].group_commit = True
+    follower.leader.sent[-1].answer(result(0, "a"))
+    follower.turn()
+    asked = len(follower.leader.sent)
+    (flush,) = follower.log(0).commits
+    assert follower.manager.group_commit.behind
+    states = [StopReplicaTopicState(TOPIC, [StopReplicaPartitionState(0, 1, True)], TOPIC_ID)]
+    follower.manager.stop_replicas(StopReplicaRequest(9, False, 1, 9, states))
+    follower.turn()
+    flush[1]()
+    follower.turn()
+    assert (TOPIC, 0) not in follower.manager.replicas
+    assert len(follower.leader.sent) == asked + 1
