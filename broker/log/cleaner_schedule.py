@@ -173,6 +173,10 @@ class LogCleaner:
         last_clean = log.cleaned_until
         bases = log.segment_base_offsets
         inactive = log.inactive_segments(LONG_MAX)
+        if log.recovery_point < min(stable, bases[-1]):
+            # What lets an older value go has to be on disk as that one is, or a power failure takes both.
+            log.flush_in_background()
+            stable = min(stable, log.recovery_point)
         found = cleanable_range(bases, log.log_start_offset, log.leo, last_clean, stable, None)
         dirty = [
             segment

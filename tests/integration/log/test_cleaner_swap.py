@@ -406,3 +406,20 @@ def test_cut_in_a_hole_at_the_end_of_a_segment_leaves_no_mark_beyond_the_end(pat
     assert (log.leo, log.written_leo, log.recovery_point) == (5, 5, 5)
     assert read_offsets(f"{path}/recovery-point-offset-checkpoint").get(TP, 0) <= 5
     kill(store)
+
+
+def test_value_goes_only_for_one_that_is_on_disk(path: str) -> None:
+    clock = PatientClock()
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    for n in range(60):
+        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), 0)
+        log.write()
+    bench = cleaner_for(store, clock)
+    bench.cleaner.check()
+    assert not bench.runner.jobs
+    clock.work()
+    assert log.recovery_point >= log.segment_base_offsets[-1]
+    bench.cleaner.check()
+    assert bench.runner.jobs[0].first_uncleanable <= log.recovery_point
+    kill(store)
