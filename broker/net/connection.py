@@ -242,7 +242,8 @@ class Connection:
         prefix_bytes, close_reason = take_fulfilled(self._slots, self._output)
         self._unsent_bytes += prefix_bytes
         if close_reason is not None:
-            _log.warning("closing connection from %s: %s", self.address, close_reason)
+            if close_reason:
+                _log.warning("closing connection from %s: %s", self.address, close_reason)
             self._closing = True
             self._slots.clear()
         before = self._output.pending_bytes

@@ -63,11 +63,11 @@ class Slot:
         self.chunks = _NOTHING
         self._owner.slot_fulfilled(self)
 
-    def close_connection(self, reason: str) -> None:
-        """Answer what came before, then close; requests that came later are not served."""
+    def close_connection(self, reason: str, answer: Sequence[Chunk] = _NOTHING) -> None:
+        """Answer what came before, and this request if there is an answer, then close; later ones are not served."""
         self.close_reason = reason
         self._owner.stop_reading()
-        self.fulfil_nothing()
+        self.fulfil(answer)
 
     @property
     def open(self) -> bool:
@@ -91,13 +91,13 @@ def take_fulfilled(slots: deque[Slot], output: OutputQueue) -> tuple[int, str | 
         chunks = slot.chunks
         if chunks is None:
             break
-        if slot.close_reason is not None:
-            close_reason = slot.close_reason
-            break
         slots.popleft()
+        close_reason = slot.close_reason
         length = slot.length
         if not length:
-            continue
+            if close_reason is None:
+                continue
+            break
         prefix_bytes += _PREFIX_BYTES
         joined.append(pack(length))
         joined_bytes += _PREFIX_BYTES
@@ -110,6 +110,8 @@ def take_fulfilled(slots: deque[Slot], output: OutputQueue) -> tuple[int, str | 
             joined.clear()
             joined_bytes = 0
             output.append(chunk, chunk_length(chunk))
+        if close_reason is not None:
+            break
     if joined:
         output.append(b"".join(joined), joined_bytes)
     return prefix_bytes, close_reason

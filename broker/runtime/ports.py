@@ -61,8 +61,8 @@ class ResponseSlot(Protocol):
         """For acks=0: this request has no answer."""
         ...
 
-    def close_connection(self, reason: str) -> None:
-        """Answer what came before, then close; reason is logged once."""
+    def close_connection(self, reason: str, answer: Sequence[Chunk] = ()) -> None:
+        """Answer what came before, and this request if there is an answer, then close; a reason is logged once."""
         ...
 
     @property

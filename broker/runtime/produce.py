@@ -14,7 +14,7 @@ from broker.runtime.deadlines import Deadlines
 from broker.runtime.keyless_records import refuse_keyless
 from broker.runtime.ports import LogDirFailed, Offset
 from broker.runtime.replica import Replica
-from broker.runtime.request import Request, refuse, respond, respond_nothing
+from broker.runtime.request import Request, refuse, respond, respond_and_hang_up, respond_nothing
 from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.produce import (
@@ -313,7 +313,12 @@ class ProduceHandler:
     def _answer(self, pending: PendingProduce) -> None:
         pending.done = True
         request = pending.request
-        respond(request, encode_response(request.api_version, pending.results))
+        body = encode_response(request.api_version, pending.results)
+        if self._manager.frozen and any(result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER for result in pending.results):
+            # Our metadata still names us. A client that is connected to nobody else would ask us for ever.
+            respond_and_hang_up(request, body)
+        else:
+            respond(request, body)
 
 
 def _appended(topic: str, index: int, replica: Replica, base_offset: Offset) -> ProducePartitionResult:

@@ -71,6 +71,11 @@ def respond_nothing(request: Request) -> None:
     request.slot.fulfil_nothing()
 
 
+def respond_and_hang_up(request: Request, body: bytes) -> None:
+    """Answer, and make the client look for somebody else: this broker cannot tell it where to go."""
+    request.slot.close_connection("", (response_header(request) + body,))
+
+
 def refuse(request: Request, reason: str) -> None:
     """Close the connection after what was asked before is answered; for malformed bytes and failed acks=0."""
     request.slot.close_connection(reason)

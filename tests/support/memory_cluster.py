@@ -358,8 +358,10 @@ class FakeSlot:
         assert not self.done
         self.nothing = True
 
-    def close_connection(self, reason: str) -> None:
+    def close_connection(self, reason: str, answer: Sequence[Chunk] = ()) -> None:
         assert not self.done
+        if answer:
+            self.fulfil(answer)
         self.closed = reason
 
 

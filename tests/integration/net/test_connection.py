@@ -263,6 +263,24 @@ def test_slot_close_connection_answers_what_came_before_then_ends_the_stream(
     assert caplog.text.count("acks=0 failed") == 1
 
 
+def test_slot_close_connection_with_an_answer_sends_it_before_the_end(
+    server: Server, until: Until, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = server.connect()
+    client.send(framed(b"a", b"b", b"c"))
+    until(lambda: len(server.slots) == 3)
+    a, b, c = server.slots
+    c.fulfil([b"never"])
+    b.close_connection("", [b"go away"])
+    a.fulfil([b"first"])
+    got = bytearray()
+    until(lambda: collect(client, got))
+    assert split(got) == [b"first", b"go away"]
+    client.close()
+    until(lambda: len(server.closed) == 1)
+    assert "closing connection" not in caplog.text
+
+
 def test_connection_in_flight_bound_stops_reading_until_half_is_answered(server: Server, until: Until) -> None:
     client = server.connect()
     client.send(framed(*[b"x"] * (IN_FLIGHT_MAX + 500)))

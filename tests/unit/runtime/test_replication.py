@@ -427,9 +427,11 @@ def test_passed_session_deadline_commits_nothing_until_it_is_over() -> None:
     cluster.release()
     cluster.settle()
     assert produced(slot) is None
-    refused = produced(cluster.produce(1, "b"))
+    sent_away = cluster.produce(1, "b")
+    refused = produced(sent_away)
     assert refused is not None
     assert refused.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert sent_away.closed is not None, "its metadata would go on naming itself"
     cluster.nodes[1].up.set_session_deadline_passed(False)
     cluster.settle()
     result = produced(slot)
