@@ -241,8 +241,13 @@ class DataPlane:
 
     def _apply_retention(self) -> None:
         assert self.manager is not None
-        high_watermarks = {r.topic_partition: r.high_watermark for r in self.manager.replicas.values()}
-        self.store.delete_old_segments(time.time_ns() / 1e6, high_watermarks)
+        high_watermarks = {r.topic_partition: r.high_watermark for r in self.manager.replicas.values() if not r.offline}
+        self.store.delete_old_segments(time.time_ns() / 1e6, high_watermarks, self._on_damage)
+
+    def _on_damage(self, damage: CorruptLog) -> None:
+        replica = self.manager.replicas.get(damage.topic_partition) if self.manager is not None else None
+        if self.manager is not None and replica is not None:
+            self.manager.take_offline(replica, damage)
 
     def _on_dir_failed(self, failure: LogDirFailed) -> None:
         """Called from within the operation that failed: its replicas go offline once that is over."""

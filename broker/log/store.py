@@ -18,7 +18,7 @@ from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
 from broker.log.recovery import load
 from broker.log.store_opening import OpenLogs
-from broker.runtime.ports import CorruptLog, Offset, TopicPartition
+from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
 
@@ -211,15 +211,34 @@ class DiskLogStore(OpenLogs):
         for log in list(self.logs().values()):
             if log.written_leo > log.recovery_point and now_ms - log.durability.last_flush_ms >= log.config.flush_ms:
                 log.durability.last_flush_ms = now_ms
-                log.flush_in_background()
+                try:
+                    log.flush_in_background()
+                except (CorruptLog, LogDirFailed) as failure:
+                    _logger.error("%s: not flushed: %s", log.topic_partition, failure)
 
-    def delete_old_segments(self, wall_ms: float, high_watermarks: Mapping[TopicPartition, Offset]) -> int:
-        """Apply retention to every log with a known high watermark; returns segments removed."""
-        return sum(
-            log.delete_old_segments(wall_ms, high_watermarks[tp])
-            for tp, log in list(self.logs().items())
-            if tp in high_watermarks
-        )
+    def delete_old_segments(
+        self,
+        wall_ms: float,
+        high_watermarks: Mapping[TopicPartition, Offset],
+        on_damage: Callable[[CorruptLog], None] | None = None,
+    ) -> int:
+        """Apply retention to every log with a known high watermark; returns segments removed.
+
+        on_damage: told of each log whose bytes cannot be right; neither that nor a dir that fails stops the others.
+        """
+        removed = 0
+        for tp, log in list(self.logs().items()):
+            if tp not in high_watermarks:
+                continue
+            try:
+                removed += log.delete_old_segments(wall_ms, high_watermarks[tp])
+            except CorruptLog as damage:
+                _logger.error("no retention: %s", damage)
+                if on_damage is not None:
+                    on_damage(damage)
+            except LogDirFailed as failure:
+                _logger.error("%s: no retention: %s", tp, failure)
+        return removed
 
     # Checkpoints
 

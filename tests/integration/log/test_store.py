@@ -775,3 +775,25 @@ def test_clean_start_believes_no_damaged_last_batch(path: str) -> None:
     (report,) = store.reports
     assert (report.leo, report.clean) == (9, False)
     kill(store)
+
+
+def test_retention_of_other_logs_goes_on_beside_a_damaged_one(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(path, Clock(), TINY | {"retention.ms": "1"})
+    _append(store, range(40))
+    other = TopicPartition("u", 0)
+    log = store.create(other, TOPIC_ID[:-1] + "w", {})
+    for value in range(40):
+        log.append_as_leader(batch(value, 1, 1000), 0)
+    log.write()
+    assert list(store.logs()) == [TP, other]
+    damage = CorruptLog(TP, "a segment", "a batch has a false length")
+
+    def damaged(*_: object) -> int:
+        raise damage
+
+    monkeypatch.setattr(store.logs()[TP], "delete_old_segments", damaged)
+    told: list[CorruptLog] = []
+    assert store.delete_old_segments(1e15, {TP: 40, other: 40}, told.append) > 0
+    assert told == [damage]
+    assert log.log_start_offset > 0
+    kill(store)
