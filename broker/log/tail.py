@@ -16,21 +16,29 @@ _BATCHES_KEPT = 512
 
 
 class Tail:
-    """Rows (base offset, position) of consecutive batches that end at the segment's end."""
+    """Rows (base offset, position) of consecutive batches, without a hole, that end at the segment's end."""
 
-    __slots__ = ("_offsets", "_positions")
+    __slots__ = ("_end", "_offsets", "_positions")
 
     def __init__(self) -> None:
         self._offsets = array("q")
         self._positions = array("q")
+        self._end = -1
+        """Offset after the last batch that was added; a cut makes it wrong, which costs what is remembered."""
 
     def extend(self, batches: Iterable[tuple[Offset, Offset, int, int]], position: int) -> None:
-        """batches: (base offset, …, bytes) of each, the first one at `position`."""
+        """batches: (base offset, last offset, …, bytes) of each, the first one at `position`."""
         add_offset, add_position = self._offsets.append, self._positions.append
-        for base_offset, _, _, size in batches:
+        end = self._end
+        for base_offset, last_offset, _, size in batches:
+            if base_offset != end:
+                # A row ends where the next begins: what is before a hole would seem to reach over it.
+                self.clear()
             add_offset(base_offset)
             add_position(position)
             position += size
+            end = last_offset + 1
+        self._end = end
         if len(self._offsets) > _BATCHES_MAX:
             del self._offsets[:-_BATCHES_KEPT]
             del self._positions[:-_BATCHES_KEPT]

@@ -53,3 +53,12 @@ def test_tail_cut_forgets_batches_beyond() -> None:
         tail.extend([(number * 10, number * 10 + 9, 0, 100)], number * 100)
     tail.cut(50)
     assert tail.find(45, 1000, 50, 50, 500, True) == (400, 100)
+
+
+def test_tail_find_offset_in_a_hole_is_never_the_batch_before_it() -> None:
+    tail = Tail()
+    tail.extend([(10, 12, 0, 100), (20, 22, 0, 200)], 0)
+    assert tail.find(13, 1000, 23, 23, 300, True) is None
+    assert tail.find(20, 1000, 23, 23, 300, True) == (100, 200)
+    tail.extend([(23, 25, 0, 50)], 300)
+    assert tail.find(21, 1000, 26, 26, 350, True) == (100, 250)
