@@ -104,9 +104,13 @@ class Durability:
 
     def save_epochs_soon(self) -> None:
         """Write the leader epochs down on the thread for slow file work: replacing a file can take its time."""
-        job = self.epoch_file.save_job()
-        if job is None:
+        save = self.epoch_file.save_job()
+        if save is None:
             return
+
+        def job() -> None:
+            if not self._gate.discarded:
+                save()
 
         def done(error: OSError | None) -> None:
             if error is not None and not self._gate.discarded:

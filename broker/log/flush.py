@@ -75,7 +75,8 @@ class FlushJob:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-        if self.epochs_text is not None:
+        if self.epochs_text is not None and not self.gate.discarded:
+            # Else a log that was made anew under this name could get the epochs of the deleted one.
             self.epochs_file.write(self.epochs_ticket, self.epochs_text)
         for directory in self.directories:
             fsync_dir(directory)

@@ -16,6 +16,7 @@ from broker.log.store import DiskLogStore
 from broker.runtime.ports import CorruptLog, LogDirFailed, OffsetOutOfRange, TopicPartition
 from broker.wire.chunks import FileSlice
 from broker.wire.record_batch import CorruptBatch
+from tests.property.log.compaction_tools import PatientClock
 from tests.property.log.log_tools import (
     TINY,
     TOPIC_ID,
@@ -796,4 +797,24 @@ def test_retention_of_other_logs_goes_on_beside_a_damaged_one(path: str, monkeyp
     assert store.delete_old_segments(1e15, {TP: 40, other: 40}, told.append) > 0
     assert told == [damage]
     assert log.log_start_offset > 0
+    kill(store)
+
+
+def test_epochs_of_a_deleted_log_are_not_written_into_the_one_made_anew(path: str) -> None:
+    clock = PatientClock()
+    store = open_store(path, clock)
+    _append(store, range(3), 3)
+    clock.work()
+    open_log(store).assign_epoch(7, 3)
+    open_log(store).flush_in_background()
+    # On their threads while the rest goes on.
+    late, clock.waiting = clock.waiting, []
+    store.delete(TP)
+    assert open_log(store).epochs == []
+    clock.work()
+    clock.waiting += late
+    clock.work()
+    with open(f"{path}/{TP}/leader-epoch-checkpoint") as file:
+        assert file.read().split() == ["0", "0"]
+    assert store.offline_dirs == []
     kill(store)
