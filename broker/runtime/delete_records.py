@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-# A crash of all replicas within this time could bring deleted records back; Kafka leaves it at the next checkpoint.
+# A crash within this time brings deleted records back where the replica is elected before it has fetched, as the only
+# one of a partition always is; Kafka leaves it at the next checkpoint.
 _CHECKPOINT_DELAY_MS = 1000.0
 
 
