@@ -75,6 +75,11 @@ class MetadataCache:
         self._forget_overrides = forget_overrides
         self._listeners: list[Callable[[], None]] = []
 
+    @property
+    def told_epoch(self) -> int:
+        """Of our registration that the last update was for; -1 before the first."""
+        return self._told_epoch
+
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Called after every update, and when another broker has become controller."""
         self._listeners.append(listener)

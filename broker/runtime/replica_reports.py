@@ -1,8 +1,9 @@
 """This broker's word to the controller on what its last stop cost its replicas. Loop thread.
 
 The log store knows which logs may have lost bytes (`broker.log.stops`); this answers for them, and clears the mark of a
-replica that the controller counts as in sync under this registration: it then has what counts. A partition without a
-log here is reported as one that lost everything, for this broker may have had it.
+replica that came into the ISR under this registration: it then has what counts. That the ISR names it is not enough,
+for the controller may not know of the stop yet. A partition without a log here is reported as one that lost everything,
+for this broker may have had it.
 Source: R12 of the design; docs/adr/0010.
 """
 
@@ -27,6 +28,9 @@ class ReplicaReports:
     def __init__(self, manager: ReplicaManager, cache: MetadataCache) -> None:
         self._manager = manager
         self._cache = cache
+        self._told_epoch = cache.told_epoch
+        self._outside: set[TopicPartition] = set()
+        """Marked partitions that were told, under this registration, without this broker in their ISR."""
 
     def handle(self, request: Request) -> None:
         try:
@@ -69,12 +73,27 @@ class ReplicaReports:
         return reported
 
     def on_metadata(self) -> None:
-        """Whoever is in the ISR of a led partition was admitted under this registration, or elected knowingly."""
-        store = self._manager.log_store
+        """Whoever was outside of the ISR and is now in it was admitted under this registration.
+
+        One that is elected is trusted as it begins to lead (`state_changes`).
+        """
+        manager, store = self._manager, self._manager.log_store
+        self._outside &= store.unclean.keys()
+        if self._cache.told_epoch != self._told_epoch:
+            self._told_epoch = self._cache.told_epoch
+            self._outside.clear()
+        if self._told_epoch != manager.broker_epoch():
+            return
         for topic_partition in list(store.unclean):
             topic = self._cache.topics.get(topic_partition.topic)
             state = None if topic is None else topic.partitions.get(topic_partition.partition)
-            if state is not None and state.leader >= 0 and self._manager.broker_id in state.isr:
+            replica = manager.replicas.get(topic_partition)
+            if state is None or (replica is not None and state.leader_epoch < replica.partition.leader_epoch):
+                continue
+            if manager.broker_id not in state.isr:
+                self._outside.add(topic_partition)
+            elif state.leader >= 0 and topic_partition in self._outside:
+                self._outside.discard(topic_partition)
                 _log.info("%s: in sync again after an unclean stop", topic_partition)
                 try:
                     store.trust_again(topic_partition)

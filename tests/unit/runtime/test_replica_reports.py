@@ -1,0 +1,97 @@
+"""When the mark of a stop that may have cost bytes is taken off a replica."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from broker.runtime.metadata_cache import MetadataCache
+from broker.runtime.ports import TopicPartition
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replica_reports import ReplicaReports
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.support.memory_cluster import MemoryStore
+
+ME, EPOCH = 2, 7
+T0 = TopicPartition("t", 0)
+
+
+class World:
+    """Broker 2 with a marked replica of t-0, and what it is told of it."""
+
+    def __init__(self) -> None:
+        self.epoch = EPOCH
+        self.store = MemoryStore()
+        self.store.distrust(T0, "power failure")
+        self.replica = SimpleNamespace(partition=SimpleNamespace(leader_epoch=-1))
+        self.cache = MetadataCache("c", "P", lambda: self.epoch, lambda topic: {}, lambda topic: None)
+        manager: Any = SimpleNamespace(
+            broker_id=ME, log_store=self.store, replicas={T0: self.replica}, broker_epoch=lambda: self.epoch
+        )
+        self.cache.add_listener(ReplicaReports(cast(ReplicaManager, manager), self.cache).on_metadata)
+
+    def tell(self, version: int, *isr: int, leader: int = 1, leader_epoch: int = 5, controller_epoch: int = 1) -> None:
+        state = UpdateMetadataPartitionState(
+            partition_index=0, leader=leader, leader_epoch=leader_epoch, isr=list(isr), zk_version=version
+        )
+        error = self.cache.update(
+            UpdateMetadataRequest(
+                controller_id=9,
+                controller_epoch=controller_epoch,
+                broker_epoch=self.epoch,
+                topic_states=[UpdateMetadataTopicState("t", "A" * 22, [state])],
+            )
+        )
+        assert error == 0
+
+    @property
+    def marked(self) -> bool:
+        return T0 in self.store.unclean
+
+
+def test_mark_goes_when_the_replica_comes_into_the_isr() -> None:
+    world = World()
+    world.tell(1, 1, 3)
+    assert world.marked
+    world.tell(2, 1, 2, 3)
+    assert not world.marked
+
+
+def test_mark_stays_while_the_isr_names_the_replica_since_before_its_registration() -> None:
+    world = World()
+    world.tell(1, 1, 2)
+    world.tell(2, 1, 2, 3)
+    world.tell(3, 1, 2, 3, leader_epoch=6)
+    assert world.marked
+    world.tell(4, 1, 3, leader_epoch=6)
+    world.tell(5, 1, 2, 3, leader_epoch=6)
+    assert not world.marked
+
+
+def test_mark_stays_where_what_was_told_is_older_than_the_log() -> None:
+    world = World()
+    world.tell(1, 1, 3)
+    world.replica.partition.leader_epoch = 6
+    world.tell(2, 1, 2, 3)
+    world.cache.controller_moved(4)
+    assert world.marked
+
+
+def test_mark_stays_until_the_word_for_this_registration_comes() -> None:
+    world = World()
+    world.tell(1, 1, 3)
+    world.epoch = 8
+    world.cache.controller_moved(4)
+    world.tell(2, 1, 2, 3)
+    assert world.marked, "it was out of the ISR under the registration before"
+
+
+def test_mark_stays_without_a_leader() -> None:
+    world = World()
+    world.tell(1, 1, 3)
+    world.tell(2, 1, 2, leader=-1)
+    assert world.marked
