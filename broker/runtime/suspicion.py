@@ -68,7 +68,7 @@ class SuspicionSink(Protocol):
 class _Watched:
     """One other broker."""
 
-    __slots__ = ("address", "asking", "link", "noted", "peer", "rounds", "state")
+    __slots__ = ("address", "asking", "broker_epoch", "link", "noted", "peer", "rounds", "state")
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -76,6 +76,8 @@ class _Watched:
         self.link: Link | None = None
         self.peer: Peer | None = None
         self.asking = False
+        self.broker_epoch: int | None = None
+        """The registration that what the link has shown since the last connection is about, once it is known."""
         self.noted = False
         self.rounds = 0
 
@@ -144,6 +146,7 @@ class Suspicion:
         if event is LinkEvent.CONNECTED:
             watched.rounds = 0
             watched.noted = False
+            watched.broker_epoch = None
             # Also to a term that is only beginning: it may have judged on what this takes back.
             self._controller.reachable(id_)
         self._consider(id_, watched)
@@ -165,6 +168,11 @@ class Suspicion:
     def _prepared(self, watched: _Watched, suspect: Suspect | None) -> None:
         watched.asking = False
         if suspect is None or suspect in self._finished or self._watched.get(suspect.broker) is not watched:
+            return
+        if watched.broker_epoch is None:
+            watched.broker_epoch = suspect.broker_epoch
+        if watched.broker_epoch != suspect.broker_epoch:
+            # It has registered anew, which this link has yet to reach.
             return
         if watched.state.suspicious:
             watched.asking = True

@@ -251,3 +251,16 @@ def test_broker_that_answers_is_told_of_also_before_the_term_has_begun() -> None
     world.happen(TARGET, LinkEvent.CONNECTED)
     assert not world.sink.active
     assert world.sink.reached == [TARGET]
+
+
+def test_what_a_link_has_shown_of_one_registration_does_not_count_against_the_next() -> None:
+    world = World()
+    world.says[4] = Evidence.THERE
+    world.happen(TARGET, *DEAD)
+    world.sink.suspect = Suspect(TARGET, 78)
+    world.says[4] = Evidence.GONE
+    world.happen(TARGET, LinkEvent.REFUSED)
+    world.wait(3000)
+    assert world.sink.acted == []
+    world.happen(TARGET, *DEAD)
+    assert world.sink.acted == [Suspect(TARGET, 78)]
