@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from broker.log import checkpoints
@@ -42,6 +43,16 @@ class Scan:
     segments_removed: int = 0
     corrupt_middle: bool = False
     reason: str = ""
+    filed: Sequence[tuple[Epoch, Offset]] = ()
+    """What the epoch file says of the part that is scanned. Compaction may have left an epoch's start no batch."""
+
+    def begin_epoch(self, batch: BatchAt, previous_end: Offset) -> None:
+        """The first batch of a newer epoch: that, and those in between, began where the file says it, in the hole."""
+        for epoch, start in self.filed:
+            if self.epochs.latest < epoch <= batch.epoch and previous_end <= start <= batch.base_offset:
+                self.epochs.assign(epoch, start)
+        if batch.epoch > self.epochs.latest:
+            self.epochs.assign(batch.epoch, batch.base_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,8 @@ def scan(
     scan_from = segments[first].base_offset
     epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
     state = Scan([], segments[0].base_offset, epochs)
+    if has_holes:
+        state.filed = [entry for entry in entries or () if entry[1] >= scan_from]
     for place, segment in enumerate(segments):
         if segment.base_offset != state.leo and (segment.base_offset < state.leo or not has_holes):
             state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
@@ -126,6 +139,7 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
         batches: list[BatchAt] = []
         position = 0
         expected = segment.base_offset
+        previous_end = state.leo
         bad = ""
         try:
             for batch in walk(fd, 0, size, verify_crc=True):
@@ -137,7 +151,8 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
                 position = batch.end
                 expected = batch.last_offset + 1
                 if batch.epoch > state.epochs.latest:
-                    state.epochs.assign(batch.epoch, batch.base_offset)
+                    state.begin_epoch(batch, previous_end)
+                previous_end = expected
         except BadBatch as error:
             bad = f"{segment.path(LOG_SUFFIX)} {error}"
             state.corrupt_middle = find_valid_batch(fd, position + 1, size, expected) is not None or any(

@@ -423,3 +423,25 @@ def test_value_goes_only_for_one_that_is_on_disk(path: str) -> None:
     bench.cleaner.check()
     assert bench.runner.jobs[0].first_uncleanable <= log.recovery_point
     kill(store)
+
+
+def test_epochs_that_began_where_no_batch_is_left_keep_their_starts_after_a_kill(path: str) -> None:
+    store = open_store(path, Clock(), COMPACTED)
+    log = open_log(store)
+    for base, epoch, starts in ((0, 1, ((1, 0),)), (15, 3, ((2, 5), (3, 8))), (20, 3, ())):
+        for begun, start in starts:
+            log.assign_epoch(begun, start)
+        records = [NewRecord(b"k", b"v" * 100)] * 5
+        log.append_as_follower(
+            memoryview(bytearray(encode_batch(records, timestamps=1, base_offset=base, leader_epoch=epoch)))
+        )
+        log.write()
+    entries = log.epochs
+    assert entries == [(1, 0), (2, 5), (3, 8)]
+    kill(store)
+    store = open_store(path, Clock(), COMPACTED)
+    log = store.logs()[TP]
+    assert not store.reports[0].clean
+    assert log.epochs == entries
+    assert log.end_offset_for_epoch(1) == (1, 5)
+    kill(store)
