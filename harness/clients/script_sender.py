@@ -57,17 +57,20 @@ class ScriptSender:
         cluster = self._admin.cluster
         values = tuple(range(self._next_value, self._next_value + count))
         self._next_value += count
-        broker_id = cluster.broker_id(node) if node is not None else self._leader(partition)
+        end_s = time.monotonic() + self._timeout_ms / 1000
         connection: Connection | None = None
-        error: str | None = outcomes.NO_LEADER
+        while True:
+            broker_id = cluster.broker_id(node) if node is not None else self._leader(partition, end_s)
+            error: str | None = outcomes.NO_LEADER
+            if broker_id is None:
+                break
+            connection, error = self._connect(broker_id)
+            if connection is not None or node is not None or time.monotonic() >= end_s:
+                break
+            # Metadata may name a leader that is gone for some milliseconds more; nothing has been sent to it.
+            self._sleep(LOOK_UP_PAUSE_S)
         if broker_id is not None:
             node = cluster.names[broker_id]
-            connection = Connection(cluster.addresses[broker_id], f"highwater-script-{self._process}")
-            try:
-                connection.connect(time.monotonic_ns() + self._timeout_ms * 1_000_000)
-                error = None
-            except ClientError as failure:
-                connection, error = None, failure.error
         fields: dict[str, object] = {"values": list(values), "acks": acks, "sentinel": False}
         invocation = Invocation(self._process, "send", self._history.phase, cluster.topic, partition, node, fields)
         index = self._history.invoke(invocation)
@@ -98,8 +101,16 @@ class ScriptSender:
             self._process = None
         return ScriptedSend(outcome, values, offset, error)
 
-    def _leader(self, partition: int) -> int | None:
-        end_s = time.monotonic() + self._timeout_ms / 1000
+    def _connect(self, broker_id: int) -> tuple[Connection | None, str | None]:
+        """A connection, or why there is none."""
+        connection = Connection(self._admin.cluster.addresses[broker_id], f"highwater-script-{self._process}")
+        try:
+            connection.connect(time.monotonic_ns() + self._timeout_ms * 1_000_000)
+        except ClientError as failure:
+            return None, failure.error
+        return connection, None
+
+    def _leader(self, partition: int, end_s: float) -> int | None:
         while True:
             state = self._admin.state()
             found = state.partitions.get(partition) if state is not None else None

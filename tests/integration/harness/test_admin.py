@@ -100,3 +100,26 @@ def test_script_send_to_a_node_that_is_down_fails(broker: FakeBroker, admin: Adm
     broker.close()
     sent = sender(admin, history).send(0, 1, -1, "n1")
     assert (sent.outcome, sent.error) == ("fail", "connection-refused")
+
+
+def test_script_send_to_a_leader_that_is_gone_looks_the_leader_up_again(broker: FakeBroker, history: History) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = closed.getsockname()[1]
+    both = Cluster("hw", {1: Address("127.0.0.1", broker.port), 2: Address("127.0.0.1", nobody)}, {1: "n1", 2: "n2"})
+    admin = Admin(both, sleep=lambda _s: None)
+    broker.partitions[0].leader = 2
+    looked: list[float] = []
+
+    def metadata_hears_of_it(seconds: float) -> None:
+        looked.append(seconds)
+        broker.partitions[0].leader = 1
+
+    numbers = iter(range(100, 200))
+    script = ScriptSender(
+        admin, history, lambda: next(numbers), record_bytes=60, request_timeout_ms=5000, sleep=metadata_hears_of_it
+    )
+    assert script.send(0, 1, -1, None).outcome == "ok"
+    assert looked
+    admin.close()
+    history.flush()
+    assert [line["node"] for line in read_lines(history.path)] == ["n1", "n1"]
