@@ -31,9 +31,16 @@ from tests.unit.nemesis.fake_cluster import Lines
 
 PORT = 9092
 
-# A broker as far as faults can tell: it accepts connections and logs its two clocks.
+# A broker as far as faults can tell: it accepts connections, logs its two clocks, and says when it was stopped.
 _DAEMON = """
-import json, socket, sys, time
+import json, os, signal, socket, sys, time
+
+def stop(number, frame):
+    # Not through the file object: it may be in the middle of a line.
+    os.write(log.fileno(), b'{"e": "stop"}\\n')
+    os._exit(0)
+
+signal.signal(signal.SIGTERM, stop)
 server = socket.create_server((sys.argv[1], int(sys.argv[2])))
 server.settimeout(0.05)
 with open(sys.argv[3], "a", buffering=1) as log:
