@@ -34,6 +34,19 @@ def raw(cluster: Cluster) -> dict[str, object]:
     return loaded
 
 
+def told_of(cluster: Cluster, leader: int) -> list[object]:
+    """Why this broker was elected, as the controller's event log has it: that is written after the znode."""
+
+    def told() -> list[object]:
+        return [
+            fields["reason"]
+            for event, fields in list(cluster.log)
+            if event == "election" and fields["leader"] == leader
+        ]
+
+    return eventually(told, f"a line on the election of {leader}")
+
+
 def shrunk_to_one(cluster: Cluster) -> dict[int, Node]:
     """Broker 9 is controller; ISR of t-0 is {1} of 1, 2, 3, below its minimum of 2."""
     nodes = {9: cluster.add(9), **{i: start(cluster, i) for i in (1, 2, 3)}}
@@ -65,8 +78,7 @@ def test_unclean_isr_member_waits_for_the_eligible_one_which_leads(cluster: Clus
     start(cluster, 2)
     state = cluster.await_leader("t", 2)
     assert state.isr == (2,)
-    told = [fields["reason"] for event, fields in cluster.log if event == "election" and fields["leader"] == 2]
-    assert told == ["eligible"]
+    assert told_of(cluster, 2) == ["eligible"]
 
 
 def test_longest_log_leads_when_everybody_stopped_uncleanly(cluster: Cluster) -> None:
@@ -78,8 +90,7 @@ def test_longest_log_leads_when_everybody_stopped_uncleanly(cluster: Cluster) ->
     start(cluster, 3, unclean=True, end=7)
     state = cluster.await_leader("t", 3)
     assert (state.isr, state.elr) == ((3,), ())
-    told = [fields["reason"] for event, fields in cluster.log if event == "election" and fields["leader"] == 3]
-    assert told == ["longest-log"]
+    assert told_of(cluster, 3) == ["longest-log"]
 
 
 def test_state_that_a_tool_rewrote_has_no_eligible_replica(cluster: Cluster) -> None:
