@@ -205,7 +205,8 @@ class Drain:
     def _read_confluent(self, attempt: _Attempt, span: tuple[int, int], end_s: float) -> tuple[int, int]:
         position = start = span[0]
         goal = max(self._sentinels[attempt.partition] + 1, span[1])
-        invocation = self._poll_invocation(attempt, "confluent", position, -1)
+        # Where it is told to begin; from then on it says itself where it stands.
+        invocation = self._poll_invocation(attempt, "confluent", position, -1, client_position=position)
         # librdkafka fetches on its own from when it is assigned, so the invocation comes first.
         index = self._history.invoke(invocation)
         bootstrap = [self._cluster.addresses[attempt.leader.broker_id]]

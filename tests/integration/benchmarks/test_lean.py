@@ -44,7 +44,9 @@ def test_lean_records_are_valid_to_a_real_client_and_counted_right(cluster: Clus
     topic = make_topic(cluster, "lean-saturated")
     result = lean.produce(topic, acks=-1, record_bytes=100, batch_bytes=4096, records=2500)
     assert (result.records, result.failed_records) == (2500, 0)
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "check.crcs": True})
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "check.crcs": True, "enable.auto.commit": False}
+    )
     consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
     got = 0
     try:
