@@ -63,18 +63,8 @@ def brokers_failed(state: ClusterState, failed: AbstractSet[BrokerId], controlle
     """One batch for brokers that failed together. `state.brokers` no longer has them."""
     assert failed.isdisjoint(state.brokers)
     gone = frozenset(failed)
-    changes = []
-    for topic_partition in state.partitions_of(gone):
-        current = state.states.get(topic_partition)
-        if current is None or topic_partition.topic in state.deleting:
-            continue
-        unclean = state.unclean_allowed(topic_partition.topic)
-        replicas = state.replicas(topic_partition)
-        live, reports = state.live_for(topic_partition), state.report_of(topic_partition)
-        after = election.after_failure(current, replicas, live, gone, unclean, reports)
-        if after is not None:
-            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
-    return changes
+    found = (_without(state, topic_partition, gone, controller_epoch) for topic_partition in state.partitions_of(gone))
+    return [change for change in found if change is not None]
 
 
 def replicas_failed(
@@ -82,19 +72,10 @@ def replicas_failed(
 ) -> list[Change]:
     """A live broker cannot use its files of these partitions; `state.offline` has them already."""
     gone = frozenset((broker,))
-    changes = []
-    for topic_partition in failed:
-        assert (topic_partition, broker) in state.offline
-        current = state.states.get(topic_partition)
-        if current is None or topic_partition.topic in state.deleting:
-            continue
-        unclean = state.unclean_allowed(topic_partition.topic)
-        replicas = state.replicas(topic_partition)
-        live, reports = state.live_for(topic_partition), state.report_of(topic_partition)
-        after = election.after_failure(current, replicas, live, gone, unclean, reports)
-        if after is not None:
-            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
-    return changes
+    failed = list(failed)
+    assert all((topic_partition, broker) in state.offline for topic_partition in failed)
+    found = (_without(state, topic_partition, gone, controller_epoch) for topic_partition in failed)
+    return [change for change in found if change is not None]
 
 
 def leaderships_refused(
@@ -109,18 +90,11 @@ def leaderships_refused(
     changes = []
     for topic_partition, leader_epoch in refused.items():
         current = state.states.get(topic_partition)
-        if current is None or topic_partition.topic in state.deleting:
+        if current is None or (current.leader, current.leader_epoch) != (broker, leader_epoch):
             continue
-        if (current.leader, current.leader_epoch) != (broker, leader_epoch):
-            continue
-        unclean = state.unclean_allowed(topic_partition.topic)
-        replicas = state.replicas(topic_partition)
-        live, reports = state.live_for(topic_partition), state.report_of(topic_partition)
-        after = election.after_failure(current, replicas, live - gone, gone, False, reports)
-        if (after or current).leader == NO_LEADER:
-            after = election.elect(current, replicas, live, unclean, reports) or after
-        if after is not None:
-            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
+        change = _after_bounce(state, topic_partition, gone, controller_epoch)
+        if change is not None:
+            changes.append(change)
     return changes
 
 
@@ -130,18 +104,15 @@ def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
     for topic_partition, replicas in state.partitions():
         if topic_partition.topic in state.deleting or topic_partition in state.unreadable:
             continue
-        live = state.live_for(topic_partition)
         current = state.states.get(topic_partition)
         if current is None:
-            first = election.initial(replicas, live, controller_epoch)
+            first = election.initial(replicas, state.live_for(topic_partition), controller_epoch)
             if first is not None:
                 changes.append(Change(topic_partition, None, first, NEW_TOPIC))
         elif current.leader == NO_LEADER or current.leader not in state.brokers:
-            unclean = state.unclean_allowed(topic_partition.topic)
-            gone = frozenset((current.leader,))
-            after = election.after_failure(current, replicas, live, gone, unclean, state.report_of(topic_partition))
-            if after is not None:
-                changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
+            change = _without(state, topic_partition, frozenset((current.leader,)), controller_epoch)
+            if change is not None:
+                changes.append(change)
     return changes
 
 
@@ -155,22 +126,13 @@ def failover(
     registered_since: replicas whose registration is newer than the last write of the partition's state: they may have
     bounced while nobody was controller, and what the state grants them was granted to an earlier incarnation.
     """
-    live = state.live()
     changes = []
     for topic_partition, replicas in state.partitions():
-        current = state.states.get(topic_partition)
-        if current is None or topic_partition.topic in state.deleting:
-            continue
         bounced = registered_since.get(topic_partition, frozenset())
         gone = frozenset(replica for replica in replicas if replica not in state.brokers or replica in bounced)
-        unclean = state.unclean_allowed(topic_partition.topic)
-        reports = state.report_of(topic_partition)
-        after = election.after_failure(current, replicas, live - gone, gone, False, reports)
-        if (after or current).leader == NO_LEADER:
-            # Nobody but those that bounced: their start, which has happened already, may elect them anew.
-            after = election.elect(current, replicas, live, unclean, reports) or after
-        if after is not None:
-            changes.append(_change(topic_partition, current, after, controller_epoch, unclean))
+        change = _after_bounce(state, topic_partition, gone, controller_epoch)
+        if change is not None:
+            changes.append(change)
     return changes + [change for change in elect_offline(state, controller_epoch) if change.before is None]
 
 
@@ -221,6 +183,35 @@ def drop_elrs(state: ClusterState, topic: str, controller_epoch: Epoch) -> list[
         for topic_partition, current in state.states.items()
         if topic_partition.topic == topic and current.elr and len(current.isr) >= state.min_isr_of(topic_partition)
     ]
+
+
+def _without(
+    state: ClusterState, topic_partition: TopicPartition, gone: AbstractSet[BrokerId], epoch: Epoch
+) -> Change | None:
+    """One partition after brokers, or their files, failed; None where nothing changes."""
+    current = state.states.get(topic_partition)
+    if current is None or topic_partition.topic in state.deleting:
+        return None
+    unclean = state.unclean_allowed(topic_partition.topic)
+    replicas, live = state.replicas(topic_partition), state.live_for(topic_partition)
+    after = election.after_failure(current, replicas, live, gone, unclean, state.report_of(topic_partition))
+    return None if after is None else _change(topic_partition, current, after, epoch, unclean)
+
+
+def _after_bounce(
+    state: ClusterState, topic_partition: TopicPartition, gone: AbstractSet[BrokerId], epoch: Epoch
+) -> Change | None:
+    """The same where some of `gone` are back already, unseen: whoever stayed leads first, then who came back."""
+    current = state.states.get(topic_partition)
+    if current is None or topic_partition.topic in state.deleting:
+        return None
+    unclean, reports = state.unclean_allowed(topic_partition.topic), state.report_of(topic_partition)
+    replicas, live = state.replicas(topic_partition), state.live_for(topic_partition)
+    after = election.after_failure(current, replicas, live - gone, gone, False, reports)
+    if (after or current).leader == NO_LEADER:
+        # Nobody but those that bounced: their start, which has happened already, may elect them anew.
+        after = election.elect(current, replicas, live, unclean, reports) or after
+    return None if after is None else _change(topic_partition, current, after, epoch, unclean)
 
 
 def _change(
