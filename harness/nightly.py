@@ -15,7 +15,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from harness.analysis import CRASH, INVALID, UNKNOWN, VALID
@@ -115,20 +115,15 @@ def make_jobs(files: Sequence[Path], seeds: int) -> list[Job]:
             found.extend(inside)
         else:
             found.append(path)
-    plans = [(path, load_expectation(path, load(path))) for path in found]
-    return [
-        Job(
-            str(path),
-            plan.name,
-            hashlib.sha256(path.read_bytes()).hexdigest()[:12],
-            seed,
-            plan.expect,
-            plan.expect_found,
-            code_digest(broker_source(plan)),
-        )
-        for seed in range(1, seeds + 1)
-        for path, plan in plans
-    ]
+    first_seed = [_job(path) for path in found]
+    return [replace(job, seed=seed) for seed in range(1, seeds + 1) for job in first_seed]
+
+
+def _job(path: Path) -> Job:
+    plan = load_expectation(path, load(path))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    code = code_digest(broker_source(plan))
+    return Job(str(path), plan.name, digest, 1, plan.expect, plan.expect_found, code)
 
 
 def effective(job: Job, result: Result) -> int:

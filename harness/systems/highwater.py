@@ -68,11 +68,11 @@ class HighwaterSystem:
         self._connect = zookeeper_connect or self.zookeeper.connect
         self._coordination = Coordination(self._connect)
         self._lock = threading.Lock()
-        self._meant_down: set[str] = set()
+        # A broker that was never started is meant to be down as well.
+        self._meant_down: set[str] = {node.name for node in self.brokers}
         self._told: set[str] = set()
         self._crashes: list[tuple[str, str]] = []
         self._clock_files: dict[str, str] = {}
-        self._started: set[str] = set()
         self._up = False
 
     def setup(self) -> None:
@@ -133,7 +133,6 @@ class HighwaterSystem:
         node = self._node(name)
         self._note_crash(node, DAEMON)
         if node.pid(DAEMON) is None:
-            self._started.add(name)
             node.start(self._daemon(node))
         try:
             await_daemon(node, DAEMON, lambda: broker_answers(node.address, PORT), timeout_s)
@@ -202,8 +201,7 @@ class HighwaterSystem:
     def _note_crash(self, node: Node, daemon: str) -> None:
         """Keep for `crashed` that a daemon ended by itself, before somebody stops it or starts it again."""
         with self._lock:
-            started = node.name in self._started or daemon == ZOOKEEPER
-            if not self._up or not started or node.name in self._meant_down or node.name in self._told:
+            if not self._up or node.name in self._meant_down or node.name in self._told:
                 return
         if node.pid(daemon) is not None:
             return
