@@ -17,6 +17,7 @@ from kazoo.exceptions import NoNodeError
 
 from benchmarks.process import Daemon, free_port, wait_for
 from harness.systems.answers import zookeeper_answers
+from harness.systems.zookeeper import LOG_CONFIG
 from harness.tools.java import find_java_for_zookeeper, zookeeper_classpath
 
 START_TIMEOUT_S = 60.0
@@ -30,15 +31,6 @@ clientPortAddress=127.0.0.1
 maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=srvr
-"""
-_LOG_SETTINGS = """\
-status=error
-rootLogger.level=warn
-rootLogger.appenderRef.out.ref=out
-appender.out.type=Console
-appender.out.name=out
-appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=%d %p %c{1} %m%n
 """
 _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-Dzookeeper.forceSync=no")
 
@@ -59,7 +51,7 @@ class ZooKeeper:
         folder.mkdir(parents=True)
         self.port = free_port()
         (folder / "zoo.cfg").write_text(_SETTINGS.format(data=folder / "data", port=self.port))
-        (folder / "log4j2.properties").write_text(_LOG_SETTINGS)
+        (folder / "log4j2.properties").write_text(LOG_CONFIG)
         java = find_java_for_zookeeper().executable
         log = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

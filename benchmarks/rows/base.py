@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from benchmarks.clients.java_tools import JavaTools
 from benchmarks.clients.lean import Lean, LeanResult
@@ -89,6 +89,32 @@ def require_all_taken(result: LeanResult) -> None:
     """Raises VoidRun when the brokers refused anything."""
     if result.failed_records or result.first_error:
         raise VoidRun(f"{result.failed_records} records failed, first with error code {result.first_error}")
+
+
+class Produced(NamedTuple):
+    """end_ns: CLOCK_MONOTONIC when the last replica held the last record. broker_cpu_s: of all brokers until then."""
+
+    result: LeanResult
+    end_ns: int
+    broker_cpu_s: float
+
+    @property
+    def seconds(self) -> float:
+        """From the first request until the last replica held the last record."""
+        return (self.end_ns - self.result.first_send_ns) / 1e9
+
+
+def produced(bench: Bench, partitions: int, produce: Callable[[str], LeanResult]) -> Produced:
+    """`produce` fills a fresh topic of that name; the run counts only as the guard says. Raises VoidRun."""
+    with bench.topic(partitions) as topic:
+        guard = bench.guard(topic, partitions)
+        before = bench.cluster.cpu_seconds()
+        result = produce(topic)
+        end_ns = guard.await_replicas()
+        used = bench.cluster.cpu_seconds() - before
+        require_all_taken(result)
+        guard.check(result.records)
+    return Produced(result, end_ns, used)
 
 
 def throughput(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.clients.lean import LeanResult
 from benchmarks.measure.guard import VoidRun
 from benchmarks.report.metrics import Target, at_most
-from benchmarks.rows.base import Bench, acks_text, require_all_taken, size_text
+from benchmarks.rows.base import Bench, acks_text, produced, size_text
 
 HELD_SLACK_S = 0.5
 """A load was held when the last record was acknowledged this soon after it was due."""
@@ -34,10 +35,8 @@ class FixedLoad:
         return f"{self.rate:,} records/s of {size_text(self.record_bytes)}, acks={acks_text(self.acks)}, {linger}"
 
     def run(self, bench: Bench) -> Mapping[str, float]:
-        with bench.topic(self.partitions) as topic:
-            guard = bench.guard(topic, self.partitions)
-            before = bench.cluster.cpu_seconds()
-            result = bench.lean.produce(
+        def produce(topic: str) -> LeanResult:
+            return bench.lean.produce(
                 topic,
                 acks=self.acks,
                 rate=self.rate,
@@ -47,10 +46,8 @@ class FixedLoad:
                 skip_ms=int(self.seconds * 200),
                 records=int(self.rate * self.seconds),
             )
-            guard.await_replicas()
-            used = bench.cluster.cpu_seconds() - before
-            require_all_taken(result)
-            guard.check(result.records)
+
+        result, _, used = produced(bench, self.partitions, produce)
         if result.seconds > self.seconds + HELD_SLACK_S:
             raise VoidRun(f"the load was not held: {result.seconds:.1f} s for {self.seconds:g} s of records")
         found = result.latency_us
@@ -82,9 +79,8 @@ class OneInFlight:
         return (at_most("p50_us", 0.6),) if self.acks == -1 else ()
 
     def run(self, bench: Bench) -> Mapping[str, float]:
-        with bench.topic(1) as topic:
-            guard = bench.guard(topic, 1)
-            result = bench.lean.produce(
+        def produce(topic: str) -> LeanResult:
+            return bench.lean.produce(
                 topic,
                 acks=self.acks,
                 record_bytes=self.record_bytes,
@@ -93,9 +89,8 @@ class OneInFlight:
                 skip_ms=300,
                 records=self.records,
             )
-            guard.await_replicas()
-            require_all_taken(result)
-            guard.check(result.records)
+
+        result = produced(bench, 1, produce).result
         found = result.latency_us
         if found.count == 0:
             raise VoidRun(f"{result.records} records took less than the 300 ms that are left out")

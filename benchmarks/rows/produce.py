@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.clients.lean import LeanResult
 from benchmarks.report.metrics import Target, at_least, at_most
-from benchmarks.rows.base import Bench, acks_text, batch_text, require_all_taken, size_text, throughput
+from benchmarks.rows.base import Bench, Produced, acks_text, batch_text, produced, size_text, throughput
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +28,16 @@ class LeanProduce:
         return produce_name(self.acks, self.record_bytes, self.partitions, self.batch_bytes)
 
     def run(self, bench: Bench) -> Mapping[str, float]:
-        with bench.topic(self.partitions) as topic:
-            guard = bench.guard(topic, self.partitions)
-            before = bench.cluster.cpu_seconds()
-            result = bench.lean.produce(
+        def produce(topic: str) -> LeanResult:
+            return bench.lean.produce(
                 topic,
                 acks=self.acks,
                 record_bytes=self.record_bytes,
                 batch_bytes=self.batch_bytes,
                 records=max(self.total_bytes // self.record_bytes, 1),
             )
-            end_ns = guard.await_replicas()
-            used = bench.cluster.cpu_seconds() - before
-            require_all_taken(result)
-            guard.check(result.records)
-        seconds = (end_ns - result.first_send_ns) / 1e9
-        return throughput(result.records, self.record_bytes, seconds, used, result.cpu_s)
+
+        return _throughput(produced(bench, self.partitions, produce), self.record_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +57,8 @@ class SmallRequests:
         return f"acks={acks_text(self.acks)}, {self.record_bytes} B, five in flight a broker"
 
     def run(self, bench: Bench) -> Mapping[str, float]:
-        with bench.topic(self.partitions) as topic:
-            guard = bench.guard(topic, self.partitions)
-            before = bench.cluster.cpu_seconds()
-            result = bench.lean.produce(
+        def produce(topic: str) -> LeanResult:
+            return bench.lean.produce(
                 topic,
                 acks=self.acks,
                 record_bytes=self.record_bytes,
@@ -73,15 +66,12 @@ class SmallRequests:
                 request_max_bytes=1,
                 records=self.records,
             )
-            end_ns = guard.await_replicas()
-            used = bench.cluster.cpu_seconds() - before
-            require_all_taken(result)
-            guard.check(result.records)
-        seconds = (end_ns - result.first_send_ns) / 1e9
+
+        run = produced(bench, self.partitions, produce)
         return {
-            "krecords_per_s": result.records / seconds / 1e3,
-            "cpu_ms_per_1000_requests": used * 1e3 / (result.requests / 1e3),
-            "client_cores": result.cpu_s / seconds,
+            "krecords_per_s": run.result.records / run.seconds / 1e3,
+            "cpu_ms_per_1000_requests": run.broker_cpu_s * 1e3 / (run.result.requests / 1e3),
+            "client_cores": run.result.cpu_s / run.seconds,
         }
 
 
@@ -103,10 +93,8 @@ class LibraryProduce:
         return produce_name(self.acks, self.record_bytes, self.partitions, self.batch_bytes)
 
     def run(self, bench: Bench) -> Mapping[str, float]:
-        with bench.topic(self.partitions) as topic:
-            guard = bench.guard(topic, self.partitions)
-            before = bench.cluster.cpu_seconds()
-            result = bench.rdkafka.run(
+        def produce(topic: str) -> LeanResult:
+            return bench.rdkafka.run(
                 "produce",
                 topic,
                 acks=self.acks,
@@ -115,12 +103,8 @@ class LibraryProduce:
                 batch_bytes=self.batch_bytes,
                 records=max(self.total_bytes // self.record_bytes, 1),
             )
-            end_ns = guard.await_replicas()
-            used = bench.cluster.cpu_seconds() - before
-            require_all_taken(result)
-            guard.check(result.records)
-        seconds = (end_ns - result.first_send_ns) / 1e9
-        return throughput(result.records, self.record_bytes, seconds, used, result.cpu_s)
+
+        return _throughput(produced(bench, self.partitions, produce), self.record_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +139,10 @@ class ToolProduce:
             guard.check(result.records)
         seconds = result.seconds + max(end_ns - result.exited_ns, 0) / 1e9
         return throughput(result.records, self.record_bytes, seconds, used, result.cpu_s)
+
+
+def _throughput(run: Produced, record_bytes: int) -> Mapping[str, float]:
+    return throughput(run.result.records, record_bytes, run.seconds, run.broker_cpu_s, run.result.cpu_s)
 
 
 def produce_name(acks: int, record_bytes: int, partitions: int, batch_bytes: int) -> str:

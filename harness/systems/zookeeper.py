@@ -20,7 +20,7 @@ PEER_PORTS = (2888, 3888)
 TICK_MS = 500
 START_TIMEOUT_S = 60.0
 
-_LOG_CONFIG = """\
+LOG_CONFIG = """\
 status=error
 rootLogger.level=warn
 rootLogger.appenderRef.out.ref=out
@@ -69,7 +69,7 @@ class ZooKeeperEnsemble:
         for index, node in enumerate(self.nodes):
             node.run(["mkdir", "-p", _data(node)])
             node.write_text(f"{node.root}/zoo.cfg", configuration(self.nodes, index))
-            node.write_text(f"{node.root}/log4j2.properties", _LOG_CONFIG)
+            node.write_text(f"{node.root}/log4j2.properties", LOG_CONFIG)
             if len(self.nodes) > 1:
                 node.write_text(f"{_data(node)}/myid", f"{index + 1}\n")
             self.start_server(node, wait=False)
