@@ -2,10 +2,10 @@
 
 Kinds and selectors are drawn from shuffled decks, so each comes up before any comes up again. The first deck begins
 with what a short run needs to prove something: a leader killed, a leader paused until its session ends, a follower cut
-off for longer than the lag time, a leader that goes another way (stopped, heard by nobody, or cut from ZooKeeper), a
-skewed clock. Where controllers are among the targets, the leader is the controller in half of those. These
-are drawn from the shorter half of the ranges, so that a slow machine gets through them in a minute. The other
-partitions come next. Nothing is active after `time_limit_s - recovery_s`.
+off for longer than the lag time, a damaged file where the mix has such faults, a leader that goes another way (stopped,
+heard by nobody, or cut from ZooKeeper), a skewed clock. Where controllers are among the targets, the leader is the
+controller in half of those. These are drawn from the shorter half of the ranges, so that a slow machine gets through
+them in a minute. The other partitions come next. Nothing is active after `time_limit_s - recovery_s`.
 Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from harness.plan import FAULT_KINDS
+from harness.plan import FAULT_KINDS, FILE_FAULTS
 
 KINDS = FAULT_KINDS
 CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
@@ -166,6 +166,8 @@ def _head(mix: Mix, rng: Random) -> list[Card]:
         at_leaders("kill", {}),
         at_leaders("pause", {}),
         [("isolate", "follower", {"scope": isolation_scope(mix.timing)})],
+        # Before the last two, so that others lead and fail over a replica that is damaged and may not know it.
+        [(kind, None, {}) for kind in mix.kinds if kind in FILE_FAULTS],
         [
             *at_leaders("stop", {}),
             *at_leaders("one-way", {"direction": "from"}),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.plan import FaultsPlan
+from harness.plan import FILE_FAULTS, FaultsPlan
 from nemesis import schedule
 from nemesis.schedule import KINDS, Mix, Slot, Timing
 
@@ -111,6 +111,14 @@ def test_slots_many_short_runs_show_every_kind() -> None:
     drawn = [slot for seed in range(60) for slot in schedule.slots(mix(timing=DEMO), seed)]
     assert {slot.kind for slot in drawn} == set(BY_DEFAULT)
     assert {slot.kind for slot in drawn if slot.target == "leading-controller"} >= {"kill", "pause", "stop", "one-way"}
+
+
+def test_slots_a_mix_with_file_faults_damages_a_file_in_every_short_run() -> None:
+    runs = [schedule.slots(mix(kinds=KINDS, timing=DEMO, interval_s=(1.5, 3.0)), seed) for seed in range(60)]
+    for drawn in runs:
+        (damage,) = [slot for slot in drawn[:6] if slot.kind in FILE_FAULTS]
+        assert damage.number == 3, "others must fail over a replica that is damaged"
+    assert {slot.kind for drawn in runs for slot in drawn} == set(KINDS)
 
 
 def test_slots_controllers_are_hit_only_where_they_are_asked_for() -> None:
