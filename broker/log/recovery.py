@@ -91,7 +91,8 @@ def load(
     """The log in folder `path`. recovery_point, log_start, high_watermark: as checkpointed, 0 when they were not.
 
     Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with mend it
-    is cut where the damage begins. OSError. has_holes: it was compacted once, whatever its config says now.
+    is cut where the damage begins, and CorruptLog says that nothing can be kept. OSError. has_holes: it was compacted
+    once, whatever its config says now.
     """
     tp = topic_partition
     has_holes = has_holes or config.may_have_holes
@@ -105,8 +106,7 @@ def load(
     entries = _read_epochs(path)
     segments = [Segment(tp, path, base, config.index_interval_bytes, has_holes) for base in bases]
     new = not segments
-    if not mend:
-        _check_start(tp, path, bases, entries or [], log_start, max(recovery_point, high_watermark))
+    _check_start(tp, path, bases, entries, log_start, max(recovery_point, high_watermark))
     if new:
         segments.append(
             Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
@@ -190,19 +190,28 @@ def _check_start(
     tp: TopicPartition,
     path: str,
     bases: list[Offset],
-    entries: list[tuple[Epoch, Offset]],
+    entries: list[tuple[Epoch, Offset]] | None,
     log_start: Offset,
     known_until: Offset,
 ) -> None:
-    """Raise CorruptLog when the oldest segments are missing.
+    """Raise CorruptLog when the oldest segments are missing, or may be. There is no mending that: a log that begins
+    too late would, once it leads, tell every follower to delete what it lacks.
 
-    Before retention takes a segment, the first leader epoch in the file is raised beyond it.
+    Before retention takes a segment, the first leader epoch in the file is raised beyond it. Where that file is gone
+    too, only the checkpointed start is left to tell, which retention may have outrun: better fetched anew than wrong.
     """
     if not bases and (entries or known_until > log_start):
         raise CorruptLog(tp, path, f"no segment is there, though records below offset {known_until} were")
     if bases and entries and bases[0] > max(log_start, entries[0][1]):
         raise CorruptLog(
             tp, path, f"the first segment begins at {bases[0]}, the log at {max(log_start, entries[0][1])}"
+        )
+    if bases and entries is None and bases[0] > log_start:
+        raise CorruptLog(
+            tp,
+            path,
+            f"the first segment begins at {bases[0]}, the checkpointed log start is {log_start}, and no readable "
+            f"{checkpoints.LEADER_EPOCHS} says whether what lies between was deleted",
         )
 
 

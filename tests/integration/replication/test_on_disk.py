@@ -204,6 +204,30 @@ def test_damaged_replica_in_the_isr_keeps_its_log_and_never_leads(cluster: DiskC
     assert sum(path.stat().st_size for path in folder.glob("*.log")) == size
 
 
+@pytest.mark.parametrize("also", ["", "leader-epoch-checkpoint"])
+def test_replica_without_its_oldest_segment_takes_nothing_from_the_others_when_it_leads(
+    cluster: DiskCluster, also: str
+) -> None:
+    # Seed 506 of examples/runs/all-faults.toml: it was mended to a log that began too late, came into the ISR, led, and
+    # had its followers delete the 293 records that it lacked.
+    values = [f"value-{n}" for n in range(60)]
+    for value in values:
+        cluster.produce(1, value)
+    cluster.settle()
+    cluster.stop(3)
+    cluster.expire(3)
+    folder = cluster.folder_of(3)
+    min(folder.glob("*.log")).unlink()
+    if also:
+        (folder / also).unlink()
+    cluster.start(3)
+    cluster.advance(3000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    cluster.elect(3)
+    cluster.advance(3000)
+    assert cluster.values(1) == cluster.values(2) == cluster.values(3) == values
+
+
 def test_damaged_replica_can_be_deleted(cluster: DiskCluster) -> None:
     for n in range(60):
         cluster.produce(1, f"value-{n}")

@@ -239,7 +239,8 @@ def _reads_true(template: Template, log: PartitionLog) -> bool:
 
 def _restore(template: Template, store: DiskLogStore) -> None:
     """As LeaderAndIsr does it once another replica leads."""
-    store.restore(TP, TOPIC_ID, {})
+    log = store.restore(TP, TOPIC_ID, {})
+    assert log.log_start_offset <= START, "it would have its followers delete what lies before"
     _follow(template, store)
 
 
@@ -255,7 +256,8 @@ def _follow(template: Template, store: DiskLogStore) -> None:
             log.append_as_follower(memoryview(bytearray(content)))
             log.write()
     log.maybe_raise_log_start(START)
-    assert read_all(log)[-len(template.expected) :] == template.expected[-len(read_all(log)) :]
+    # Deleted records may come back in front, nothing may be missing there.
+    assert read_all(log)[-len(template.expected) :] == template.expected
     log.append_as_leader(batch(9999), 9)
     log.write()
     rows = read_all(log)
