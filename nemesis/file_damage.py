@@ -8,7 +8,7 @@ batch header lies outside of its CRC, and the text checkpoints carry none.
 from __future__ import annotations
 
 HOWS = ("bitflip", "truncate", "remove")
-FILES = ("segment", "index", "checkpoint")
+FILES = ("segment", "oldest-segment", "index", "checkpoint")
 
 PROGRAM = r"""
 import json, os, random, struct, sys
@@ -17,6 +17,7 @@ root, topic, how, what, seed = sys.argv[1:]
 rng = random.Random(seed)
 ENDINGS = {
     "segment": (".log",),
+    "oldest-segment": (".log",),
     "index": (".index", ".timeindex", ".snapshot"),
     "checkpoint": (
         "leader-epoch-checkpoint", "recovery-point-offset-checkpoint", "replication-offset-checkpoint",
@@ -25,6 +26,10 @@ ENDINGS = {
 found = []
 for folder, _, names in sorted(os.walk(root)):
     inside = os.path.basename(folder)
+    if what == "oldest-segment":
+        # Not the only one of its log: that is the active one.
+        names = sorted(name for name in names if name.endswith(".log"))
+        names = names[:1] if len(names) > 1 else []
     for name in sorted(names):
         path = os.path.join(folder, name)
         ours = folder == root or inside.rpartition("-")[0] == topic
@@ -61,7 +66,7 @@ elif how == "truncate":
     os.truncate(path, to)
     done.update(position=to, seen=os.path.getsize(path) <= to)
 else:
-    spared = epoch_bytes() if what == "segment" else set()
+    spared = epoch_bytes() if what.endswith("segment") else set()
     position = rng.choice([at for at in (rng.randrange(size) for _ in range(64)) if at not in spared])
     with open(path, "r+b") as file:
         file.seek(position)

@@ -45,7 +45,7 @@ class FileFault:
     def draw(
         self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
     ) -> Injection:
-        """wanted: `file` (segment, index, checkpoint), `while` (down, up), `seed`."""
+        """wanted: `file` (segment, oldest-segment, index, checkpoint), `while` (down, up), `seed`."""
         drawn = choose(target, rng, view)[0]
         if self._victim.name is None:
             self._victim.name = drawn
@@ -106,5 +106,5 @@ def file_faults() -> list[FileFault]:
     return [
         FileFault("bitflip", "bitflip", ("segment", "segment", "index"), victim),
         FileFault("truncate-file", "truncate", ("segment", "segment", "index", "checkpoint"), victim),
-        FileFault("remove-file", "remove", ("segment", "index", "checkpoint"), victim),
+        FileFault("remove-file", "remove", ("segment", "oldest-segment", "index", "checkpoint"), victim),
     ]

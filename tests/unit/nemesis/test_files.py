@@ -85,7 +85,7 @@ def test_file_fault_that_finds_no_file_is_not_observed() -> None:
 
 def test_file_fault_with_parameters_that_mean_nothing_is_refused() -> None:
     (bitflip, *_) = file_faults()
-    with pytest.raises(ValueError, match="bitflip: file is one of segment, index, checkpoint"):
+    with pytest.raises(ValueError, match="bitflip: file is one of segment, oldest-segment, index, checkpoint"):
         bitflip.draw(Random(0), _view(), "n1", {"file": "snapshots"})
 
 
