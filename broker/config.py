@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.settings_table import BY_NAME, TOPIC_SETTINGS, Setting
+from broker.wire.compression import CodecMissing, Compression, check_installed
 
 _log = logging.getLogger("broker.config")
 
@@ -21,6 +22,7 @@ _THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 _BITS = {"int": 32, "long": 64}
 _LONG_MAX = 2**63 - 1
+COMPRESSION_TYPE = "compression.type"
 
 
 class ConfigError(ValueError):
@@ -255,10 +257,31 @@ def _convert(name: str, setting: Setting, text: str) -> object:
         _check_range(name, text, int(text), setting.minimum, setting.maximum)
         limit = 1 << (_BITS[setting.kind] - 1)
         _check_range(name, text, int(text), -limit, limit - 1)
+        if int(text) in setting.excluded:
+            raise ConfigError(f"{name}={text}: must be from {setting.minimum} to {setting.maximum}, but not {text}")
         return int(text)
     if setting.choices is not None and text not in setting.choices:
         raise ConfigError(f"{name}={text!r}: must be one of {', '.join(setting.choices)}")
+    if setting.topic_name == COMPRESSION_TYPE:
+        _check_codec(name, text)
     return text
+
+
+def codec_of(compression_type: str) -> Compression | None:
+    """The codec that a `compression.type` asks for; None leaves it to the producer."""
+    if compression_type == "producer":
+        return None
+    return Compression.NONE if compression_type == "uncompressed" else Compression[compression_type.upper()]
+
+
+def _check_codec(name: str, text: str) -> None:
+    codec = codec_of(text)
+    if codec is None:
+        return
+    try:
+        check_installed(codec)
+    except CodecMissing as missing:
+        raise ConfigError(f"{name}={text!r}: {missing}") from None
 
 
 def _check_range(name: str, text: str, number: float, minimum: float | None, maximum: float | None) -> None:

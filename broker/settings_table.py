@@ -27,6 +27,8 @@ class Setting:
     choices: tuple[str, ...] | None = None
     topic_name: str | None = None
     """Name of the topic-level override, where there is one."""
+    excluded: tuple[int, ...] = ()
+    """Numbers within the range that are none of it."""
 
 
 _LONG_MAX = 2**63 - 1
@@ -72,14 +74,24 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("fetch.max.bytes", "int", 57671680, 1024),
     Setting("max.incremental.fetch.session.cache.slots", "int", 1000, 0),
     Setting("message.max.bytes", "int", 1048588, 0, topic_name="max.message.bytes"),
-    Setting("compression.type", "str", "producer", choices=("producer",), topic_name="compression.type"),
+    Setting(
+        "compression.type",
+        "str",
+        "producer",
+        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        topic_name="compression.type",
+    ),
+    Setting("compression.gzip.level", "int", -1, -1, 9, topic_name="compression.gzip.level", excluded=(0,)),
+    Setting("compression.lz4.level", "int", 9, 1, 17, topic_name="compression.lz4.level"),
+    Setting("compression.zstd.level", "int", 3, -131072, 22, topic_name="compression.zstd.level"),
     Setting(
         "log.message.timestamp.type",
         "str",
         "CreateTime",
-        choices=("CreateTime",),
+        choices=("CreateTime", "LogAppendTime"),
         topic_name="message.timestamp.type",
     ),
+    Setting("log.message.timestamp.after.max.ms", "long", _LONG_MAX, 0, topic_name="message.timestamp.after.max.ms"),
     Setting("log.segment.bytes", "int", 1073741824, 14, topic_name="segment.bytes"),
     Setting("log.roll.ms", "long", None, 1),
     Setting("log.roll.hours", "int", 168, 1),

@@ -1,7 +1,8 @@
 """Produce: check, stage, wait for what acks asks for, answer.
 
-A batch is checked once (header, CRC, sequence) and stays opaque. Appends are staged; nothing is answered before the
-turn's log writes are done (`finish_turn`). acks=all waits in the partition until the watermark has passed the batch.
+A batch is checked once (header, CRC, sequence) and stays opaque, unless its topic has an `append_policy`. Appends are
+staged; nothing is answered before the turn's log writes are done (`finish_turn`). acks=all waits in the partition until
+the watermark has passed the batch.
 Source: ReplicaManager.appendRecords, DelayedProduce; UnifiedLog.analyzeAndValidateProducerState.
 """
 
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 from broker.core.leader import Leader
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.keyless_records import refuse_keyless
-from broker.runtime.ports import LogDirFailed, Offset
-from broker.runtime.replica import Replica
+from broker.runtime.ports import CorruptLog, LogDirFailed, Offset
+from broker.runtime.replica import Replica, chunk_view
 from broker.runtime.request import Request, refuse, respond, respond_and_hang_up, respond_nothing
 from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
@@ -26,9 +27,13 @@ from broker.wire.messages.produce import (
 from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
+    HEADER_SIZE,
     LENGTH_PREFIX_SIZE,
+    TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    BatchHeader,
     CorruptBatch,
+    InvalidBatch,
     UnsupportedMagic,
     check_crc,
     read_header,
@@ -42,6 +47,7 @@ ACKS_ALL = -1
 _ZSTD = int(Compression.ZSTD)
 _ZSTD_FROM = 7
 _ACKS = (0, 1, ACKS_ALL)
+_REFUSED_BITS = TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _ONE_BATCH = "a Produce request must carry exactly one batch"
 _NONE = ErrorCode.NONE  # an enum member costs a slow lookup
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
@@ -165,8 +171,11 @@ class ProduceHandler:
         if header.attributes & COMPRESSION_MASK == _ZSTD and pending.request.api_version < _ZSTD_FROM:
             text = f"zstd needs a Produce request of version {_ZSTD_FROM} at least"
             return _failed(topic, index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
-        if header.attributes & TRANSACTIONAL_BIT:
-            return _failed(topic, index, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+        if header.attributes & _REFUSED_BITS:
+            if header.attributes & TRANSACTIONAL_BIT:
+                return _failed(topic, index, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+            text = "a producer should not set the timestamp type to LogAppendTime"
+            return _failed(topic, index, ErrorCode.INVALID_TIMESTAMP, text)
         if replica.compacted:
             invalid = refuse_keyless(header, records, replica.name)
             if invalid is not None:
@@ -187,7 +196,14 @@ class ProduceHandler:
                 self._expect((pending, place, replica, repeated.base_offset, repeated.last_offset))
                 # It may be committed already: no rise of the watermark will tell.
                 manager.settle_later(replica)
-                return _appended(topic, index, replica, repeated.base_offset)
+                result = _appended(topic, index, replica, repeated.base_offset)
+                return result if replica.append_policy is None else _with_append_time_of(result, replica)
+        policy = replica.append_policy
+        if policy is not None:
+            accepted = policy.apply(header, records, replica.max_batch_bytes, manager.wall_ms())
+            if isinstance(accepted, InvalidBatch):
+                return _failed(topic, index, accepted.error, accepted.reason)
+            header, records = accepted
         try:
             base, last, _, _, _ = replica.log.append_as_leader(records, role.leader_epoch, header)
         except LogDirFailed as failure:
@@ -207,7 +223,8 @@ class ProduceHandler:
             replica.dirty = True
             manager.dirty.append(replica)
         self._expect((pending, place, replica, base, last))
-        return _appended(topic, index, replica, base)
+        result = _appended(topic, index, replica, base)
+        return result if policy is None else result._replace(log_append_time=_append_time(header))
 
     def _expect(self, wait: AckWait) -> None:
         pending, place, replica, _, last_offset = wait
@@ -323,6 +340,24 @@ class ProduceHandler:
 
 def _appended(topic: str, index: int, replica: Replica, base_offset: Offset) -> ProducePartitionResult:
     return _new(ProducePartitionResult, (topic, index, 0, base_offset, -1, replica.log.log_start_offset, None))
+
+
+def _append_time(header: BatchHeader) -> int:
+    """What an answer says of an appended batch: −1 where its records have their producer's times."""
+    return header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else -1
+
+
+def _with_append_time_of(result: ProducePartitionResult, replica: Replica) -> ProducePartitionResult:
+    """A repeat gets the time that the original got, read back from the log; none while that is not written."""
+    log = replica.log
+    base = result.base_offset
+    if not log.log_start_offset <= base < log.written_leo:
+        return result
+    try:
+        view = chunk_view(log.read(base, HEADER_SIZE, log.written_leo, True))
+        return result._replace(log_append_time=_append_time(read_header(view))) if view else result
+    except (LogDirFailed, CorruptLog, CorruptBatch, OSError):
+        return result  # whoever reads it next reports that; the batch is in the log all the same
 
 
 def _failed(topic: str, index: int, error: ErrorCode, message: str) -> ProducePartitionResult:

@@ -16,6 +16,7 @@ from broker.core.partition import Following, Partition
 from broker.core.producer_state import ProducerStates
 from broker.core.purgatory import OffsetWaiters
 from broker.runtime import producer_snapshot
+from broker.runtime.append_policy import AppendPolicy
 from broker.runtime.ports import Epoch, FileSlice, Log, Offset, TopicPartition
 from broker.runtime.replication_ports import SnapshotLog
 from broker.wire.record_batch import (
@@ -47,6 +48,7 @@ class Replica:
 
     __slots__ = (
         "ack_waits",
+        "append_policy",
         "compacted",
         "damaged",
         "deletes_records",
@@ -82,6 +84,8 @@ class Replica:
         self.min_insync_replicas = 1
         self.max_batch_bytes = 1 << 20
         self.unclean = False
+        self.append_policy: AppendPolicy | None = None
+        """What is done to produced batches that are not stored as they were sent."""
         self.compacted = False
         """Records need keys: cleanup.policy names compact."""
         self.deletes_records = True

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 
 from broker.config import Settings, topic_bool, topic_int, topic_text
 from broker.core.leader import Leader
+from broker.runtime.append_policy import AppendPolicy
 from broker.runtime.delete_records import DeleteRecordsHandler
 from broker.runtime.event_log import EventLog, leos_field
 from broker.runtime.fetch import FetchHandler
@@ -57,10 +58,13 @@ class ReplicaManager:
         broker_epoch: Callable[[], int],
         on_log_failure: Callable[[LogDirFailed | CorruptLog], None] = lambda failure: None,
         session_deadline_ms: Callable[[], float] = lambda: math.inf,
+        *,
+        wall_ms: Callable[[], int],
     ) -> None:
         """broker_epoch: czxid of this broker's registration. on_log_failure: a replica went offline for it.
 
-        session_deadline_ms: when, by the loop's clock, that registration may be over.
+        session_deadline_ms: when, by the loop's clock, that registration may be over. wall_ms: ms since 1970, for
+        timestamps of records and nothing else.
         """
         self.settings = settings
         self.broker_id = settings.broker_id
@@ -70,6 +74,7 @@ class ReplicaManager:
         self.peers = peers
         self.topic_configs = topic_configs
         self.broker_epoch = broker_epoch
+        self.wall_ms = wall_ms
         self.truncates_by_epoch = settings.replica_truncation == "leader-epoch"
         self.replicas: dict[tuple[str, int], Replica] = {}
         self.live_brokers: set[BrokerId] | None = None
@@ -254,6 +259,7 @@ class ReplicaManager:
         replica.max_batch_bytes = topic_int(overrides, self.settings, "max.message.bytes")
         policies = topic_text(overrides, self.settings, "cleanup.policy")
         replica.compacted, replica.deletes_records = "compact" in policies, "delete" in policies
+        replica.append_policy = AppendPolicy.of(overrides, self.settings)
         replica.unclean = topic_bool(overrides, self.settings, "unclean.leader.election.enable")
         replica.group_commit = topic_text(overrides, self.settings, "flush.policy") == "group-commit"
         self.group_commit.note(replica)

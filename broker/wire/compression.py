@@ -1,8 +1,8 @@
 """Record compression: gzip from the standard library, the others when cramjam is installed.
 
-The broker leaves batches closed, but for lookups by time and compaction. Readers and tests inflate them.
-Inflated size is bounded while it grows, so that a small hostile batch cannot fill the memory.
-Source: KIP-110; org.apache.kafka.common.record.CompressionType; snappy-java's stream framing (xerial).
+The broker leaves batches closed, but for lookups by time, compaction and topics with a codec of their own. Readers and
+tests inflate them. Inflated size is bounded while it grows, so that a small hostile batch cannot fill the memory.
+Source: KIP-110, KIP-390; org.apache.kafka.common.record.CompressionType; snappy-java's stream framing (xerial).
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ _GZIP_WINDOW_BITS: Final = 31
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE: Final = 16
 _XERIAL_BLOCK_SIZE: Final = 32 * 1024
+_ZSTD_LEVEL: Final = 3
+_LZ4_FAST: Final = 1
+_LZ4_DEFAULT_LEVEL: Final = 9
 _FULL: Final = "failed to write whole buffer"
 """cramjam's words for an output that is too small."""
 
@@ -35,33 +38,61 @@ class Compression(IntEnum):
 
 
 class CompressionError(Exception):
-    """The bytes are not what their codec writes, inflate too far, or the codec is not installed."""
+    """The bytes are not what their codec writes, or one of the errors below."""
+
+
+class CodecMissing(CompressionError):
+    """The codec is not installed."""
+
+
+class InflatesTooFar(CompressionError):
+    """More bytes would come out than the caller takes."""
+
+    def __init__(self, inflated_max: int) -> None:
+        super().__init__(f"inflates to more than {inflated_max} bytes")
+
+
+def check_installed(codec: Compression) -> None:
+    """Raises CodecMissing, saying what to install."""
+    if codec not in (Compression.NONE, Compression.GZIP):
+        _cramjam(codec)
 
 
 def _cramjam(codec: Compression) -> ModuleType:
     try:
         return importlib.import_module("cramjam")
     except ImportError:
-        raise CompressionError(
+        raise CodecMissing(
             f"{codec.name.lower()} needs the package cramjam, which is not installed; "
-            "without it only none and gzip can be read"
+            "without it there are only none and gzip"
         ) from None
 
 
-def compress(codec: Compression, data: bytes | bytearray) -> bytes:
-    """data as `codec` stores it."""
+def compress(codec: Compression, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
+    """data as `codec` stores it. level: the codec's own, None for Kafka's default; snappy has none.
+
+    Raises CodecMissing.
+    """
     match codec:
         case Compression.NONE:
             return bytes(data)
         case Compression.GZIP:
-            packer = zlib.compressobj(wbits=_GZIP_WINDOW_BITS)
+            packer = zlib.compressobj(-1 if level is None else level, wbits=_GZIP_WINDOW_BITS)
             return packer.compress(data) + packer.flush()
         case Compression.SNAPPY:
             return _xerial_frame(_cramjam(codec), bytes(data))
         case Compression.LZ4:
-            return bytes(_cramjam(codec).lz4.compress(bytes(data)))
+            return _lz4_frame(_cramjam(codec), bytes(data), level)
         case Compression.ZSTD:
-            return bytes(_cramjam(codec).zstd.compress(bytes(data)))
+            return bytes(_cramjam(codec).zstd.compress(bytes(data), level=_ZSTD_LEVEL if level is None else level))
+
+
+def _lz4_frame(library: ModuleType, data: bytes, level: int | None) -> bytes:
+    """Independent blocks: Kafka's own reader takes no others. Kafka's default level, 9, is its fast compressor."""
+    own = _LZ4_FAST if level in (None, _LZ4_DEFAULT_LEVEL) else level
+    packer = library.lz4.Compressor(level=own, content_checksum=False, block_linked=False)
+    packer.compress(data)
+    return bytes(packer.finish())
 
 
 def decompress(codec: Compression, data: memoryview | bytes, inflated_max: int | None = None) -> bytes:
@@ -98,7 +129,7 @@ def _inflate_into(
             if _FULL not in str(error):
                 raise
             if room >= inflated_max:
-                raise CompressionError(f"inflates to more than {inflated_max} bytes") from None
+                raise InflatesTooFar(inflated_max) from None
             room = min(inflated_max, 8 * room)
         else:
             return bytes(memoryview(out)[:size])
@@ -111,7 +142,7 @@ def _gunzip(data: memoryview | bytes, inflated_max: int) -> bytes:
     except zlib.error as error:
         raise CompressionError(f"not gzip: {error}") from error
     if unpacker.unconsumed_tail:
-        raise CompressionError(f"inflates to more than {inflated_max} bytes")
+        raise InflatesTooFar(inflated_max)
     if not unpacker.eof:
         raise CompressionError("gzip data without an end")
     return inflated
@@ -131,7 +162,7 @@ def _unsnappy(library: ModuleType, data: bytes, inflated_max: int) -> bytes:
 
     def take(block: bytes) -> None:
         if len(inflated) + library.snappy.decompress_raw_len(block) > inflated_max:
-            raise CompressionError(f"inflates to more than {inflated_max} bytes")
+            raise InflatesTooFar(inflated_max)
         inflated.extend(library.snappy.decompress_raw(block))
 
     if not data.startswith(_XERIAL_MAGIC):

@@ -567,6 +567,7 @@ class MemoryCluster:
         start: bool = True,
     ) -> None:
         self.loop = FakeLoop()
+        self.wall_ms = 1_700_000_000_000
         self.ids = tuple(range(1, replicas + 1))
         self.topic_config: dict[str, str] = {"min.insync.replicas": str(min_isr)}
         self._settings = {"replica.lag.time.max.ms": "10000", **(settings or {})}
@@ -617,6 +618,7 @@ class MemoryCluster:
             Topics(self),
             self.producer_ids,
             lambda: node.broker_epoch,
+            wall_ms=lambda: self.wall_ms,
         )
         node.manager.startup()
         node.manager.end_of_turn()

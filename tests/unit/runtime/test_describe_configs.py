@@ -78,7 +78,10 @@ def test_topic_settings_have_kafkas_types() -> None:
     types = {name: row.config_type for name, row in rows.items() if not name.startswith("flush.policy")}
     assert types == {
         "cleanup.policy": LIST,
+        "compression.gzip.level": INT,
+        "compression.lz4.level": INT,
         "compression.type": STRING,
+        "compression.zstd.level": INT,
         "delete.retention.ms": LONG,
         "file.delete.delay.ms": LONG,
         "flush.messages": LONG,
@@ -88,6 +91,7 @@ def test_topic_settings_have_kafkas_types() -> None:
         "leader.replication.throttled.replicas": LIST,
         "max.compaction.lag.ms": LONG,
         "max.message.bytes": INT,
+        "message.timestamp.after.max.ms": LONG,
         "message.timestamp.type": STRING,
         "min.cleanable.dirty.ratio": DOUBLE,
         "min.compaction.lag.ms": LONG,
@@ -119,3 +123,21 @@ def test_topics_default_from_the_brokers_file_says_so_and_names_its_setting() ->
     assert rows["flush.ms"].config_source == STATIC_BROKER_SOURCE
     assert rows["segment.ms"].config_source == DEFAULT_SOURCE
     assert rows["segment.bytes"].config_source == TOPIC_SOURCE
+
+
+def test_stored_form_of_topics_is_described_with_where_it_comes_from() -> None:
+    rows = describe(TOPIC, "t", compression_type="zstd", log_message_timestamp_type="LogAppendTime")
+    found = {
+        name: (rows[name].value, rows[name].config_source)
+        for name in ("compression.type", "message.timestamp.type", "compression.zstd.level", "compression.gzip.level")
+    }
+    assert found == {
+        "compression.type": ("zstd", STATIC_BROKER_SOURCE),
+        "message.timestamp.type": ("LogAppendTime", STATIC_BROKER_SOURCE),
+        "compression.zstd.level": ("3", DEFAULT_SOURCE),
+        "compression.gzip.level": ("-1", DEFAULT_SOURCE),
+    }
+    (synonym, default) = rows["message.timestamp.type"].synonyms
+    assert (synonym.name, synonym.value) == ("log.message.timestamp.type", "LogAppendTime")
+    assert (default.value, default.source) == ("CreateTime", DEFAULT_SOURCE)
+    assert not describe(BROKER, "1")["compression.type"].read_only

@@ -128,6 +128,7 @@ class Follower:
             Topics(),
             ProducerIds(),
             lambda: 9,
+            wall_ms=lambda: 0,
         )
         self.manager.startup()
 
