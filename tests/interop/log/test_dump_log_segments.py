@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from broker.log.cleaner_batches import DELETE_HORIZON_BIT
+from broker.wire.batch_rewriting import with_codec
 from broker.wire.compression import Compression
+from broker.wire.record_batch import read_header
+from broker.wire.records import NewRecord, encode_batch
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, headers_of, keyed
 from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
 
@@ -116,6 +119,32 @@ def test_kafka_dumps_a_cleaned_log_without_mismatch(tmp_path: Path, classpath: s
     rest = [line for line in _mismatches(output) if not line.startswith(expected) and not line.endswith(" is empty.")]
     assert all(_HOLE.fullmatch(line) or line.endswith("log timestamp: -1") for line in rest), rest
     assert sum("log timestamp: -1" in line for line in rest) <= len(empty)
+
+
+def test_kafka_reads_batches_in_every_codec_that_a_leader_may_have_rewritten_them_to(
+    tmp_path: Path, classpath: str
+) -> None:
+    store = open_store(str(tmp_path / "data"), Clock(), {"segment.bytes": "100000"})
+    log = open_log(store)
+    records = 0
+    levels = {Compression.GZIP: (None, 1, 9), Compression.LZ4: (None, 1, 12, 17), Compression.ZSTD: (None, -7, 19)}
+    for source in Compression:
+        for target in Compression:
+            for level in levels.get(target, (None,)):
+                new = [NewRecord(b"k%d" % n, b"value-%d" % n * 900) for n in range(50)]
+                sent = memoryview(bytearray(encode_batch(new, timestamps=1000 + records, compression=source)))
+                header, batch = with_codec(read_header(sent), sent, target, level, 1 << 26)
+                log.append_as_leader(batch, 0, header)
+                records += 50
+                header, batch = with_codec(read_header(sent), sent, target, level, 1 << 26, 1000 + records)
+                log.append_as_leader(batch, 0, header)
+                records += 50
+                log.write()
+    store.close(clean=True)
+    output = _dump(classpath, Path(tmp_path / "data", str(TP)))
+    assert output.count("isvalid: true") == records // 50
+    assert output.count("| offset: ") == records
+    assert _mismatches(output) == []
 
 
 def test_kafka_sees_an_index_entry_that_lies(tmp_path: Path, classpath: str) -> None:
