@@ -18,7 +18,7 @@ from broker.wire.compression import CodecMissing, Compression, CompressionError,
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, InvalidBatch
 
-INFLATED_BYTES_MAX = 32 << 20
+INFLATED_BYTES_MAX = 16 << 20
 """Or four times max.message.bytes, if that is more."""
 RECORDS_MAX = 500_000
 _LEVELS = {
