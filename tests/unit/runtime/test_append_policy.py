@@ -7,6 +7,9 @@ import pytest
 
 from broker.config import ConfigError, Settings, usable_overrides, validate_broker_config, validate_topic_config
 from broker.runtime.append_policy import AppendPolicy
+from broker.runtime.config_rules import BROKER as BROKER_KIND
+from broker.runtime.config_rules import TOPIC as TOPIC_KIND
+from broker.runtime.config_rules import ConfigRefused, check_config
 from broker.wire.batch_rewriting import with_append_time
 from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
@@ -59,6 +62,20 @@ def test_ordinary_topic_has_no_policy() -> None:
     assert AppendPolicy.of({}, SETTINGS) is None
     assert AppendPolicy.of({"compression.type": "producer", "compression.zstd.level": "9"}, SETTINGS) is None
     assert _cluster().nodes[1].up.replicas[(TOPIC, 0)].append_policy is None
+
+
+def test_ordinary_topic_asks_no_wall_clock() -> None:
+    cluster = _cluster()
+
+    def ask() -> int:
+        raise AssertionError("the wall clock was read")
+
+    cluster.nodes[1].up.wall_ms = ask
+    assert _send(cluster, _batch(b"a")).error == 0
+    cluster.topic_config.update(APPEND_TIME)
+    cluster.nodes[1].up.on_topic_config(TOPIC)
+    with pytest.raises(AssertionError, match="the wall clock was read"):
+        _send(cluster, _batch(b"a"))
 
 
 def test_policy_has_the_level_of_its_own_codec() -> None:
@@ -221,6 +238,10 @@ def test_setting_of_a_codec_that_is_not_installed_is_refused_by_name(monkeypatch
         with pytest.raises(ConfigError, match="cramjam"):
             Settings.parse({"zookeeper.connect": "x:1", "compression.type": name})
         assert usable_overrides("t", {"compression.type": name, "segment.ms": "9"}) == {"segment.ms": "9"}
+        for kind, error in ((TOPIC_KIND, ErrorCode.INVALID_CONFIG), (BROKER_KIND, ErrorCode.INVALID_REQUEST)):
+            with pytest.raises(ConfigRefused, match=f"{name} needs the package cramjam") as refused:
+                check_config(kind, "1", {"compression.type": name}, SETTINGS)
+            assert refused.value.error == error
 
 
 @pytest.mark.parametrize(
