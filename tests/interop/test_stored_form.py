@@ -119,8 +119,15 @@ def test_append_time_is_what_producer_consumer_and_lookups_see(cluster: Cluster,
     assert (first, none) == (0, -1)
 
 
-@pytest.mark.parametrize("source", ["none", "gzip", "snappy", "lz4", "zstd"])
-@pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        *(("none", target) for target in ("uncompressed", "gzip", "snappy", "lz4", "zstd")),
+        *((source, "uncompressed") for source in ("gzip", "snappy", "lz4", "zstd")),
+        ("zstd", "lz4"),
+        ("lz4", "snappy"),
+    ],
+)
 def test_records_come_back_from_the_codec_of_the_topic(cluster: Cluster, source: str, target: str) -> None:
     topic = _topic(cluster, compression_type=target)
     _send(cluster, topic, **{"compression.type": source})
@@ -128,12 +135,12 @@ def test_records_come_back_from_the_codec_of_the_topic(cluster: Cluster, source:
     assert {header.compression for header in _headers(cluster, topic)} == {codec}
     expected = [(b"value-%d" % n * 20, (TIMESTAMP_CREATE_TIME, SENT_MS + n)) for n in range(COUNT)]
     assert _read(cluster, topic) == expected
-    if source == "none":
+    if target in ("uncompressed", "gzip"):
         _check_kafka_python(cluster, topic)
 
 
 def _check_kafka_python(cluster: Cluster, topic: str) -> None:
-    """The other client has codecs of its own."""
+    """The other client; it brings no codec but gzip."""
     consumer = kafka.KafkaConsumer(bootstrap_servers=cluster.bootstrap.split(","), enable_auto_commit=False)
     partition = kafka.TopicPartition(topic, 0)
     consumer.assign([partition])

@@ -144,7 +144,8 @@ def test_kafka_reads_batches_in_every_codec_that_a_leader_may_have_rewritten_the
     output = _dump(classpath, Path(tmp_path / "data", str(TP)))
     assert output.count("isvalid: true") == records // 50
     assert output.count("| offset: ") == records
-    assert _mismatches(output) == []
+    # A segment of one batch has no index entry.
+    assert [line for line in _mismatches(output) if not line.endswith(" is empty.")] == []
 
 
 def test_kafka_sees_an_index_entry_that_lies(tmp_path: Path, classpath: str) -> None:
