@@ -55,8 +55,8 @@ def quick(folder: Path) -> Plan:
         FixedLoad(-1, 10_000, 1024, 2.5),
         OneInFlight(-1, 3_000),
         OneInFlight(1, 6_000),
-        LeanConsume(1024, 6, 300 * MB),
-        LeanConsume(100, 6, 150 * MB),
+        LeanConsume(1024, 6, 300 * MB, passes=5),
+        LeanConsume(100, 6, 150 * MB, passes=10),
     )
     last: tuple[Row, ...] = (
         Memory("after load"),
@@ -84,7 +84,8 @@ def full(folder: Path) -> Plan:
         FixedLoad(-1, 250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH),
         OneInFlight(-1, 20_000),
         OneInFlight(1, 40_000),
-        *(LeanConsume(s, p, 800 * MB, source) for s in sizes for p in (1, 6) for source in ("cached", "cold")),
+        *(LeanConsume(s, p, 800 * MB, passes=5) for s in sizes for p in (1, 6)),
+        *(LeanConsume(s, p, 800 * MB, "cold") for s in sizes for p in (1, 6)),
         *(LibraryProduce(a, s, 6, b, 200 * MB) for b in batches for a in acks for s in (100, 1024)),
         *(LibraryConsume(s, 6, 400 * MB) for s in (100, 1024)),
         LeanConsume(1024, 6, 400 * MB, batch_bytes=SMALL_BATCH),

@@ -37,6 +37,7 @@ class Bench:
         self.ballast.pretouch()
         name = f"row{next(_topic_numbers)}"
         create_topic(self.cluster, name, partitions, first=first)
+        self.ballast.make_room()
         interrupted = False
         try:
             yield name
