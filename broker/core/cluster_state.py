@@ -42,7 +42,8 @@ class BrokerEndpoint(NamedTuple):
 class Broker:
     """A registered broker. epoch: czxid of its registration, one per incarnation.
 
-    reports: it answers ReplicaReport; of another (Apache Kafka's) every stop counts as clean, as it does there.
+    reports: it answers ReplicaReport, and as a leader keeps to the minimum of an ELR. Of another (Apache Kafka's) every
+    stop counts as clean, as it does there.
     """
 
     id: BrokerId
@@ -65,6 +66,8 @@ class LeaderAndIsr:
     """Set by an unclean election until the leader has recovered (KIP-704)."""
     elr: tuple[BrokerId, ...] = ()
     """Outside the ISR, yet holding all that is committed (`broker.core.elr`); `ClusterState.with_elr` keeps it."""
+    elr_min_isr: int = 0
+    """What `elr` was made under: while it stands the leader commits nothing with a smaller ISR. 0 without one."""
     lossy: bool = False
     """Decided without anybody who surely holds all that is committed: whoever held it counts no more. Never stored."""
 
@@ -72,7 +75,10 @@ class LeaderAndIsr:
         """The same partition under the next leader epoch; controller and partition epoch are the writer's to stamp."""
         assert isr
         assert leader == NO_LEADER or leader in isr
-        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, elr=(), lossy=False)
+        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, lossy=False).without_elr()
+
+    def without_elr(self) -> LeaderAndIsr:
+        return replace(self, elr=(), elr_min_isr=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +159,18 @@ class ClusterState:
         after: LeaderAndIsr,
         replicas: tuple[BrokerId, ...] | None = None,
     ) -> LeaderAndIsr:
-        """`after` with the ELR that goes with it: what is to be written. replicas: where they change as well."""
-        if before is None or after.lossy:
-            return replace(after, elr=(), lossy=False)
+        """`after` with the ELR that goes with it: what is to be written. replicas: where they change as well.
+
+        None beside a leader that would not keep to its minimum: when that one commits, nobody here knows.
+        """
+        leader = self.brokers.get(after.leader)
+        if before is None or after.lossy or (leader is not None and not leader.reports):
+            return replace(after.without_elr(), lossy=False)
         assigned = self.replicas(topic_partition) if replicas is None else replicas
         wanted = self.min_isr.get(topic_partition.topic, self.min_isr_default)
-        elr = after_write(before.isr, before.elr, after.isr, assigned, effective_min_isr(wanted, len(assigned)))
-        return replace(after, elr=elr)
+        min_isr = effective_min_isr(wanted, len(assigned))
+        elr = after_write(before.isr, before.elr, after.isr, assigned, min_isr)
+        return replace(after, elr=elr, elr_min_isr=min_isr if elr else 0)
 
     def live_for(self, topic_partition: TopicPartition) -> frozenset[BrokerId]:
         """Of these, those whose replica of this partition is not offline."""

@@ -3,6 +3,8 @@
 A watermark stands while the ISR is below min.insync.replicas. So whoever leaves an ISR that thereby is, or already was,
 below it holds every committed record as long as the ISR stays below: the partition's ELR. Disjoint from the ISR, a
 subset of the assignment, empty as soon as the ISR has its minimum again, for from then on more can be committed.
+Which minimum that is stands beside the ELR, and goes with the ISR to the leader: it commits nothing with an ISR smaller
+than this or than its own minimum. So neither of the two can be the first to hear of a new one.
 ISR and ELR say what a replica *had*. What it has after a stop only itself can say: a `ReplicaReport` tells whether the
 stop may have cost it bytes. Where nobody led on, a replica is elected on its report, never on its name in the state:
 

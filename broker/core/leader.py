@@ -2,7 +2,8 @@
 
 Lives for one leader epoch. Knows offsets, times and broker ids, not bytes. Its invariants:
 - high_watermark never falls, and is ≤ the LEO of every member of the maximal ISR at the moment it rises;
-- it stands while the committed ISR is short of min.insync.replicas (KAFKA-15583);
+- it stands while the committed ISR is short of min.insync.replicas (KAFKA-15583), or of the minimum under which the
+  controller holds replicas eligible beside that very ISR: they need not have what is committed from then on;
 - a follower joins only with LEO ≥ high_watermark and ≥ the start of this epoch (KAFKA-7128): what lies between the
   two may be committed already, under an earlier leader;
 - nothing is believed of a follower but what its fetches in this epoch, under one broker epoch, have proved.
@@ -31,6 +32,7 @@ class Leader:
     __slots__ = (
         "alive",
         "broker_id",
+        "elr_min_isr",
         "epoch_start_offset",
         "followers",
         "high_watermark",
@@ -56,8 +58,12 @@ class Leader:
         lag_time_max_ms: float,
         now_ms: float,
         written_leo: int | None = None,
+        elr_min_isr: int = 0,
     ) -> None:
-        """leo: as the attribute says. written_leo: where this epoch's batches begin; leo unless group commit."""
+        """leo: as the attribute says. written_leo: where this epoch's batches begin; leo unless group commit.
+
+        elr_min_isr: came with this ISR; it stands until the next ISR comes, whatever min_insync_replicas becomes.
+        """
         epoch_start = leo if written_leo is None else written_leo
         assert high_watermark <= epoch_start
         assert leo <= epoch_start
@@ -69,6 +75,7 @@ class Leader:
         self.epoch_start_offset = epoch_start
         self.high_watermark = high_watermark
         self.min_insync_replicas = min_insync_replicas
+        self.elr_min_isr = elr_min_isr
         self.lag_time_max_ms = lag_time_max_ms
         self.alive: Collection[int] | None = None
         self.refused: dict[int, tuple[int, float]] = {}
@@ -81,12 +88,12 @@ class Leader:
 
     @property
     def min_isr(self) -> int:
-        return effective_min_isr(self.min_insync_replicas, len(self.replicas))
+        return max(effective_min_isr(self.min_insync_replicas, len(self.replicas)), self.elr_min_isr)
 
     @property
     def under_min_isr(self) -> bool:
         in_sync = len(self.isr.committed)
-        return in_sync < self.min_insync_replicas and in_sync < len(self.replicas)
+        return in_sync < self.elr_min_isr or (in_sync < self.min_insync_replicas and in_sync < len(self.replicas))
 
     @property
     def offsets_available(self) -> bool:
@@ -224,12 +231,19 @@ class Leader:
         return None
 
     def handle_alter_answer(
-        self, proposal: Proposal, error: int, isr: Collection[int], partition_epoch: int, leader_epoch: int
+        self,
+        proposal: Proposal,
+        error: int,
+        isr: Collection[int],
+        partition_epoch: int,
+        leader_epoch: int,
+        elr_min_isr: int = 0,
     ) -> AnswerEffect:
         """The controller's word on a proposal; COMMITTED may let the watermark rise."""
         before = self.isr.committed
         effect = self.isr.handle_answer(proposal, error, frozenset(isr), partition_epoch, leader_epoch)
         if effect is AnswerEffect.COMMITTED:
+            self.elr_min_isr = elr_min_isr
             self._void_leavers(before)
         return effect
 
@@ -239,11 +253,14 @@ class Leader:
             if broker not in self.isr.committed:
                 self.refused[broker] = (proposal.broker_epochs.get(broker, NO_EPOCH), until_ms)
 
-    def learn_state(self, replicas: Sequence[int], isr: Collection[int], partition_epoch: int, now_ms: float) -> None:
+    def learn_state(
+        self, replicas: Sequence[int], isr: Collection[int], partition_epoch: int, now_ms: float, elr_min_isr: int = 0
+    ) -> None:
         """LeaderAndIsr in the same leader epoch with a larger partition epoch."""
         before = self.isr.committed
         self.replicas = tuple(replicas)
         self.isr.learn(frozenset(isr), partition_epoch)
+        self.elr_min_isr = elr_min_isr
         for broker in list(self.followers):
             if broker not in self.replicas:
                 del self.followers[broker]

@@ -29,6 +29,8 @@ class PartitionState:
     isr: tuple[int, ...]
     partition_epoch: int
     replicas: tuple[int, ...]
+    elr_min_isr: int = 0
+    """Eligible replicas stand beside this ISR, under this minimum; 0 for none. Kafka's controller never says."""
 
 
 class Change(Enum):
@@ -113,7 +115,7 @@ class Partition:
         role = self.role
         if not new_epoch and role is not None and (state.leader == self.broker_id) == isinstance(role, Leader):
             if isinstance(role, Leader):
-                role.learn_state(state.replicas, state.isr, state.partition_epoch, now_ms)
+                role.learn_state(state.replicas, state.isr, state.partition_epoch, now_ms, state.elr_min_isr)
                 self.partition_epoch = state.partition_epoch
                 return Change.UPDATED, ErrorCode.NONE
             if role.leader == state.leader:
@@ -137,6 +139,7 @@ class Partition:
                 lag_time_max_ms,
                 now_ms,
                 leo,
+                state.elr_min_isr,
             )
             return Change.BECAME_LEADER, ErrorCode.NONE
         self._high_watermark = high_watermark

@@ -168,7 +168,7 @@ def _deliver(items: list[_Item], response: AlterPartitionResponse) -> None:
         return
     answers = {
         (topic.topic_id, part.partition_index): AlterPartitionAnswer(
-            part.error_code, tuple(part.isr), part.partition_epoch, part.leader_epoch
+            part.error_code, tuple(part.isr), part.partition_epoch, part.leader_epoch, part.elr_min_isr
         )
         for topic in response.topics
         for part in topic.partitions

@@ -75,6 +75,7 @@ def answer(asked: list[Asked], decisions: Mapping[TopicPartition, Decision]) -> 
                 isr=list(now.isr),
                 leader_recovery_state=int(now.recovering),
                 partition_epoch=now.partition_epoch,
+                elr_min_isr=now.elr_min_isr,
             )
         )
     return AlterPartitionResponse(topics=list(topics.values()))

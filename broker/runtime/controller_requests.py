@@ -149,6 +149,7 @@ class RequestBatch:
                     # One that is, or was, in the ISR holds committed records: an empty log there is a loss.
                     is_new=is_new or (broker.id in adding and broker.id not in (*current.isr, *current.elr)),
                     leader_recovery_state=int(current.recovering),
+                    elr_min_isr=current.elr_min_isr,
                 )
             )
         request = LeaderAndIsrRequest(

@@ -88,7 +88,7 @@ class IsrChanges:
             return
         manager = self._manager
         effect = role.handle_alter_answer(
-            proposal, answer.error, answer.isr, answer.partition_epoch, answer.leader_epoch
+            proposal, answer.error, answer.isr, answer.partition_epoch, answer.leader_epoch, answer.elr_min_isr
         )
         match effect:
             case AnswerEffect.COMMITTED:

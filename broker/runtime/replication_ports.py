@@ -23,6 +23,8 @@ class AlterPartitionAnswer(NamedTuple):
     isr: tuple[int, ...] = ()
     partition_epoch: int = -1
     leader_epoch: int = -1
+    elr_min_isr: int = 0
+    """Under which minimum replicas are eligible beside this ISR, 0 for none."""
 
 
 class AlterPartitionSender(Protocol):

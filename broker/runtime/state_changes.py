@@ -201,6 +201,7 @@ class StateChanges:
             tuple(wire.isr),
             wire.partition_epoch,
             tuple(wire.replicas),
+            wire.elr_min_isr,
         )
         log = replica.log
         manager.configure(replica)

@@ -74,7 +74,12 @@ def encode_partition_state(state: LeaderAndIsr, old: bytes | None = None) -> byt
     if state.recovering:
         fields["leader_recovery_state"] = _RECOVERING
     if state.elr:
-        fields[_ELR] = {"replicas": list(state.elr), "isr": list(state.isr), "leader_epoch": state.leader_epoch}
+        fields[_ELR] = {
+            "replicas": list(state.elr),
+            "isr": list(state.isr),
+            "leader_epoch": state.leader_epoch,
+            "min_isr": state.elr_min_isr,
+        }
     return encode_json(fields)
 
 
@@ -83,6 +88,7 @@ def decode_partition_state(topic_partition: TopicPartition, data: bytes, version
     fields = decode_json(data, f"state of {topic_partition}")
     try:
         isr = tuple(int(broker) for broker in fields["isr"])
+        elr, elr_min_isr = _decode_elr(fields.get(_ELR), isr, fields["leader_epoch"])
         return LeaderAndIsr(
             leader=int(fields["leader"]),
             leader_epoch=int(fields["leader_epoch"]),
@@ -90,20 +96,24 @@ def decode_partition_state(topic_partition: TopicPartition, data: bytes, version
             controller_epoch=int(fields["controller_epoch"]),
             partition_epoch=version,
             recovering=fields.get("leader_recovery_state") == _RECOVERING,
-            elr=_decode_elr(fields.get(_ELR), isr, fields["leader_epoch"]),
+            elr=elr,
+            elr_min_isr=elr_min_isr,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedZnode(f"state of {topic_partition}: {error!r} in {data[:200]!r}") from None
 
 
-def _decode_elr(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) -> tuple[BrokerId, ...]:
-    """The eligible replicas that were written with this very ISR and epoch, else none.
+def _decode_elr(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) -> tuple[tuple[BrokerId, ...], int]:
+    """The eligible replicas that were written with this very ISR and epoch, and under which minimum; else none.
 
     A tool may rewrite leader and ISR and keep fields that it does not know: then they say nothing of the new ISR.
     """
     if not isinstance(raw, dict) or raw.get("isr") != list(isr) or raw.get("leader_epoch") != leader_epoch:
-        return ()
-    replicas = raw.get("replicas")
+        return (), 0
+    replicas, min_isr = raw.get("replicas"), raw.get("min_isr")
     if not isinstance(replicas, list) or not all(isinstance(broker, int) for broker in replicas):
-        return ()
-    return tuple(broker for broker in replicas if broker not in isr)
+        return (), 0
+    if not isinstance(min_isr, int) or min_isr <= len(isr):
+        return (), 0
+    elr = tuple(broker for broker in replicas if broker not in isr)
+    return (elr, min_isr) if elr else ((), 0)

@@ -91,6 +91,14 @@ class Script:
         assert node.manager is None, "a power failure ends the process first"
         node.log.truncate_to(int(records))
 
+    def do_minimum(self, value: str, *who: str) -> None:
+        """These hear of another min.insync.replicas, in this order: brokers, `controller`."""
+        for name in who:
+            if name == "controller":
+                self.cluster.controller_hears(int(value))
+            else:
+                self.cluster.broker_hears(int(name), int(value))
+
     def do_power(self, broker: str, records: str) -> None:
         self.cluster.lose_tail(int(broker), int(records))
 

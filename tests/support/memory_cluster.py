@@ -395,6 +395,8 @@ class Node:
     events: list[RecordingEventLog] = field(default_factory=list)
     paused: bool = False
     deaf: bool = False
+    min_isr: int | None = None
+    """Where it has heard of another one than the controller."""
     broker_epoch: int = -1
     incarnation: int = 0
     inbox: deque[Callable[[], object]] = field(default_factory=deque)
@@ -528,13 +530,15 @@ class DirectSender:
 
 
 class Topics:
-    """A metadata cache with one topic."""
+    """A broker's metadata cache with one topic."""
 
-    def __init__(self, cluster: MemoryCluster) -> None:
+    def __init__(self, cluster: MemoryCluster, node: Node) -> None:
         self._cluster = cluster
+        self._node = node
 
     def overrides(self, topic: str) -> Mapping[str, str]:
-        return self._cluster.topic_config
+        config, own = self._cluster.topic_config, self._node.min_isr
+        return config if own is None else {**config, "min.insync.replicas": str(own)}
 
     def has_partition(self, topic: str, partition: int) -> bool:
         return topic == TOPIC and partition == 0
@@ -583,7 +587,7 @@ class MemoryCluster:
         self.producer_ids = ProducerIds()
         self.state = PartitionState(1, leader, 0, self.ids, 0, self.ids)
         self.elr: tuple[int, ...] = ()
-        """Eligible replicas beside the ISR."""
+        """Eligible replicas beside the ISR, under the minimum that is in `state`."""
         if start:
             for i in self.ids:
                 self.start(i, tell=False)
@@ -615,7 +619,7 @@ class MemoryCluster:
             node.event_log,
             DirectSender(self, node),
             lambda target: peers.setdefault(target, FakePeer(self, node, target)),
-            Topics(self),
+            Topics(self, node),
             self.producer_ids,
             lambda: node.broker_epoch,
             wall_ms=lambda: self.wall_ms,
@@ -682,6 +686,23 @@ class MemoryCluster:
                     leader=choice.leader, leader_epoch=state.leader_epoch + 1, isr=choice.isr, lossy=choice.lossy
                 )
 
+    def broker_hears(self, i: int, min_isr: int) -> None:
+        """Of another min.insync.replicas than it had."""
+        self.nodes[i].min_isr = min_isr
+        self.nodes[i].up.on_topic_config(TOPIC)
+
+    def controller_hears(self, min_isr: int) -> None:
+        """The same; an ISR that meets a smaller one voids eligibility, under a new leader epoch."""
+        for node in self.nodes.values():
+            node.min_isr = self._min_isr if node.min_isr is None else node.min_isr
+        self.topic_config["min.insync.replicas"] = str(min_isr)
+        if self.elr and len(self.state.isr) >= self._min_isr:
+            self.write(leader_epoch=self.state.leader_epoch + 1)
+
+    @property
+    def _min_isr(self) -> int:
+        return min(int(self.topic_config["min.insync.replicas"]), len(self.state.replicas))
+
     def report(self, i: int) -> ReplicaReport | None:
         """A broker's word on its replica; only `lose_tail` and a log made anew make a stop unclean here."""
         topic_partition = TopicPartition(TOPIC, 0)
@@ -700,8 +721,8 @@ class MemoryCluster:
     def _new_isr(self, isr: tuple[int, ...], lossy: bool = False) -> None:
         """Who is eligible beside it, and who is mended by being in it."""
         state = self.state
-        min_isr = min(int(self.topic_config["min.insync.replicas"]), len(state.replicas))
-        self.elr = () if lossy else after_write(state.isr, self.elr, isr, state.replicas, min_isr)
+        self.elr = () if lossy else after_write(state.isr, self.elr, isr, state.replicas, self._min_isr)
+        self.state = replace(state, elr_min_isr=self._min_isr if self.elr else 0)
 
     def _trust_members(self) -> None:
         if self.state.leader != NO_LEADER:
@@ -742,6 +763,7 @@ class MemoryCluster:
             state.partition_epoch,
             list(state.replicas),
             is_new=is_new,
+            elr_min_isr=state.elr_min_isr,
         )
         return LeaderAndIsrRequest(
             9, False, self.controller_epoch, broker_epoch, 0, [LeaderAndIsrTopicState(TOPIC, TOPIC_ID, [wire])], []
@@ -753,16 +775,16 @@ class MemoryCluster:
         if proposal.leader_epoch != state.leader_epoch or sender != state.leader:
             return AlterPartitionAnswer(ErrorCode.FENCED_LEADER_EPOCH)
         if set(proposal.isr) == set(state.isr):
-            return AlterPartitionAnswer(0, state.isr, state.partition_epoch, state.leader_epoch)
+            return AlterPartitionAnswer(0, state.isr, state.partition_epoch, state.leader_epoch, state.elr_min_isr)
         if proposal.partition_epoch != state.partition_epoch:
             return AlterPartitionAnswer(ErrorCode.INVALID_UPDATE_VERSION)
         for broker, epoch in proposal.broker_epochs.items():
             if epoch not in (-1, self.registered.get(broker)):
                 return AlterPartitionAnswer(ErrorCode.INELIGIBLE_REPLICA)
         self._new_isr(proposal.isr)
-        self.state = replace(state, isr=proposal.isr, partition_epoch=state.partition_epoch + 1)
+        self.state = state = replace(self.state, isr=proposal.isr, partition_epoch=state.partition_epoch + 1)
         self._trust_members()
-        return AlterPartitionAnswer(0, self.state.isr, self.state.partition_epoch, state.leader_epoch)
+        return AlterPartitionAnswer(0, state.isr, state.partition_epoch, state.leader_epoch, state.elr_min_isr)
 
     # -- time and messages -----------------------------------------------------------------------------------------
 

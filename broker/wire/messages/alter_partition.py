@@ -1,5 +1,6 @@
 """AlterPartition: a leader proposes a new ISR to the controller (KIP-497, KIP-841, KIP-903).
 
+The minimum of eligible replicas (docs/adr/0010) is highwater's own; Kafka passes over tags that it does not know.
 Source: AlterPartitionRequest.json, AlterPartitionResponse.json.
 """
 
@@ -11,6 +12,8 @@ from typing import ClassVar
 from broker.wire.api import ApiKey
 from broker.wire.fields import array, int8, int16, int32, int32_array, int64, uuid
 from broker.wire.schema import Message, Struct
+
+_OWN_TAG = 10_000
 
 
 @dataclass(slots=True)
@@ -53,6 +56,7 @@ class ResponsePartitionData(Struct):
     isr: list[int] = int32_array("0+")
     leader_recovery_state: int = int8("1+", ignorable=True)
     partition_epoch: int = int32("0+")
+    elr_min_isr: int = int32("0+", tag=_OWN_TAG, tagged="0+", ignorable=True)
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """LeaderAndIsr: the controller tells a replica's broker who leads and who is in the ISR.
 
+The minimum of eligible replicas (docs/adr/0010) is highwater's own; Kafka passes over tags that it does not know.
 Source: LeaderAndIsrRequest.json, LeaderAndIsrResponse.json.
 """
 
@@ -11,6 +12,8 @@ from typing import ClassVar
 from broker.wire.api import ApiKey
 from broker.wire.fields import array, boolean, int8, int16, int32, int32_array, int64, string, uuid
 from broker.wire.schema import Message, Struct
+
+_OWN_TAG = 10_000
 
 
 @dataclass(slots=True)
@@ -26,6 +29,7 @@ class LeaderAndIsrPartitionState(Struct):
     removing_replicas: list[int] = int32_array("3+", ignorable=True)
     is_new: bool = boolean("1+", ignorable=True)
     leader_recovery_state: int = int8("6+")
+    elr_min_isr: int = int32("6+", tag=_OWN_TAG, tagged="6+", ignorable=True)
 
 
 @dataclass(slots=True)

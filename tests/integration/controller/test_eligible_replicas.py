@@ -61,7 +61,7 @@ def shrunk_to_one(cluster: Cluster) -> dict[int, Node]:
 def test_who_leaves_an_isr_at_its_minimum_is_noted_with_the_state_that_it_belongs_to(cluster: Cluster) -> None:
     shrunk_to_one(cluster)
     state = raw(cluster)
-    assert state["elr"] == {"replicas": [2], "isr": [1], "leader_epoch": state["leader_epoch"]}
+    assert state["elr"] == {"replicas": [2], "isr": [1], "leader_epoch": state["leader_epoch"], "min_isr": 2}
 
 
 def test_unclean_isr_member_waits_for_the_eligible_one_which_leads(cluster: Cluster) -> None:

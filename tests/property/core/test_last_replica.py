@@ -1,6 +1,7 @@
 """Random lives of one partition against a plain model of who holds what: R12.
 
-Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers. The
+Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers, and a
+min.insync.replicas that changes and that everybody hears of at another time. The
 claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or down, is in the new
 leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
 """
@@ -25,7 +26,11 @@ Record = tuple[int, int]
 """(leader epoch, value)"""
 
 WHAT = ["write", "write", "sync", "lag", "catch-up", "kill", "power", "start", "report", "suspect", "failover"]
-steps = st.lists(st.tuples(st.sampled_from(WHAT), st.sampled_from(REPLICAS)), min_size=12, max_size=40)
+WHAT_OF_MINIMA = [*WHAT, "minimum", "hear", "hear", "controller-hears"]
+
+
+def lives(what: list[str]) -> st.SearchStrategy[list[tuple[str, int]]]:
+    return st.lists(st.tuples(st.sampled_from(what), st.sampled_from(REPLICAS)), min_size=12, max_size=40)
 
 
 class World:
@@ -34,6 +39,8 @@ class World:
     def __init__(self, min_isr: int) -> None:
         self.state = ClusterState(topics={"t": Topic("t", "id", {0: REPLICAS})}, min_isr_default=min_isr)
         self.min_isr = min_isr
+        """As it is set; what a broker or the controller has heard may be older."""
+        self.heard = dict.fromkeys(REPLICAS, min_isr)
         self.logs: dict[int, list[Record]] = {b: [] for b in REPLICAS}
         self.synced = dict.fromkeys(REPLICAS, 0)
         self.unclean: set[int] = set()
@@ -92,7 +99,7 @@ class World:
     def write(self) -> None:
         """One acks=all record at whoever leads; lagging followers don't come for it."""
         current = self.current
-        if not self.led() or len(current.isr) < self.min_isr:
+        if not self.led() or len(current.isr) < max(self.heard[current.leader], current.elr_min_isr):
             return
         self.next_value += 1
         record = (current.leader_epoch, self.next_value)
@@ -135,6 +142,7 @@ class World:
     def start(self, broker: int) -> None:
         if broker not in self.state.brokers:
             self.register(broker)
+            self.heard[broker] = self.min_isr
             self.apply(controller.elect_offline(self.state, 1))
 
     def report(self, broker: int) -> None:
@@ -151,47 +159,95 @@ class World:
             before = len(self.current.isr)
             self.apply(suspicion.suspected(self.state, broker, 1))
             assert len(self.current.isr) in (before, before - 1)
-            assert len(self.current.isr) == before or len(self.current.isr) >= self.min_isr
+            assert len(self.current.isr) == before or len(self.current.isr) >= self.state.min_isr_of(TP)
             self.stop(broker, power=False)
+
+    def controller_hears(self) -> None:
+        self.state.min_isr_default = self.min_isr
+        self.apply(controller.drop_elrs(self.state, "t", 1))
 
     def failover(self) -> None:
         state = self.state
-        since = {TP: {b for b in REPLICAS if b in state.brokers and state.brokers[b].epoch > self.written}}
+        written = self.written
+        self.controller_hears()
+        since = {TP: {b for b in REPLICAS if b in state.brokers and state.brokers[b].epoch > written}}
         state.reports.clear()
         self.apply(controller.failover(state, since, 1))
 
+    def live(self, life: list[tuple[str, int]]) -> None:
+        for what, broker in life:
+            self.step(what, broker)
+        for broker in REPLICAS:
+            self.start(broker)
+        for broker in REPLICAS:
+            self.report(broker)
+        assert self.led(), "everybody is back and has spoken, and nobody leads"
 
-@given(steps, st.sampled_from([1, 2, 3]))
+    def step(self, what: str, broker: int) -> None:
+        match what:
+            case "write":
+                self.write()
+            case "sync":
+                self.synced[broker] = len(self.logs[broker])
+            case "lag":
+                self.lag(broker)
+            case "catch-up":
+                self.catch_up(broker)
+            case "kill" | "power":
+                self.stop(broker, what == "power")
+            case "start":
+                self.start(broker)
+            case "report":
+                self.report(broker)
+            case "suspect":
+                self.suspect(broker)
+            case "failover":
+                self.failover()
+            case "minimum":
+                self.min_isr = broker
+            case "hear":
+                self.heard[broker] = self.min_isr
+            case "controller-hears":
+                self.controller_hears()
+
+
+@given(lives(WHAT), st.sampled_from(REPLICAS))
 @settings(derandomize=True, deadline=None, max_examples=1000)
 def test_no_acknowledged_record_is_lost_while_a_replica_that_holds_it_may_return(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
-    world = World(min_isr)
-    for what, broker in life:
-        match what:
-            case "write":
-                world.write()
-            case "sync":
-                world.synced[broker] = len(world.logs[broker])
-            case "lag":
-                world.lag(broker)
-            case "catch-up":
-                world.catch_up(broker)
-            case "kill" | "power":
-                world.stop(broker, what == "power")
-            case "start":
-                world.start(broker)
-            case "report":
-                world.report(broker)
-            case "suspect":
-                world.suspect(broker)
-            case "failover":
-                world.failover()
-    for broker in REPLICAS:
-        world.start(broker)
-    for broker in REPLICAS:
-        world.report(broker)
-    assert world.led(), "everybody is back and has spoken, and nobody leads"
+    World(min_isr).live(life)
+
+
+@given(lives(WHAT_OF_MINIMA), st.sampled_from(REPLICAS))
+@settings(derandomize=True, deadline=None, max_examples=500)
+def test_no_acknowledged_record_is_lost_where_leader_and_controller_hear_of_a_new_minimum_apart(
+    life: list[tuple[str, int]], min_isr: int
+) -> None:
+    World(min_isr).live(life)
+
+
+RAISED_UNHEARD = [
+    ("lag", 3),
+    ("minimum", 2),
+    ("controller-hears", 0),
+    ("lag", 2),
+    ("write", 0),
+    ("kill", 1),
+    ("report", 2),
+]
+LOWERED_UNHEARD = [("lag", 3), ("lag", 2), ("minimum", 1), ("hear", 1), ("write", 0), ("kill", 1), ("report", 2)]
+MADE_UNDER_A_LARGER_ONE = [
+    *(("lag", 3), ("minimum", 2), ("hear", 1), ("write", 0), ("lag", 2), ("controller-hears", 0)),
+    *(("kill", 1), ("kill", 2), ("report", 3)),
+]
+
+
+@pytest.mark.parametrize(("min_isr", "life"), [(1, RAISED_UNHEARD), (2, LOWERED_UNHEARD), (3, MADE_UNDER_A_LARGER_ONE)])
+def test_eligible_replica_holds_what_was_committed_under_a_minimum_that_changed(
+    min_isr: int, life: list[tuple[str, int]]
+) -> None:
+    World(min_isr).live(life)
 
 
 def test_model_sees_the_loss_that_kafkas_rule_allows() -> None:

@@ -41,6 +41,34 @@ def test_watermark_stands_below_min_isr() -> None:
     assert role.high_watermark == 5
 
 
+def test_watermark_stands_below_the_minimum_of_eligible_replicas_whatever_its_own_is() -> None:
+    role = Leader(1, (1, 2, 3), (1,), 7, 4, 10, 5, 1, LAG_MS, 0.0, elr_min_isr=2)
+    assert role.check_append(-1) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert role.min_isr == 2
+    assert not role.maybe_advance_high_watermark(0.0)
+    role.learn_state((1, 2, 3), (1,), 5, 0.0)
+    assert role.check_append(-1) is ErrorCode.NONE
+    assert role.maybe_advance_high_watermark(0.0)
+
+
+def test_minimum_of_eligible_replicas_comes_and_goes_with_the_isr_of_an_answer() -> None:
+    role = leader(isr=(1, 2))
+    fetch(role, 2, 8)
+    proposal = role.propose_shrink(101.0)
+    assert proposal is not None
+    role.handle_alter_answer(proposal, 0, (1,), 5, 7, elr_min_isr=2)
+    assert not role.maybe_advance_high_watermark(101.0)
+    fetch(role, 2, 10, now=102.0)
+    proposal = role.propose_expand(2, 102.0)
+    assert proposal is not None
+    role.handle_alter_answer(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
+    assert role.under_min_isr
+    proposal = role.propose_expand(2, 102.0)
+    assert proposal is not None
+    role.handle_alter_answer(proposal, 0, (1, 2), 6, 7)
+    assert role.maybe_advance_high_watermark(103.0)
+
+
 def test_watermark_waits_for_a_caught_up_joiner() -> None:
     role = leader(isr=(1, 2))
     fetch(role, 2, 10)

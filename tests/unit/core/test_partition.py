@@ -29,6 +29,18 @@ def apply(partition: Partition, new: PartitionState, leo: int = 10) -> Change:
     return change
 
 
+def test_leader_learns_the_minimum_of_eligible_replicas_with_its_isr() -> None:
+    partition = Partition(1, 4)
+    apply(partition, state(isr=(1,), elr_min_isr=2))
+    role = partition.role
+    assert isinstance(role, Leader)
+    assert role.under_min_isr
+    apply(partition, state(isr=(1,), partition_epoch=4, elr_min_isr=2))
+    assert role.under_min_isr
+    apply(partition, state(isr=(1,), partition_epoch=5))
+    assert not role.under_min_isr
+
+
 def test_new_leader_starts_its_epoch_at_its_end_and_keeps_its_watermark() -> None:
     partition = Partition(1, 4)
     assert apply(partition, state()) is Change.BECAME_LEADER

@@ -133,14 +133,14 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
             ResponseTopicData(
                 ID,
                 [
-                    ResponsePartitionData(0, 0, 9, 3, [9, 2], 0, 8),
+                    ResponsePartitionData(0, 0, 9, 3, [9, 2], 0, 8, elr_min_isr=3),
                     ResponsePartitionData(1, ErrorCode.INVALID_UPDATE_VERSION),
                 ],
             )
         ]
     )
     on_response(memoryview(answer.encode(VERSION)))
-    assert world.answers[0] == (0, AlterPartitionAnswer(0, (9, 2), 8, 3))
+    assert world.answers[0] == (0, AlterPartitionAnswer(0, (9, 2), 8, 3, 3))
     assert world.answers[1][1].error == ErrorCode.INVALID_UPDATE_VERSION
     world.loop.run_soon()
     assert [p.partition_index for p in peer.sent[1][0].topics[0].partitions] == [2]

@@ -13,8 +13,15 @@ from broker.runtime.controller_requests import INCREMENTAL, LEADER_AND_ISR_VERSI
 from broker.runtime.controller_term import MIN_ISR
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
+from broker.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+    ResponsePartitionData,
+)
 from broker.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
-from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
+from tests.support.reassigned_cluster import PARTITION, TOPIC_ID, ReassignedCluster
 
 
 def cluster(state: LeaderAndIsr | None = None) -> ReassignedCluster:
@@ -65,6 +72,56 @@ def test_eligible_replicas_under_the_same_minimum_outlive_the_load() -> None:
     world.term.load()
     world.fail(1)
     assert stored(world).leader == 2
+
+
+# The minimum that goes with an ISR to its leader
+
+
+def shrink_to_leader(world: ReassignedCluster) -> ResponsePartitionData:
+    """Leader 1 proposes itself alone, under a minimum of 2."""
+    node = world.nodes[1]
+    state = stored(world)
+    member = BrokerState(1, node.epoch)
+    asked = RequestPartitionData(0, state.leader_epoch, [], [member], 0, state.partition_epoch)
+    request = AlterPartitionRequest(1, node.epoch, [RequestTopicData(TOPIC_ID, [asked])])
+    return world.term.alter_partition(request, 3).topics[0].partitions[0]
+
+
+def minimum_of_two(reports: bool) -> ReassignedCluster:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
+    for id_, broker in world.data.brokers.items():
+        world.data.brokers[id_] = replace(broker, reports=reports)
+    world.data.configs["t"] = {MIN_ISR: "2"}
+    world.term.load()
+    return world
+
+
+def test_leader_is_told_the_minimum_of_its_eligible_replicas() -> None:
+    world = minimum_of_two(reports=True)
+    for _ in range(2):
+        # Asked again, because an answer was lost, it is told the same.
+        answer = shrink_to_leader(world)
+        assert (answer.error_code, answer.isr, answer.elr_min_isr) == (0, [1], 2)
+    assert (stored(world).elr, stored(world).elr_min_isr) == ((2,), 2)
+    world.nodes[1].queue.clear()
+    world.term.send_everything(1)
+    assert [state.elr_min_isr for state in told(list(world.nodes[1].queue))] == [2]
+
+
+def test_minimum_goes_with_the_eligible_replicas() -> None:
+    world = minimum_of_two(reports=True)
+    shrink_to_leader(world)
+    world.nodes[1].queue.clear()
+    world.term.topic_config_changed("t", {MIN_ISR: "1"})
+    assert (stored(world).elr, stored(world).elr_min_isr) == ((), 0)
+    assert [(state.leader_epoch, state.elr_min_isr) for state in told(list(world.nodes[1].queue))] == [(6, 0)]
+
+
+def test_nobody_is_eligible_beside_a_leader_of_kafkas() -> None:
+    world = minimum_of_two(reports=False)
+    answer = shrink_to_leader(world)
+    assert (answer.isr, answer.elr_min_isr) == ([1], 0)
+    assert stored(world).elr == ()
 
 
 # The minimum as leaders read it

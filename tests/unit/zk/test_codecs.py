@@ -78,6 +78,32 @@ def test_partition_state_round_trip_keeps_unknown_fields(recovering: bool) -> No
     assert json.loads(data)["later"] == 1
 
 
+def test_partition_state_with_eligible_replicas_round_trips() -> None:
+    state = LeaderAndIsr(1, 3, (1,), 2, 5, elr=(2, 3), elr_min_isr=2)
+    data = topic_codecs.encode_partition_state(state)
+    assert topic_codecs.decode_partition_state(T0, data, 5) == state
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"isr": [2]},
+        {"leader_epoch": 2},
+        {"replicas": "3"},
+        {"replicas": []},
+        {"min_isr": None},
+        {"min_isr": 1},
+        {"min_isr": "2"},
+    ],
+)
+def test_eligible_replicas_of_another_isr_or_of_no_minimum_are_ignored(change: dict[str, object]) -> None:
+    state = LeaderAndIsr(1, 3, (1,), 2, 5, elr=(2, 3), elr_min_isr=2)
+    fields = json.loads(topic_codecs.encode_partition_state(state))
+    fields["elr"] |= change
+    found = topic_codecs.decode_partition_state(T0, json.dumps(fields).encode(), 5)
+    assert (found.isr, found.elr, found.elr_min_isr) == ((1,), (), 0)
+
+
 @pytest.mark.parametrize("data", [b"{}", b'{"leader":"x"}', b"nothing"])
 def test_malformed_partition_state_names_partition(data: bytes) -> None:
     with pytest.raises(codecs.MalformedZnode, match="t-0"):
