@@ -114,7 +114,9 @@ class Broker:
         data.build(control, event_log, self._incarnation)
         data.start()
         data.listen()
-        self._log_registered(control.register())
+        broker_epoch = control.register()
+        data.store.registered(broker_epoch, control.epoch_before)
+        self._log_registered(broker_epoch)
         _log.info("broker %d is up on %s", settings.broker_id, ", ".join(map(str, data.ports)))
 
     # -- what happens to it ----------------------------------------------------------------------------------------
@@ -124,6 +126,8 @@ class Broker:
             self._event_log.emit_now("registered", be=broker_epoch)
 
     def _on_registered(self, broker_epoch: int) -> None:
+        assert self._data is not None
+        self._data.store.registered(broker_epoch)
         self._log_registered(broker_epoch)
 
     def _on_fenced(self) -> None:
@@ -186,9 +190,8 @@ class Broker:
         control, data = self._control, self._data
         try:
             if data is not None:
-                epoch = -1 if control is None or not control.registered else control.registration.broker_epoch
                 if self._serving:
-                    data.close(self._clean, epoch)
+                    data.close(self._clean)
                 else:
                     data.close_unused()
         finally:

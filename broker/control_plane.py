@@ -95,9 +95,9 @@ class ControlPlane:
         return {topic: usable_overrides(topic, overrides) for topic, overrides in configs.items()}
 
     @property
-    def registered(self) -> bool:
-        """Whether there is a registration to speak of; False before `build`."""
-        return self._built
+    def epoch_before(self) -> int | None:
+        """Broker epoch of this broker's last registration before this process; None where ZooKeeper knows of none."""
+        return self._registrar.epoch_before
 
     def build(
         self,
@@ -168,8 +168,9 @@ class ControlPlane:
             )
         )
         broker = Broker(id_, NO_BROKER_EPOCH, advertised, settings.rack, reports=True)
+        self._registrar = Registration(self.client, broker, SessionFile(Path(self._session_dir)), _wall_clock_ms)
         self.registration = BrokerRegistration(
-            Registration(self.client, broker, SessionFile(Path(self._session_dir)), _wall_clock_ms),
+            self._registrar,
             self.worker,
             self.controller,
             loop,

@@ -259,10 +259,10 @@ class DataPlane:
         if self.manager is not None:
             self.manager.on_log_dir_failed(failure)
 
-    def close(self, clean: bool, broker_epoch: int) -> None:
+    def close(self, clean: bool) -> None:
         """Stop serving, then close the logs; clean: with the last checkpoints and the mark. Idempotent."""
         self._stop_serving(clean)
-        self.store.close(clean, broker_epoch)
+        self.store.close(clean)
 
     def close_unused(self) -> None:
         """After a start that led to nothing. Idempotent."""

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from broker.log import checkpoints
+from broker.log import checkpoints, run_mark
 from broker.log.checkpoints import OrderedFile
 from broker.log.cleaner_checkpoint import CleanerOffsets
 from broker.log.run_mark import RunMark
@@ -48,6 +48,8 @@ class LogDir:
     def __init__(self, path: str, on_failed: Callable[[LogDirFailed], None]) -> None:
         self.path = os.path.abspath(path)
         self.failed: LogDirFailed | None = None
+        self.epoch = run_mark.NO_EPOCH
+        """Broker epoch under which what is here was left, then that under which it is written; NO_EPOCH: not known."""
         self.logs: dict[TopicPartition, _Offsets] = {}
         self.offline: set[TopicPartition] = set()
         """Logs here that could not be opened: what the checkpoints say of them stays as it is."""
@@ -118,16 +120,22 @@ class LogDir:
             checkpoints.fsync_dir(self.path)
         return epoch
 
-    def leave_clean_mark(self, broker_epoch: int) -> None:
+    def leave_clean_mark(self) -> None:
         checkpoints.write_atomically(
-            self.file(checkpoints.CLEAN_SHUTDOWN), checkpoints.format_clean_shutdown(broker_epoch)
+            self.file(checkpoints.CLEAN_SHUTDOWN), checkpoints.format_clean_shutdown(self.epoch)
         )
 
     def begin_run(self) -> None:
         """Replace the last run's mark by one of this process, with the ends of all logs. Raises OSError."""
-        self._run_mark = RunMark(self.path)
+        self._run_mark = RunMark(self.path, epoch=self.epoch)
         for topic_partition, log in self.logs.items():
             self._run_mark.add(topic_partition, log.written_leo)
+
+    def begin_registration(self, broker_epoch: int) -> None:
+        """What is written from here on is written under this registration."""
+        self.epoch = broker_epoch
+        if self._run_mark is not None:
+            self._run_mark.set_epoch(broker_epoch)
 
     def remember_end(self, topic_partition: TopicPartition, end: Offset) -> None:
         """A log made during the run. Raises LogDirFailed."""

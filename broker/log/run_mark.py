@@ -5,6 +5,7 @@ every log. After kill -9 it says exactly what had been written, so that a log th
 loss of the host or of the mount it must not be believed, nor may the logs: it names the kernel's boot and the very file
 that it is, and its first page must still be in the page cache, which lives no longer than the mount. That page is
 written all the time and locked in memory while the process lives.
+It also names the registration under which it was written, for a copy that is put back in place, byte by byte.
 A copy, a restored backup, another kernel, a remount: all of them read as "lost". So does, wrongly but harmlessly, a
 page that memory pressure took between the end of the process and the next start.
 Knows no partition's rules; `stops` says what follows. Blocking, tiny.
@@ -31,9 +32,11 @@ FILE_NAME = "highwater-run-mark"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PAGE = 4096
 _HEADER = 512
+_EPOCH_AT = _HEADER - 8
 _SLOT = struct.Struct("<8sq")
 _END = struct.Struct("<q")
 _FREE = bytes(8)
+NO_EPOCH = -1
 _SLOTS_FIRST = (_PAGE - _HEADER) // _SLOT.size
 
 
@@ -42,6 +45,8 @@ class LastRun:
     """same_kernel: everything that was written before the process ended is still there, unless someone cut it."""
 
     same_kernel: bool
+    epoch: int = NO_EPOCH
+    """Broker epoch of the registration that wrote last; NO_EPOCH where the mark does not know."""
     ends: Mapping[bytes, Offset] = field(default_factory=dict)
 
     def end_of(self, topic_partition: TopicPartition) -> Offset | None:
@@ -61,12 +66,13 @@ def read(directory: str, boot_id: str | None = None) -> LastRun:
             return LastRun(False)
         stat = os.fstat(fd)
         data = os.pread(fd, stat.st_size, 0)
-        named = json.loads(data[:_HEADER].rstrip(b"\0"))
+        named = json.loads(data[:_EPOCH_AT].rstrip(b"\0"))
         if named != _identity(stat, _boot_id() if boot_id is None else boot_id):
             return LastRun(False)
         slots = [_SLOT.unpack_from(data, at) for at in range(_HEADER, len(data) - _SLOT.size + 1, _SLOT.size)]
-        return LastRun(True, {key: end for key, end in slots if key != _FREE})
-    except ValueError as error:
+        (epoch,) = _END.unpack_from(data, _EPOCH_AT)
+        return LastRun(True, epoch or NO_EPOCH, {key: end for key, end in slots if key != _FREE})
+    except (ValueError, struct.error) as error:
         _logger.warning("%s cannot be read (%s): the host counts as lost", path, error)
         return LastRun(False)
     finally:
@@ -76,10 +82,11 @@ def read(directory: str, boot_id: str | None = None) -> LastRun:
 class RunMark:
     """This process's mark in one log dir. Raises OSError where the file has to be made or grow."""
 
-    def __init__(self, directory: str, boot_id: str | None = None) -> None:
-        """Replaces the last run's: what that said must have been taken up."""
+    def __init__(self, directory: str, boot_id: str | None = None, epoch: int = NO_EPOCH) -> None:
+        """Replaces the last run's: what that said must have been taken up. epoch: what that, or a clean stop, said."""
         self._path = f"{directory}/{FILE_NAME}"
         self._boot_id = _boot_id() if boot_id is None else boot_id
+        self._epoch = epoch
         self._slots: dict[TopicPartition, int] = {}
         self._free: list[int] = []
         self._map = self._make(_SLOTS_FIRST, b"")
@@ -94,7 +101,7 @@ class RunMark:
             os.posix_fallocate(fd, 0, size)
             stat = os.fstat(fd)
             header = json.dumps(_identity(stat, self._boot_id)).encode()
-            os.pwrite(fd, header.ljust(_HEADER, b"\0") + content, 0)
+            os.pwrite(fd, header.ljust(_EPOCH_AT, b"\0") + _END.pack(self._epoch) + content, 0)
             mapped = mmap.mmap(fd, size)
         finally:
             os.close(fd)
@@ -103,6 +110,11 @@ class RunMark:
         end = len(content) // _SLOT.size
         self._free.extend(_HEADER + nth * _SLOT.size for nth in range(slots - 1, end - 1, -1))
         return mapped
+
+    def set_epoch(self, epoch: int) -> None:
+        """From here on the logs are written under this registration."""
+        self._epoch = epoch
+        _END.pack_into(self._map, _EPOCH_AT, epoch)
 
     def add(self, topic_partition: TopicPartition, end: Offset) -> None:
         """Begin to remember a log's end."""

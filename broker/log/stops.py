@@ -6,6 +6,8 @@ was committed, or where it ended when the process did. A torn write that was nev
 The mark is a file in the partition's folder, so that a second, clean stop does not wash off the first. It goes when the
 replica leads or is in the ISR again: then it has what counts. Marks need no fsync of their own while the broker runs: a
 power failure marks every log anyway; a clean stop syncs those that are left.
+All of this is what the disk says of itself. A copy that was put back from a backup says what was true of it then: so
+each mark names the registration (broker epoch) that it was left under, and ZooKeeper knows this broker's last one.
 Source: R12 and L6 of the design; KIP-966 (unclean shutdown).
 """
 
@@ -44,6 +46,18 @@ def unclean_reason(
     if not clean and not same_kernel:
         return "the host or the mount was lost, or nobody knows, and with it what had not been flushed"
     return ""
+
+
+def older_copy_reason(left_under: int, last_registered: int | None) -> str:
+    """Why a log dir is not as this broker left it last, "" when it is, or when nobody knows.
+
+    left_under: the broker epoch in its mark, −1 where that says none. last_registered: this broker's last one before
+    its present one, None where ZooKeeper does not know. Nothing is written to a log without a registration.
+    """
+    if last_registered is None or left_under == last_registered:
+        return ""
+    found = "by nobody knows whom" if left_under < 0 else f"under registration {left_under}"
+    return f"the log dir was left {found}, but this broker's last registration was {last_registered}: an older copy?"
 
 
 def read_mark(folder: str) -> str:

@@ -272,5 +272,6 @@ class DiskLogStore(OpenLogs):
             epoch = self.clean_shutdown_epochs.get(log_dir.path)
             opened = [report for report in self.reports if self._homes[report.topic_partition] is log_dir]
             if epoch is not None and log_dir.failed is None and all(report.clean for report in opened):
-                self._guard(log_dir, lambda log_dir=log_dir, epoch=epoch: log_dir.leave_clean_mark(epoch))  # type: ignore[misc]
+                self._guard(log_dir, lambda log_dir=log_dir: self._sync_marks(log_dir))  # type: ignore[misc]
+                self._guard(log_dir, log_dir.leave_clean_mark)
         self.close(clean=False)

@@ -106,6 +106,7 @@ class OpenLogs:
         last_run = run_mark.read(log_dir.path)
         epoch = log_dir.take_clean_mark()
         self.clean_shutdown_epochs[log_dir.path] = epoch
+        log_dir.epoch = last_run.epoch if epoch is None else epoch
         recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
         log_starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
         high_watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
@@ -204,6 +205,21 @@ class OpenLogs:
         log_dir = self._homes[topic_partition]
         log_dir.run(lambda: self._distrust(topic_partition, log_dir.file(str(topic_partition)), reason))
 
+    def registered(self, broker_epoch: int, epoch_before: int | None = None) -> None:
+        """This broker is registered (anew), and may be told to write from now on.
+
+        epoch_before: of its last registration before this process, at the first call; None where nobody knows. A dir
+        that was left under another is distrusted whole.
+        """
+        for log_dir in self._working():
+            reason = stops.older_copy_reason(log_dir.epoch, epoch_before)
+            for tp in log_dir.logs if reason else ():
+                if tp not in self.unclean:
+                    path = log_dir.file(str(tp))
+                    self._guard(log_dir, lambda tp=tp, path=path, reason=reason: self._distrust(tp, path, reason))  # type: ignore[misc]
+            # Last: a kill before it leaves a mark that the next start does not believe.
+            log_dir.begin_registration(broker_epoch)
+
     def _distrust(self, tp: TopicPartition, path: str, reason: str) -> None:
         _logger.warning("%s: unclean stop: %s", tp, reason)
         stops.leave_mark(path, reason)
@@ -254,7 +270,7 @@ class OpenLogs:
 
     # The end
 
-    def close(self, clean: bool, broker_epoch: int = -1) -> None:
+    def close(self, clean: bool) -> None:
         """clean: flush everything and leave the clean-shutdown mark. Idempotent.
 
         A dir that has failed, or fails now, gets no mark.
@@ -268,12 +284,10 @@ class OpenLogs:
                     if home is log_dir and tp in self._logs:
                         self._logs[tp].close(clean)
                 if clean and log_dir.failed is None:
-                    for tp in self.unclean:
-                        if self._homes.get(tp) is log_dir:
-                            log_dir.run(lambda tp=tp, log_dir=log_dir: stops.sync_mark(log_dir.file(str(tp))))  # type: ignore[misc]
+                    self._sync_marks(log_dir)
                     log_dir.write_recovery_points()
                     log_dir.write_log_starts()
-                    log_dir.run(lambda log_dir=log_dir: log_dir.leave_clean_mark(broker_epoch))  # type: ignore[misc]
+                    log_dir.run(log_dir.leave_clean_mark)
             except LogDirFailed:
                 _logger.error("log dir %s is closed without the mark of a clean stop", log_dir.path)
             finally:
@@ -282,6 +296,11 @@ class OpenLogs:
         for log in self._deleted.values():
             if log is not None:
                 log.close(clean=False)
+
+    def _sync_marks(self, log_dir: LogDir) -> None:
+        for tp in self.unclean:
+            if self._homes.get(tp) is log_dir:
+                log_dir.run(lambda tp=tp: stops.sync_mark(log_dir.file(str(tp))))  # type: ignore[misc]
 
 
 def _map(

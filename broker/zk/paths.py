@@ -23,6 +23,7 @@ LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 
 SUSPICIONS = "/highwater/suspicions"
+REGISTRATIONS = "/highwater/registrations"
 
 PERSISTENT = (
     "/consumers",
@@ -40,8 +41,9 @@ PERSISTENT = (
     CONFIG_BROKERS,
     "/config/ips",
     SUSPICIONS,
+    REGISTRATIONS,
 )
-"""Made at a broker's start where missing. Source: ZkData.PersistentZkPaths; the last one is highwater's own."""
+"""Made at a broker's start where missing. Source: ZkData.PersistentZkPaths; the last two are highwater's own."""
 
 
 def broker_id(broker: BrokerId) -> str:
@@ -76,6 +78,11 @@ def broker_config(entity: str) -> str:
 def suspicion(broker: BrokerId, broker_epoch: int) -> str:
     """Says that this registration has been suspected; it is so once only."""
     return f"{SUSPICIONS}/{broker}-{broker_epoch}"
+
+
+def registration(broker: BrokerId) -> str:
+    """Written together with each registration of this broker, and stays: its mzxid is the last broker epoch."""
+    return f"{REGISTRATIONS}/{broker}"
 
 
 def delete_topic(name: str) -> str:

@@ -3,7 +3,8 @@
 The registration's czxid is the broker epoch: one per incarnation and session. A znode left by an earlier incarnation of
 this data folder is removed by ending its recorded session, never by deleting the path: between a look and a delete the
 znode could have become another broker's. A znode of any other session is waited for up to the session time-out (its
-owner may be dying) and then refused. Blocking; runs on a worker thread.
+owner may be dying) and then refused. Each registration writes a second znode in the same transaction, which stays: so
+the next incarnation learns the broker epoch of the last one (docs/adr/0010). Blocking; runs on a worker thread.
 Source: kafka.zk.KafkaZkClient.registerBroker, CheckedEphemeral; KAFKA-7165.
 """
 
@@ -24,6 +25,7 @@ from broker.core.cluster_state import Broker, StoreUnavailable
 from broker.runtime.ports import BrokerId
 from broker.zk import codecs, paths
 from broker.zk.client import SessionExpired, WriteRefused, ZkClient
+from broker.zk.operations import Create, Node, SetData
 from broker.zk.session_file import RecordedSession
 
 _log = logging.getLogger("broker.zk")
@@ -31,6 +33,7 @@ _log = logging.getLogger("broker.zk")
 _WAIT_SLACK = 1.5
 _POLL_S = 0.05
 _END_TIMEOUT_S = 5.0
+_TRACE = codecs.encode_json({"version": 1})
 
 
 class BrokerIdInUse(Exception):
@@ -88,6 +91,9 @@ class Registration:
         self._wall_clock_ms = wall_clock_ms
         self._lock = threading.Lock()
         self._mine: list[RecordedSession] = record.read()
+        self._registered = False
+        self.epoch_before: int | None = None
+        """Broker epoch of this broker's last registration before this object's first; None where nobody knows."""
 
     def register(self) -> int:
         """Own `/brokers/ids/N`; returns the broker epoch. Any thread, one after the other.
@@ -103,12 +109,17 @@ class Registration:
         path = paths.broker_id(self._broker.id)
         data = codecs.encode_broker(replace(self._broker, epoch=-1), self._wall_clock_ms())
         deadline = time.monotonic() + self._client.session_timeout_ms / 1000 * _WAIT_SLACK
+        last: Node | None = None
         while True:
             node = self._client.get(path)
             if node is None:
-                self._try_create(path, data)
+                last = self._client.get(paths.registration(self._broker.id))
+                self._try_create(path, data, last)
                 node = self._client.get(path)
             if node is not None and node.owner == session.session_id:
+                if not self._registered:
+                    self._registered = True
+                    self.epoch_before = None if last is None else last.mzxid
                 self._mine = [session]
                 self._record.write(self._mine)
                 return node.czxid
@@ -119,10 +130,14 @@ class Registration:
                 raise SessionExpired(f"registering {path}")
             time.sleep(_POLL_S)
 
-    def _try_create(self, path: str, data: bytes) -> None:
+    def _try_create(self, path: str, data: bytes, last: Node | None) -> None:
         """Whether it is ours is read afterwards: an answer may be lost, another may be first."""
+        trace = paths.registration(self._broker.id)
+        if last is None:
+            self._client.ensure_path(paths.REGISTRATIONS)
+        keep = Create(trace, _TRACE) if last is None else SetData(trace, _TRACE, last.version)
         try:
-            self._client.create(path, data, ephemeral=True)
+            self._client.multi([Create(path, data, ephemeral=True), keep])
         except WriteRefused as refused:
             if refused.reason not in ("node-exists", "bad-version"):
                 raise

@@ -1,12 +1,14 @@
 """Sequence g (KIP-966): the last ISR member loses its unsynced tail; whoever still has the records must lead.
 
 A power failure is what it leaves: files cut to the recovery point, checkpoints that were never synced gone. The other
-two leave by a pause, or by kill -9, where Apache Kafka loses every record even with eligible leader replicas.
+two leave by a pause, or by kill -9, where Apache Kafka loses every record even with eligible leader replicas. The same
+where its disk comes back from a backup of an earlier, orderly stop.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -59,6 +61,29 @@ def lose_the_host(broker: Broker) -> None:
     """The same, by another kernel: what remembers the end of the log says nothing any more."""
     cut_to_recovery_point(broker)
     (broker.folder / "data" / "highwater-run-mark").unlink()
+
+
+def test_older_copy_of_the_last_isr_members_disk_does_not_win_over_who_has_everything(cluster: Cluster) -> None:
+    assert write(cluster, 0) == [True] * PER_STAGE
+    one = cluster.brokers[1]
+    one.stop()
+    cluster.wait_state(TOPIC, 0, isr={2, 3})
+    shutil.copytree(one.folder / "data", one.folder / "backup")
+    one.start()
+    cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+    assert write(cluster, PER_STAGE) == [True] * PER_STAGE
+    for broker_id, isr in ((3, {1, 2}), (2, {1}), (1, {1})):
+        cluster.brokers[broker_id].stop()
+        cluster.wait_state(TOPIC, 0, isr=isr)
+    shutil.rmtree(one.folder / "data")
+    shutil.copytree(one.folder / "backup", one.folder / "data")
+    for broker_id in (1, 3, 2):
+        come_back(cluster, broker_id, "stop")
+    cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+    assert set(range(2 * PER_STAGE)) <= set(read(cluster, 2 * PER_STAGE))
+    elected = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "election"]
+    assert [event["leader"] for event in elected if event["reason"] == "eligible"] == [2]
+    assert "an older copy?" in one.output
 
 
 def leave(cluster: Cluster, broker_id: int, how: str, isr: set[int]) -> None:

@@ -32,6 +32,27 @@ def test_ends_are_remembered_without_a_sync(marked: str) -> None:
     assert (last.end_of(A), last.end_of(B), last.end_of(TopicPartition("c", 0))) == (5, 9, None)
 
 
+def test_registration_is_remembered_and_outlives_a_larger_mark(tmp_path: Path) -> None:
+    mark = RunMark(str(tmp_path), epoch=5)
+    assert run_mark.read(str(tmp_path)).epoch == 5
+    mark.set_epoch(2**40)
+    for index in range(1000):
+        mark.set(TopicPartition("t", index), index)
+    mark.close()
+    last = run_mark.read(str(tmp_path))
+    assert (last.epoch, last.end_of(TopicPartition("t", 999))) == (2**40, 999)
+
+
+def test_registration_is_not_known_where_nobody_said_it(marked: str) -> None:
+    assert run_mark.read(marked).epoch == run_mark.NO_EPOCH
+    with Path(marked, FILE_NAME).open("r+b") as file:
+        # As older versions left it.
+        file.seek(504)
+        file.write(bytes(8))
+    assert run_mark.read(marked).same_kernel
+    assert run_mark.read(marked).epoch == run_mark.NO_EPOCH
+
+
 def test_another_boot_is_another_host(marked: str) -> None:
     last = run_mark.read(marked, boot_id="another")
     assert not last.same_kernel

@@ -78,7 +78,8 @@ def test_store_files_have_kafkas_names_and_contents(path: str) -> None:
     log = open_log(store)
     log.write_producer_snapshot(5, b"state")
     store.checkpoint_high_watermarks({TP: 12, TopicPartition("elsewhere", 1): 3})
-    store.close(clean=True, broker_epoch=91)
+    store.registered(91)
+    store.close(clean=True)
     names = sorted(os.listdir(path))
     assert names == [
         ".kafka_cleanshutdown",
@@ -107,7 +108,8 @@ def test_store_reopened_after_clean_stop_knows_epoch_and_high_watermarks(path: s
     store = open_store(path, Clock())
     _append(store, range(4))
     store.checkpoint_high_watermarks({TP: 2})
-    store.close(clean=True, broker_epoch=5)
+    store.registered(5)
+    store.close(clean=True)
     store = open_store(path, Clock())
     assert store.clean_shutdown_epochs == {os.path.realpath(path): 5}
     assert store.high_watermarks() == {TP: 2}
@@ -726,7 +728,8 @@ def test_store_delete_of_a_log_that_is_not_there_does_nothing(path: str) -> None
 def test_store_closed_unused_leaves_the_mark_as_it_found_it(path: str) -> None:
     store = open_store(path, Clock())
     _append(store, range(3))
-    store.close(clean=True, broker_epoch=91)
+    store.registered(91)
+    store.close(clean=True)
     for _ in range(2):
         store = open_store(path, Clock())
         assert list(store.clean_shutdown_epochs.values()) == [91]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,3 +133,98 @@ def test_log_made_anew_for_an_old_partition_is_distrusted_from_then_on(path: str
     store.distrust(TP, "made anew")
     store.close(clean=True)
     assert distrusts(path)
+
+
+# Copies of another time
+
+
+def life(path: str, epoch: int, before: int | None, clean: bool, count: int = 1) -> bool:
+    """A start, some writes and a stop; whether the start distrusts what it found."""
+    store = opened(path)
+    store.registered(epoch, before)
+    log = open_log(store)
+    for value in range(count):
+        log.append_as_leader(batch(value), 0)
+        log.write()
+    found = TP in store.unclean
+    if clean:
+        store.close(clean=True)
+    else:
+        kill(store)
+    return found
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_the_last_registration_left_is_trusted(path: str, clean: bool) -> None:
+    assert not life(path, 5, None, clean)
+    assert not life(path, 7, 5, clean)
+
+
+def test_copy_of_an_earlier_clean_stop_is_distrusted(path: str) -> None:
+    life(path, 5, None, clean=True)
+    shutil.copytree(path, path + "-backup")
+    life(path, 7, 5, clean=True)
+    shutil.rmtree(path)
+    shutil.copytree(path + "-backup", path)
+    assert life(path, 9, 7, clean=True)
+    assert distrusts(path)
+
+
+def test_copy_put_back_into_the_very_files_is_distrusted(path: str) -> None:
+    life(path, 5, None, clean=False)
+    shutil.copytree(path, path + "-backup")
+    life(path, 7, 5, clean=False)
+    for file in Path(path + "-backup").rglob("*"):
+        if file.is_file():
+            # Into the file that is there: same inode.
+            target = Path(path) / file.relative_to(path + "-backup")
+            target.write_bytes(file.read_bytes())
+    mark = Path(path, FILE_NAME)
+    content = mark.read_bytes()
+    # File systems give inodes out again: the mark of two lives ago may well have had this one.
+    header = json.loads(content[:504].rstrip(b"\0")) | {"inode": mark.stat().st_ino}
+    with mark.open("r+b") as opened_mark:
+        opened_mark.write(json.dumps(header).encode().ljust(504, b"\0"))
+    store = opened(path)
+    assert TP not in store.unclean, "nothing but the registration tells"
+    store.registered(9, 7)
+    assert "older copy" in store.unclean[TP]
+    kill(store)
+
+
+def test_dir_that_the_last_registration_did_without_is_distrusted_alone(path: str) -> None:
+    other = path + "-other"
+    life(path, 5, None, clean=True)
+    shutil.copytree(path, other)
+    Path(other, str(TP)).rename(Path(other, "u-0"))
+    Path(other, "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+    life(path, 7, 5, clean=True)
+    store = DiskLogStore([path, other], Clock().environment(), defaults=CONFIG)
+    store.registered(9, 7)
+    assert [tp.topic for tp in store.unclean] == ["u"]
+    kill(store)
+
+
+def test_stop_before_the_registration_leaves_what_was_known(path: str) -> None:
+    life(path, 5, None, clean=True)
+    opened(path).close(clean=True)
+    opened(path).close_unused()
+    kill(opened(path))
+    assert not life(path, 7, 5, clean=True)
+
+
+def test_stop_while_fenced_names_the_registration_that_was_lost(path: str) -> None:
+    store = opened(path)
+    store.registered(5)
+    store.registered(8)
+    open_log(store)
+    store.close(clean=True)
+    assert not life(path, 9, 8, clean=True)
+
+
+def test_start_that_ends_after_its_registration_leaves_its_own_mark(path: str) -> None:
+    life(path, 5, None, clean=True)
+    store = opened(path)
+    store.registered(7, 5)
+    store.close_unused()
+    assert not life(path, 9, 7, clean=True)

@@ -109,6 +109,44 @@ def test_new_session_registers_under_new_epoch(ready: Connect, tmp_path: Path) -
     assert keeper.register() > first
 
 
+def test_next_incarnation_learns_the_epoch_of_the_last_one(ready: Connect, tmp_path: Path) -> None:
+    client = ready()
+    first = registration(client, tmp_path)
+    epoch = first.register()
+    assert first.epoch_before is None
+    client.delete("/brokers/ids/1")
+    epoch = first.register()
+    assert first.epoch_before is None, "the same process came back: what it left is its own"
+    client.close()
+    second = registration(ready(), tmp_path)
+    assert second.register() > epoch
+    assert second.epoch_before == epoch
+
+
+def test_refused_broker_leaves_no_trace(ready: Connect, tmp_path: Path) -> None:
+    client = ready()
+    epoch = registration(client, tmp_path / "first").register()
+    with pytest.raises(BrokerIdInUse):
+        registration(ready(session_timeout_ms=500), tmp_path / "second").register()
+    trace = client.get(paths.registration(1))
+    assert trace is not None
+    assert trace.mzxid == epoch
+
+
+def test_lost_trace_is_made_anew_and_nothing_is_known(ready: Connect, tmp_path: Path) -> None:
+    client = ready()
+    registration(client, tmp_path).register()
+    client.close()
+    client = ready()
+    client.delete_recursive("/highwater")
+    second = registration(client, tmp_path)
+    epoch = second.register()
+    assert second.epoch_before is None
+    trace = client.get(paths.registration(1))
+    assert trace is not None
+    assert trace.mzxid == epoch
+
+
 def test_cluster_id_is_made_once(ready: Connect) -> None:
     made = cluster_id(ready())
     assert cluster_id(ready()) == made

@@ -1,7 +1,7 @@
 """Random lives of one partition against a plain model of who holds what: R12.
 
-Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers, and a
-min.insync.replicas that changes and that everybody hears of at another time. The
+Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers; a
+min.insync.replicas that changes and that everybody hears of at another time; disks put back from an older backup. The
 claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or down, is in the new
 leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
 """
@@ -18,6 +18,7 @@ from broker.core import controller, suspicion
 from broker.core import controller_alter_partition as alter
 from broker.core.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
 from broker.core.elr import ReplicaReport
+from broker.log.stops import older_copy_reason
 from broker.runtime.ports import TopicPartition
 
 TP = TopicPartition("t", 0)
@@ -26,6 +27,7 @@ Record = tuple[int, int]
 """(leader epoch, value)"""
 
 WHAT = ["write", "write", "sync", "lag", "catch-up", "kill", "power", "start", "report", "suspect", "failover"]
+WHAT_OF_BACKUPS = [*WHAT, "backup", "backup", "restore"]
 WHAT_OF_MINIMA = [*WHAT, "minimum", "hear", "hear", "controller-hears"]
 
 
@@ -44,6 +46,12 @@ class World:
         self.logs: dict[int, list[Record]] = {b: [] for b in REPLICAS}
         self.synced = dict.fromkeys(REPLICAS, 0)
         self.unclean: set[int] = set()
+        self.left_under: dict[int, int] = {}
+        """The registration that each disk names."""
+        self.last_registration: dict[int, int] = {}
+        """Each broker's, as ZooKeeper keeps it."""
+        self.backups: dict[int, tuple[list[Record], int, bool, int]] = {}
+        """Of each disk: log, what is synced of it, whether a mark of an unclean stop is there, its registration."""
         self.acknowledged: list[Record] = []
         self.lagging: set[int] = set()
         self.written = 0
@@ -59,6 +67,9 @@ class World:
 
     def register(self, broker: int) -> None:
         self.next_epoch += 1
+        if older_copy_reason(self.left_under.get(broker, -1), self.last_registration.get(broker)):
+            self.unclean.add(broker)
+        self.left_under[broker] = self.last_registration[broker] = self.next_epoch
         endpoint = BrokerEndpoint("P", "h", broker, "PLAINTEXT")
         self.state.brokers[broker] = Broker(broker, self.next_epoch, (endpoint,), reports=True)
 
@@ -145,6 +156,19 @@ class World:
             self.heard[broker] = self.min_isr
             self.apply(controller.elect_offline(self.state, 1))
 
+    def backup(self, broker: int) -> None:
+        """A copy of a disk whose broker is down."""
+        if broker not in self.state.brokers:
+            log, unclean = list(self.logs[broker]), broker in self.unclean
+            self.backups[broker] = (log, self.synced[broker], unclean, self.left_under[broker])
+
+    def restore(self, broker: int) -> None:
+        """Every byte as it was, marks and inodes included."""
+        if broker not in self.state.brokers and broker in self.backups:
+            log, self.synced[broker], unclean, self.left_under[broker] = self.backups[broker]
+            self.logs[broker] = list(log)
+            self.unclean = self.unclean | {broker} if unclean else self.unclean - {broker}
+
     def report(self, broker: int) -> None:
         if broker in self.state.brokers and self.current.leader == NO_LEADER:
             log = self.logs[broker]
@@ -203,6 +227,10 @@ class World:
                 self.suspect(broker)
             case "failover":
                 self.failover()
+            case "backup":
+                self.backup(broker)
+            case "restore":
+                self.restore(broker)
             case "minimum":
                 self.min_isr = broker
             case "hear":
@@ -225,6 +253,19 @@ def test_no_acknowledged_record_is_lost_where_leader_and_controller_hear_of_a_ne
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
     World(min_isr).live(life)
+
+
+@given(lives(WHAT_OF_BACKUPS), st.sampled_from(REPLICAS))
+@settings(derandomize=True, deadline=None, max_examples=500)
+def test_no_acknowledged_record_is_lost_where_an_older_copy_of_a_disk_is_put_back(
+    life: list[tuple[str, int]], min_isr: int
+) -> None:
+    World(min_isr).live(life)
+
+
+def test_older_copy_of_the_last_isr_member_waits_for_the_eligible_one() -> None:
+    life = [("kill", 1), ("backup", 1), ("start", 1), ("catch-up", 1), ("write", 0), ("kill", 3), ("kill", 2)]
+    World(2).live([*life, ("kill", 1), ("restore", 1), ("start", 1), ("report", 1)])
 
 
 RAISED_UNHEARD = [

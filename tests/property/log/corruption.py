@@ -70,7 +70,8 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
     expected = read_all(log)
     if clean:
         recovery_point = log.leo
-        store.close(clean=True, broker_epoch=77)
+        store.registered(77)
+        store.close(clean=True)
     else:
         kill(store)
     root = Path(path)
