@@ -65,9 +65,11 @@ class LeaderAndIsr:
     recovering: bool = False
     """Set by an unclean election until the leader has recovered (KIP-704)."""
     elr: tuple[BrokerId, ...] = ()
-    """Outside the ISR, yet holding all that is committed (`broker.core.elr`); `ClusterState.with_elr` keeps it."""
+    """Outside the ISR, yet holding all that is committed (`broker.core.elr`); `ClusterState.completed` keeps it."""
     elr_min_isr: int = 0
     """What `elr` was made under: while it stands the leader commits nothing with a smaller ISR. 0 without one."""
+    isr_epochs: Mapping[BrokerId, int] = field(default_factory=dict)
+    """Under which registration a member was admitted to the ISR, or elected on its report; none: it is not known."""
     lossy: bool = False
     """Decided without anybody who surely holds all that is committed: whoever held it counts no more. Never stored."""
 
@@ -152,17 +154,20 @@ class ClusterState:
         wanted = self.min_isr.get(topic_partition.topic, self.min_isr_default)
         return effective_min_isr(wanted, len(self.replicas(topic_partition)))
 
-    def with_elr(
+    def completed(
         self,
         topic_partition: TopicPartition,
         before: LeaderAndIsr | None,
         after: LeaderAndIsr,
         replicas: tuple[BrokerId, ...] | None = None,
     ) -> LeaderAndIsr:
-        """`after` with the ELR that goes with it: what is to be written. replicas: where they change as well.
+        """`after` with all that goes with it: what is to be written. replicas: where they change as well.
 
-        None beside a leader that would not keep to its minimum: when that one commits, nobody here knows.
+        There is no ELR beside a leader that would not keep to its minimum: when that one commits, nobody here knows.
+        A member keeps the registration that it was granted its place under, as long as it keeps its place.
         """
+        epochs = {broker: after.isr_epochs.get(broker, self._epoch_of(broker)) for broker in after.isr}
+        after = replace(after, isr_epochs=epochs)
         leader = self.brokers.get(after.leader)
         if before is None or after.lossy or (leader is not None and not leader.reports):
             return replace(after.without_elr(), lossy=False)
@@ -171,6 +176,11 @@ class ClusterState:
         min_isr = effective_min_isr(wanted, len(assigned))
         elr = after_write(before.isr, before.elr, after.isr, assigned, min_isr)
         return replace(after, elr=elr, elr_min_isr=min_isr if elr else 0)
+
+    def _epoch_of(self, broker: BrokerId) -> int:
+        """NO_BROKER_EPOCH where it is not registered: whenever it comes, it is another incarnation."""
+        known = self.brokers.get(broker)
+        return NO_BROKER_EPOCH if known is None else known.epoch
 
     def live_for(self, topic_partition: TopicPartition) -> frozenset[BrokerId]:
         """Of these, those whose replica of this partition is not offline."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from broker.core import election
-from broker.core.cluster_state import NO_LEADER, Broker, ClusterState, LeaderAndIsr
+from broker.core.cluster_state import NO_BROKER_EPOCH, NO_LEADER, Broker, ClusterState, LeaderAndIsr
 from broker.runtime.ports import BrokerId, Epoch, TopicPartition
 
 OFFLINE = "offline"
@@ -57,6 +57,42 @@ def compare_brokers(known: Mapping[BrokerId, Broker], found: Mapping[BrokerId, B
         started=frozenset(found.keys() - known.keys() | bounced),
         updated=frozenset(id_ for id_ in found.keys() & known.keys() - bounced if known[id_] != found[id_]),
     )
+
+
+def registered_since(
+    current: LeaderAndIsr, written: int, replicas: Iterable[BrokerId], brokers: Mapping[BrokerId, Broker]
+) -> set[BrokerId]:
+    """Replicas whose places an earlier incarnation was granted: they ended and came back, and nobody saw it.
+
+    written: the transaction that wrote the state last; a registration that is newer was not granted it. One that is
+    older may not have been either: the writer had not heard of it yet. So the registrations that the state itself
+    names count as well, where it names any (Kafka's controllers do not write them).
+    """
+    return {
+        broker
+        for broker in replicas
+        if broker in brokers
+        and (
+            brokers[broker].epoch > written
+            or current.isr_epochs.get(broker, brokers[broker].epoch) != brokers[broker].epoch
+        )
+    }
+
+
+def with_isr_epochs(
+    current: LeaderAndIsr, bounced: AbstractSet[BrokerId], brokers: Mapping[BrokerId, Broker]
+) -> LeaderAndIsr:
+    """A state as it was read, with what is to be remembered of its members where it does not say so itself.
+
+    A write that comes before `bounced` was judged must not vouch for these.
+    """
+    epochs = {
+        member: current.isr_epochs.get(
+            member, NO_BROKER_EPOCH if member in bounced or member not in brokers else brokers[member].epoch
+        )
+        for member in current.isr
+    }
+    return replace(current, isr_epochs=epochs)
 
 
 def brokers_failed(state: ClusterState, failed: AbstractSet[BrokerId], controller_epoch: Epoch) -> list[Change]:
@@ -118,18 +154,17 @@ def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
 
 def failover(
     state: ClusterState,
-    registered_since: Mapping[TopicPartition, AbstractSet[BrokerId]],
+    bounced: Mapping[TopicPartition, AbstractSet[BrokerId]],
     controller_epoch: Epoch,
 ) -> list[Change]:
     """What a new controller changes after it read everything.
 
-    registered_since: replicas whose registration is newer than the last write of the partition's state: they may have
-    bounced while nobody was controller, and what the state grants them was granted to an earlier incarnation.
+    bounced: as `registered_since` says, of each partition.
     """
     changes = []
     for topic_partition, replicas in state.partitions():
-        bounced = registered_since.get(topic_partition, frozenset())
-        gone = frozenset(replica for replica in replicas if replica not in state.brokers or replica in bounced)
+        ended = bounced.get(topic_partition, frozenset())
+        gone = frozenset(replica for replica in replicas if replica not in state.brokers or replica in ended)
         change = _after_bounce(state, topic_partition, gone, controller_epoch)
         if change is not None:
             changes.append(change)

@@ -36,8 +36,12 @@ def elect(
     unclean: bool,
     reports: elr.Reports = elr.trust_all,
 ) -> LeaderAndIsr | None:
-    """A new leader for a partition that nobody led on; None when no replica may lead, or one is waited for."""
+    """A new leader for a partition that nobody led on; None when no replica may lead, or one is waited for.
+
+    Whoever is in the ISR then is so by its present incarnation's word.
+    """
     choice = elr.choose(state.isr, state.elr, replicas, live, reports)
+    state = replace(state, isr_epochs={})
     if choice is not None:
         after = state.changed(choice.leader, choice.isr)
         return replace(after, recovering=True, lossy=True) if choice.lossy else after

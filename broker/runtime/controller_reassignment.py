@@ -267,7 +267,7 @@ class Reassignments:
         state = self._tools.state()
         before = state.states[step.topic_partition]
         after = replace(step.state, controller_epoch=self._tools.term.epoch)
-        after = state.with_elr(step.topic_partition, before, after, step.assignment.replicas)
+        after = state.completed(step.topic_partition, before, after, step.assignment.replicas)
         return [StateWrite(step.topic_partition, before, after)]
 
     def _applied(

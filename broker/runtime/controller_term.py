@@ -143,15 +143,17 @@ class ControllerTerm:
         read = self._store.states(list(partitions))
         stored = read.found
         state.unreadable = set(read.malformed)
-        state.states = {topic_partition: found.state for topic_partition, found in stored.items()}
         # A reload may come before the end of one of these was written.
         ended = {b for b, epoch in self._judged.items() if b in state.brokers and state.brokers[b].epoch != epoch}
         since = {
-            topic_partition: {
-                replica
-                for replica in partitions[topic_partition]
-                if replica in state.brokers and (replica in ended or state.brokers[replica].epoch > found.written)
-            }
+            topic_partition: rules.registered_since(
+                found.state, found.written, partitions[topic_partition], state.brokers
+            )
+            | ended.intersection(partitions[topic_partition])
+            for topic_partition, found in stored.items()
+        }
+        state.states = {
+            topic_partition: rules.with_isr_epochs(found.state, since[topic_partition], state.brokers)
             for topic_partition, found in stored.items()
         }
         self.admin.load()
@@ -257,7 +259,7 @@ class ControllerTerm:
                 StateWrite(
                     change.topic_partition,
                     change.before,
-                    self.state.with_elr(change.topic_partition, change.before, change.after),
+                    self.state.completed(change.topic_partition, change.before, change.after),
                 )
                 for change in changes
             ]
@@ -579,7 +581,7 @@ class ControllerTerm:
             StateWrite(
                 topic_partition,
                 decision.before,
-                self.state.with_elr(topic_partition, decision.before, decision.after),
+                self.state.completed(topic_partition, decision.before, decision.after),
             )
             for topic_partition, decision in decisions.items()
             if isinstance(decision, alter.Write)

@@ -7,6 +7,7 @@ TopicPartitionStateZNode (3.9).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 from broker.core.cluster_state import LeaderAndIsr, Topic
 from broker.runtime.ports import BrokerId, TopicPartition
@@ -16,6 +17,7 @@ NO_TOPIC_ID = ""
 """As the wire codecs say the zero id."""
 _RECOVERING = 1
 _ELR = "elr"
+_ISR_EPOCHS = "isr_epochs"
 
 
 def encode_topic(topic: Topic, old: bytes | None = None) -> bytes:
@@ -63,6 +65,7 @@ def encode_partition_state(state: LeaderAndIsr, old: bytes | None = None) -> byt
     kept = decode_json(old, "partition state") if old else {}
     kept.pop("leader_recovery_state", None)
     kept.pop(_ELR, None)
+    kept.pop(_ISR_EPOCHS, None)
     fields = {
         **kept,
         "controller_epoch": state.controller_epoch,
@@ -79,6 +82,12 @@ def encode_partition_state(state: LeaderAndIsr, old: bytes | None = None) -> byt
             "isr": list(state.isr),
             "leader_epoch": state.leader_epoch,
             "min_isr": state.elr_min_isr,
+        }
+    if state.isr_epochs:
+        fields[_ISR_EPOCHS] = {
+            "isr": list(state.isr),
+            "leader_epoch": state.leader_epoch,
+            "epochs": [state.isr_epochs.get(member) for member in state.isr],
         }
     return encode_json(fields)
 
@@ -98,17 +107,33 @@ def decode_partition_state(topic_partition: TopicPartition, data: bytes, version
             recovering=fields.get("leader_recovery_state") == _RECOVERING,
             elr=elr,
             elr_min_isr=elr_min_isr,
+            isr_epochs=_decode_isr_epochs(fields.get(_ISR_EPOCHS), isr, fields["leader_epoch"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedZnode(f"state of {topic_partition}: {error!r} in {data[:200]!r}") from None
 
 
-def _decode_elr(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) -> tuple[tuple[BrokerId, ...], int]:
-    """The eligible replicas that were written with this very ISR and epoch, and under which minimum; else none.
+def _belongs(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a field of our own was written with this very ISR and leader epoch.
 
     A tool may rewrite leader and ISR and keep fields that it does not know: then they say nothing of the new ISR.
     """
-    if not isinstance(raw, dict) or raw.get("isr") != list(isr) or raw.get("leader_epoch") != leader_epoch:
+    return isinstance(raw, dict) and raw.get("isr") == list(isr) and raw.get("leader_epoch") == leader_epoch
+
+
+def _decode_isr_epochs(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) -> dict[BrokerId, int]:
+    """The registrations under which members have their places; of none where it is not said."""
+    if not _belongs(raw, isr, leader_epoch):
+        return {}
+    epochs = raw.get("epochs")
+    if not isinstance(epochs, list) or len(epochs) != len(isr):
+        return {}
+    return {member: epoch for member, epoch in zip(isr, epochs, strict=True) if isinstance(epoch, int)}
+
+
+def _decode_elr(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) -> tuple[tuple[BrokerId, ...], int]:
+    """The eligible replicas, and under which minimum; else none."""
+    if not _belongs(raw, isr, leader_epoch):
         return (), 0
     replicas, min_isr = raw.get("replicas"), raw.get("min_isr")
     if not isinstance(replicas, list) or not all(isinstance(broker, int) for broker in replicas):

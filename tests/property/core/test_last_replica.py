@@ -1,9 +1,10 @@
 """Random lives of one partition against a plain model of who holds what: R12.
 
 Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers; a
-min.insync.replicas that changes and that everybody hears of at another time; disks put back from an older backup. The
-claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or down, is in the new
-leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
+min.insync.replicas that changes and that everybody hears of at another time; disks put back from an older backup; ends
+and starts that no controller sees before the next one is elected. The claim: whenever somebody is elected, every
+acknowledged record that any replica still holds, up or down, is in the new leader's log. So no record is lost as long
+as one replica that held it keeps its bytes and returns.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ Record = tuple[int, int]
 
 WHAT = ["write", "write", "sync", "lag", "catch-up", "kill", "power", "start", "report", "suspect", "failover"]
 WHAT_OF_BACKUPS = [*WHAT, "backup", "backup", "restore"]
+WHAT_OF_BOUNCES = [*WHAT, "bounce", "bounce", "failover"]
 WHAT_OF_MINIMA = [*WHAT, "minimum", "hear", "hear", "controller-hears"]
 
 
@@ -52,34 +54,37 @@ class World:
         """Each broker's, as ZooKeeper keeps it."""
         self.backups: dict[int, tuple[list[Record], int, bool, int]] = {}
         """Of each disk: log, what is synced of it, whether a mark of an unclean stop is there, its registration."""
+        self.unseen: dict[int, Broker] = {}
+        """Registrations that the controller has not heard of: it still has the earlier ones."""
         self.acknowledged: list[Record] = []
         self.lagging: set[int] = set()
         self.written = 0
         self.next_epoch = 1
         self.next_value = 0
         for broker in REPLICAS:
-            self.register(broker)
+            self.state.brokers[broker] = self.register(broker)
         self.apply(controller.elect_offline(self.state, 1))
 
     @property
     def current(self) -> controller.LeaderAndIsr:
         return self.state.states[TP]
 
-    def register(self, broker: int) -> None:
+    def register(self, broker: int) -> Broker:
         self.next_epoch += 1
         if older_copy_reason(self.left_under.get(broker, -1), self.last_registration.get(broker)):
             self.unclean.add(broker)
         self.left_under[broker] = self.last_registration[broker] = self.next_epoch
         endpoint = BrokerEndpoint("P", "h", broker, "PLAINTEXT")
-        self.state.brokers[broker] = Broker(broker, self.next_epoch, (endpoint,), reports=True)
+        return Broker(broker, self.next_epoch, (endpoint,), reports=True)
 
     def apply(self, changes: list[controller.Change]) -> None:
         for change in changes:
             before = self.state.states.get(TP)
             assert change.before == before
-            after = self.state.with_elr(TP, before, change.after)
+            after = self.state.completed(TP, before, change.after)
             self.store(after)
-            if before is not None and after.leader not in (NO_LEADER, before.leader):
+            # Who is told under an ended registration does not listen.
+            if before is not None and after.leader not in (NO_LEADER, before.leader, *self.unseen):
                 self.judge(after.leader, change.reason)
 
     def store(self, after: controller.LeaderAndIsr) -> None:
@@ -92,7 +97,9 @@ class World:
         self.state.states[TP] = replace(after, partition_epoch=version)
         if after.leader != NO_LEADER:
             self.state.forget_reports(TP)
-            self.unclean -= set(after.isr)
+            # Whom the ISR has named all along may not be known to have stopped.
+            admitted = set(after.isr) if before is None else {after.leader, *after.isr} - set(before.isr)
+            self.unclean -= ({after.leader} | admitted) - self.unseen.keys()
 
     def judge(self, leader: int, reason: str) -> None:
         held = {record for log in self.logs.values() for record in log}
@@ -105,7 +112,11 @@ class World:
         self.synced[follower] = min(self.synced[follower], len(self.logs[follower]))
 
     def led(self) -> bool:
-        return self.current.leader != NO_LEADER and self.current.leader in self.state.brokers
+        return self.is_there(self.current.leader)
+
+    def is_there(self, broker: int) -> bool:
+        """It has the role that the state gives it."""
+        return broker in self.state.brokers and broker not in self.unseen
 
     def write(self) -> None:
         """One acks=all record at whoever leads; lagging followers don't come for it."""
@@ -115,7 +126,7 @@ class World:
         self.next_value += 1
         record = (current.leader_epoch, self.next_value)
         self.logs[current.leader].append(record)
-        present = [b for b in current.isr if b in self.state.brokers and b not in self.lagging]
+        present = [b for b in current.isr if self.is_there(b) and b not in self.lagging]
         for follower in set(present) - {current.leader}:
             self.follow(follower)
         if len(present) == len(current.isr):
@@ -127,7 +138,7 @@ class World:
         proposal = alter.Proposal(TP, current.leader_epoch, current.partition_epoch, members)
         decision = alter.decide(self.state, current.leader, proposal, True, 1)
         if isinstance(decision, alter.Write):
-            self.store(self.state.with_elr(TP, decision.before, decision.after))
+            self.store(self.state.completed(TP, decision.before, decision.after))
 
     def lag(self, broker: int) -> None:
         if self.led() and broker != self.current.leader and broker in self.state.brokers:
@@ -135,26 +146,56 @@ class World:
             self.propose(set(self.current.isr) - {broker})
 
     def catch_up(self, broker: int) -> None:
-        if self.led() and broker != self.current.leader and broker in self.state.brokers:
+        if self.led() and broker != self.current.leader and self.is_there(broker):
             self.lagging.discard(broker)
             self.follow(broker)
             self.propose({*self.current.isr, broker})
 
+    def lose_power(self, broker: int) -> None:
+        del self.logs[broker][self.synced[broker] :]
+        self.unclean.add(broker)
+
     def stop(self, broker: int, power: bool) -> None:
+        self.see()
         if broker not in self.state.brokers:
             return
         if power:
-            del self.logs[broker][self.synced[broker] :]
-            self.unclean.add(broker)
+            self.lose_power(broker)
         self.lagging.discard(broker)
         self.state.forget_broker(broker)
         self.apply(controller.brokers_failed(self.state, {broker}, 1))
 
     def start(self, broker: int) -> None:
+        self.see()
         if broker not in self.state.brokers:
-            self.register(broker)
+            self.state.brokers[broker] = self.register(broker)
             self.heard[broker] = self.min_isr
             self.apply(controller.elect_offline(self.state, 1))
+
+    def bounce(self, broker: int) -> None:
+        """A power failure and the return within the session. What a leader proposed before is written after."""
+        if not self.is_there(broker):
+            return
+        joiners = [b for b in REPLICAS if self.current.leader == broker and self.is_there(b) and b not in self.lagging]
+        for joiner in set(joiners) - {broker}:
+            self.follow(joiner)
+        self.lose_power(broker)
+        self.lagging.discard(broker)
+        self.unseen[broker] = self.register(broker)
+        self.heard[broker] = self.min_isr
+        if joiners:
+            self.propose({*self.current.isr, *joiners})
+
+    def see(self) -> None:
+        """The controller reads the registrations: failures, as one batch, and then starts."""
+        if not self.unseen:
+            return
+        found, self.unseen = self.unseen, {}
+        for broker in found:
+            self.state.forget_broker(broker)
+        self.apply(controller.brokers_failed(self.state, found.keys(), 1))
+        self.state.brokers.update(found)
+        self.apply(controller.elect_offline(self.state, 1))
 
     def backup(self, broker: int) -> None:
         """A copy of a disk whose broker is down."""
@@ -170,7 +211,7 @@ class World:
             self.unclean = self.unclean | {broker} if unclean else self.unclean - {broker}
 
     def report(self, broker: int) -> None:
-        if broker in self.state.brokers and self.current.leader == NO_LEADER:
+        if self.is_there(broker) and self.current.leader == NO_LEADER:
             log = self.logs[broker]
             report = ReplicaReport(broker in self.unclean, log[-1][0] if log else -1, len(log))
             self.state.reports[TP, broker] = report
@@ -178,7 +219,7 @@ class World:
 
     def suspect(self, broker: int) -> None:
         """The process ends; the controller acts on the evidence, then the session ends."""
-        if broker in self.state.brokers:
+        if self.is_there(broker):
             self.state.suspected.add(broker)
             before = len(self.current.isr)
             self.apply(suspicion.suspected(self.state, broker, 1))
@@ -191,12 +232,24 @@ class World:
         self.apply(controller.drop_elrs(self.state, "t", 1))
 
     def failover(self) -> None:
+        """The next controller loads: what it finds registered is all that it knows of."""
         state = self.state
-        written = self.written
-        self.controller_hears()
-        since = {TP: {b for b in REPLICAS if b in state.brokers and state.brokers[b].epoch > written}}
+        before, bounced = self.current, set(self.unseen)
+        state.brokers.update(self.unseen)
+        self.unseen = {}
+        since = {TP: controller.registered_since(before, self.written, REPLICAS, state.brokers)}
+        state.states[TP] = controller.with_isr_epochs(before, since[TP], state.brokers)
         state.reports.clear()
+        self.controller_hears()
         self.apply(controller.failover(state, since, 1))
+        current = self.current
+        if current.leader in bounced and current.leader_epoch == before.leader_epoch:
+            # Only its log can tell that it has led under this epoch before, and refuse.
+            if any(epoch == current.leader_epoch for epoch, _ in self.logs[current.leader]):
+                refused = {TP: current.leader_epoch}
+                self.apply(controller.leaderships_refused(state, refused, current.leader, 1))
+            else:
+                self.judge(current.leader, "kept")
 
     def live(self, life: list[tuple[str, int]]) -> None:
         for what, broker in life:
@@ -231,6 +284,8 @@ class World:
                 self.backup(broker)
             case "restore":
                 self.restore(broker)
+            case "bounce":
+                self.bounce(broker)
             case "minimum":
                 self.min_isr = broker
             case "hear":
@@ -266,6 +321,23 @@ def test_no_acknowledged_record_is_lost_where_an_older_copy_of_a_disk_is_put_bac
 def test_older_copy_of_the_last_isr_member_waits_for_the_eligible_one() -> None:
     life = [("kill", 1), ("backup", 1), ("start", 1), ("catch-up", 1), ("write", 0), ("kill", 3), ("kill", 2)]
     World(2).live([*life, ("kill", 1), ("restore", 1), ("start", 1), ("report", 1)])
+
+
+@given(lives(WHAT_OF_BOUNCES), st.sampled_from(REPLICAS))
+@settings(derandomize=True, deadline=None, max_examples=1000)
+def test_no_acknowledged_record_is_lost_where_replicas_bounce_and_no_controller_sees_it(
+    life: list[tuple[str, int]], min_isr: int
+) -> None:
+    World(min_isr).live(life)
+
+
+FOLLOWER_BOUNCED = [("lag", 3), ("write", 0), ("bounce", 2), ("catch-up", 3), ("failover", 0), ("kill", 1)]
+LEADER_BOUNCED = [("kill", 3), ("start", 3), ("write", 0), ("bounce", 1), ("failover", 0)]
+
+
+@pytest.mark.parametrize("life", [FOLLOWER_BOUNCED, LEADER_BOUNCED])
+def test_replica_that_bounced_unseen_does_not_lead_on_trust(life: list[tuple[str, int]]) -> None:
+    World(1).live(life)
 
 
 RAISED_UNHEARD = [

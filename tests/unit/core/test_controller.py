@@ -32,6 +32,15 @@ def test_bounced_broker_is_a_failure_and_a_start() -> None:
     assert controller.compare_brokers(known, found) == (frozenset({2}), frozenset({2, 3}), frozenset({4}))
 
 
+def test_election_on_a_report_is_of_the_present_incarnation_and_a_successor_keeps_its_own() -> None:
+    state = cluster((2, 3), LeaderAndIsr(1, 4, (1, 2, 3), 1, 0, isr_epochs={1: 5, 2: 6, 3: 7}))
+    (change,) = controller.brokers_failed(state, {1}, 1)
+    assert state.completed(T0, change.before, change.after).isr_epochs == {2: 6, 3: 7}
+    state = cluster((2,), LeaderAndIsr(NO_LEADER, 4, (1, 2), 1, 0, isr_epochs={1: 5, 2: 6}))
+    (change,) = controller.elect_offline(state, 1)
+    assert state.completed(T0, change.before, change.after).isr_epochs == {2: 102}
+
+
 def test_failed_brokers_of_one_read_are_one_batch() -> None:
     state = cluster((3,), LeaderAndIsr(1, 4, (1, 2, 3), 1, 0))
     (change,) = controller.brokers_failed(state, {1, 2}, 7)

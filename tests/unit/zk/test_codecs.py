@@ -104,6 +104,29 @@ def test_eligible_replicas_of_another_isr_or_of_no_minimum_are_ignored(change: d
     assert (found.isr, found.elr, found.elr_min_isr) == ((1,), (), 0)
 
 
+def test_partition_state_with_registrations_of_its_isr_round_trips() -> None:
+    state = LeaderAndIsr(1, 3, (2, 1), 2, 5, isr_epochs={1: 2**40, 2: -1})
+    data = topic_codecs.encode_partition_state(state, b'{"isr_epochs":{"isr":[3]}}')
+    assert topic_codecs.decode_partition_state(T0, data, 5) == state
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"isr": [1, 2]}, {}),
+        ({"leader_epoch": 4}, {}),
+        ({"epochs": [7]}, {}),
+        ({"epochs": "78"}, {}),
+        ({"epochs": [7, None]}, {2: 7}),
+    ],
+)
+def test_registrations_of_another_isr_are_ignored(change: dict[str, object], found: dict[int, int]) -> None:
+    state = LeaderAndIsr(1, 3, (2, 1), 2, 5, isr_epochs={1: 8, 2: 7})
+    fields = json.loads(topic_codecs.encode_partition_state(state))
+    fields["isr_epochs"] |= change
+    assert topic_codecs.decode_partition_state(T0, json.dumps(fields).encode(), 5).isr_epochs == found
+
+
 @pytest.mark.parametrize("data", [b"{}", b'{"leader":"x"}', b"nothing"])
 def test_malformed_partition_state_names_partition(data: bytes) -> None:
     with pytest.raises(codecs.MalformedZnode, match="t-0"):
