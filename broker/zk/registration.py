@@ -92,6 +92,8 @@ class Registration:
         self._lock = threading.Lock()
         self._mine: list[RecordedSession] = record.read()
         self._registered = False
+        self._trace: Node | None = None
+        """As read before the latest attempt: that one may have succeeded without our being told."""
         self.epoch_before: int | None = None
         """Broker epoch of this broker's last registration before this object's first; None where nobody knows."""
 
@@ -109,17 +111,16 @@ class Registration:
         path = paths.broker_id(self._broker.id)
         data = codecs.encode_broker(replace(self._broker, epoch=-1), self._wall_clock_ms())
         deadline = time.monotonic() + self._client.session_timeout_ms / 1000 * _WAIT_SLACK
-        last: Node | None = None
         while True:
             node = self._client.get(path)
             if node is None:
-                last = self._client.get(paths.registration(self._broker.id))
-                self._try_create(path, data, last)
+                self._trace = self._client.get(paths.registration(self._broker.id))
+                self._try_create(path, data)
                 node = self._client.get(path)
             if node is not None and node.owner == session.session_id:
                 if not self._registered:
                     self._registered = True
-                    self.epoch_before = None if last is None else last.mzxid
+                    self.epoch_before = None if self._trace is None else self._trace.mzxid
                 self._mine = [session]
                 self._record.write(self._mine)
                 return node.czxid
@@ -130,14 +131,17 @@ class Registration:
                 raise SessionExpired(f"registering {path}")
             time.sleep(_POLL_S)
 
-    def _try_create(self, path: str, data: bytes, last: Node | None) -> None:
+    def _try_create(self, path: str, data: bytes) -> None:
         """Whether it is ours is read afterwards: an answer may be lost, another may be first."""
-        trace = paths.registration(self._broker.id)
-        if last is None:
+        where = paths.registration(self._broker.id)
+        trace: Create | SetData
+        if self._trace is None:
             self._client.ensure_path(paths.REGISTRATIONS)
-        keep = Create(trace, _TRACE) if last is None else SetData(trace, _TRACE, last.version)
+            trace = Create(where, _TRACE)
+        else:
+            trace = SetData(where, _TRACE, self._trace.version)
         try:
-            self._client.multi([Create(path, data, ephemeral=True), keep])
+            self._client.multi([Create(path, data, ephemeral=True), trace])
         except WriteRefused as refused:
             if refused.reason not in ("node-exists", "bad-version"):
                 raise
