@@ -423,13 +423,14 @@ class Node:
 
 @dataclass
 class Held:
-    """A message on a link, in flight or held."""
+    """A message on a link, in flight or held. size: bytes of an answer to a fetch."""
 
     source: int
     target: int
     kind: str
     deliver: Callable[[], None]
     lose: Callable[[], None]
+    size: int = 0
 
 
 class FakePeer:
@@ -467,7 +468,7 @@ class FakePeer:
                     finished.append(True)
                     on_response(view)
 
-            cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed))
+            cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed, len(data)))
 
         def arrive() -> None:
             node = cluster.nodes[target]
