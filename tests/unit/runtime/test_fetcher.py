@@ -116,6 +116,7 @@ class Follower:
         self.loop = FakeLoop()
         self.store = MemoryStore()
         self.leader = Leader()
+        self.leaders = {1: self.leader, 3: Leader()}
         self.addresses_known = addresses_known
         settings = Settings.parse({"broker.id": "2", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
         self.manager = ReplicaManager(
@@ -133,12 +134,12 @@ class Follower:
         self.manager.startup()
 
     def _peer(self, broker: BrokerId) -> Peer | None:
-        assert broker == 1
-        return self.leader if self.addresses_known else None
+        return self.leaders[broker] if self.addresses_known else None
 
-    def follow(self, *partitions: int, leader_epoch: int = 0) -> None:
+    def follow(self, *partitions: int, leader_epoch: int = 0, leader: int = 1) -> None:
         states = [
-            LeaderAndIsrPartitionState(index, 1, 1, leader_epoch, [1, 2], leader_epoch, [1, 2]) for index in partitions
+            LeaderAndIsrPartitionState(index, 1, leader, leader_epoch, [leader, 2], leader_epoch, [leader, 2])
+            for index in partitions
         ]
         topics = [LeaderAndIsrTopicState(TOPIC, TOPIC_ID, states)]
         answer = self.manager.apply_leader_and_isr(LeaderAndIsrRequest(9, False, 1, 9, 0, topics, []), 6)
@@ -211,6 +212,23 @@ def test_answer_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Fo
     renewed.answer(result(0, "of epoch 2", epoch=2))
     follower.turn()
     assert follower.log(0).values() == ["of epoch 2"]
+
+
+def test_leaders_are_fetched_from_side_by_side_each_with_one_request_for_all_its_partitions() -> None:
+    follower = Follower()
+    follower.follow(0, 1)
+    follower.follow(2, 3, leader=3)
+    sent = {broker: leader.sent for broker, leader in follower.leaders.items()}
+    assert {broker: [one.positions for one in requests] for broker, requests in sent.items()} == {
+        1: [{0: 0, 1: 0}],
+        3: [{2: 0, 3: 0}],
+    }
+    # One that says nothing keeps nobody from the other's records.
+    sent[3][-1].answer(result(2, "a"), result(3, "b", "c"))
+    follower.turn()
+    assert [follower.log(index).values() for index in range(4)] == [[], [], ["a"], ["b", "c"]]
+    assert [one.positions for one in sent[3]][1:] == [{2: 1, 3: 2}]
+    assert len(sent[1]) == 1
 
 
 def test_fetcher_without_an_address_sends_as_soon_as_it_is_known() -> None:

@@ -80,6 +80,30 @@ def test_fetch_above_the_watermark_waits_and_above_the_end_is_out_of_range(clust
     assert above.error == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_reader_of_committed_records_is_told_the_watermark_as_the_last_stable_offset(cluster: MemoryCluster) -> None:
+    # No transactions are served, so nothing but the watermark is in the way.
+    cluster.produce(1, "a")
+    cluster.settle()
+    cluster.hold = lambda message: True
+    cluster.produce(1, "b", acks=1)
+    read_committed = 1
+    slot = fetch_request(cluster, isolation_level=read_committed, partitions=[position(0)])
+    result = answer_of(slot).results[0]
+    assert values_of(result) == ["a"]
+    assert (result.high_watermark, result.last_stable_offset, list(result.aborted or ())) == (1, 1, [])
+
+
+def test_consumer_is_served_by_the_leader_alone(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.settle()
+    for follower in (2, 3):
+        refused = fetched(cluster.fetch(follower, 0))
+        assert refused is not None
+        assert (refused.error, values_of(refused)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
+        assert refused.current_leader_id == 1
+        assert cluster.list_offsets(follower).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_fetch_returns_one_batch_even_above_the_limit(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a" * 500)
     cluster.produce(1, "b")

@@ -128,6 +128,41 @@ def test_produce_below_min_isr_is_refused_before_the_append() -> None:
     assert cluster.nodes[1].hw == 0
 
 
+def test_reads_and_acks_0_and_1_go_on_below_min_isr() -> None:
+    cluster = settled(min_isr=2)
+    cluster.produce(1, "committed")
+    cluster.settle()
+    for i in (2, 3):
+        cluster.kill(i)
+        cluster.expire(i)
+    cluster.settle()
+    assert cluster.produce(1, "b", acks=0).nothing
+    accepted = produced(cluster.produce(1, "c", acks=1))
+    assert accepted is not None
+    assert (accepted.error, accepted.base_offset) == (0, 2)
+    assert cluster.nodes[1].log.values() == ["committed", "b", "c"]
+    assert values_of(fetched(cluster.fetch(1, 0))) == ["committed"]
+    assert cluster.list_offsets(1).offset == 1
+    cluster.start(2)
+    cluster.advance(2000)
+    assert values_of(fetched(cluster.fetch(1, 0))) == ["committed", "b", "c"]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_produce_of_older_formats_is_refused_and_nothing_appended(magic: int) -> None:
+    from broker.wire.records import NewRecord, encode_batch
+
+    cluster = settled()
+    batch = bytearray(encode_batch([NewRecord(None, b"a")], timestamps=1))
+    batch[16] = magic
+    result = produced(cluster.produce_raw(1, memoryview(batch)))
+    assert result is not None
+    assert result.error == ErrorCode.INVALID_RECORD
+    assert result.error_message is not None
+    assert str(magic) in result.error_message
+    assert cluster.nodes[1].log.leo == 0
+
+
 def test_produce_whose_isr_shrinks_below_min_ends_timed_out() -> None:
     cluster = settled(min_isr=2)
     cluster.hold = lambda message: message.kind == "request" and message.target == 1
