@@ -7,10 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from broker.config import Settings
 from broker.log.log_dir import LogDirInUse, WrongIdentity
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import CorruptLog, LogDirFailed, OffsetOutOfRange, TopicPartition
@@ -257,6 +259,26 @@ def test_retention_by_time_on_a_virtual_clock_keeps_seven_days(path: str) -> Non
     assert log.log_start_offset == log.segment_base_offsets[0] == 24 * 2
     with pytest.raises(OffsetOutOfRange):
         fetch(log, 24 * 2 - 1)
+    kill(store)
+
+
+def test_daily_roll_and_seven_days_by_the_brokers_settings_on_a_virtual_clock(path: str) -> None:
+    hour, days = 3_600_000, 30
+    given = {"zookeeper.connect": "zk:2181", "log.roll.hours": "24", "log.retention.hours": "168"}
+    clock = Clock()
+    store = open_store(path, clock, Settings.parse(given).topic_defaults)
+    log = open_log(store)
+    for now in range(24 * days):
+        log.append_as_leader(batch(now, 1, now * hour), 0)
+        log.write()
+        clock.now = now * hour
+        store.delete_old_segments(clock.now, {TP: log.leo})
+        # An hour's record is an offset: 168 of them are always there, and what goes with them is one segment's.
+        assert log.log_start_offset <= max(0, now - 168)
+        assert log.log_start_offset >= now - 168 - 25
+        rolled = pairwise(log.segment_base_offsets)
+        assert all(later - earlier == 25 for earlier, later in rolled), "at the first record after a day"
+    assert log.log_start_offset > 24 * (days - 9)
     kill(store)
 
 

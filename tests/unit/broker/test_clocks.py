@@ -1,4 +1,4 @@
-"""R6: ISR changes, sessions and time-outs go by the monotonic clock; who reads the wall clock, and why, is in a list."""
+"""R6: ISR changes, sessions and time-outs go by the monotonic clock; who reads the wall clock, and why, stands here."""
 
 from __future__ import annotations
 
