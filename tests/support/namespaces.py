@@ -31,12 +31,21 @@ def make(brokers: int) -> dict[int, tuple[str, list[str]]]:
 
 def reject(one: int, other: int) -> None:
     """Whatever one sends to the other is refused with a reset, as by `iptables -j REJECT --reject-with tcp-reset`."""
+    _cut(one, other, "meta l4proto tcp reject with tcp reset")
+
+
+def drop(one: int, other: int) -> None:
+    """Whatever one sends to the other vanishes."""
+    _cut(one, other, "drop")
+
+
+def _cut(one: int, other: int, verdict: str) -> None:
     for here, there in ((one, other), (other, one)):
         _run(
             f"ip netns exec b{here} nft -f -",
             "add table ip cut\n"
             "add chain ip cut output { type filter hook output priority 0; policy accept; }\n"
-            f"add rule ip cut output ip daddr {address_of(there)} meta l4proto tcp reject with tcp reset\n",
+            f"add rule ip cut output ip daddr {address_of(there)} {verdict}\n",
         )
 
 

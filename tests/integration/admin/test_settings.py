@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from tests.integration.admin.asking import (
     SETTINGS,
@@ -16,6 +17,7 @@ from tests.integration.admin.asking import (
     set_config,
     set_for_all_brokers,
 )
+from tests.integration.broker.writing import Writer, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 
 
@@ -63,6 +65,45 @@ def test_default_of_all_brokers_follows_too_but_for_topics_with_their_own(cluste
     wait_until(rolls, lambda: f"several segments each, are {segments(cluster, 'common')}")
     assert segments(cluster, "own") == [1, 1, 1]
     set_for_all_brokers(cluster, "log.segment.bytes", None)
+
+
+def test_partitions_and_settings_change_under_a_producer_that_notices_nothing(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_topic(cluster, "busy", [[1, 2, 3]])
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    writer = Writer(cluster, "busy")
+    try:
+        writer.wait_for_more(100)
+        admin.create_partitions([NewPartitions("busy", 4)])["busy"].result(20)
+        for partition in range(1, 4):
+            cluster.wait_state("busy", partition, isr={1, 2, 3})
+        writer.wait_for_more(100)
+        set_config(cluster, ResourceType.TOPIC, "busy", segment_bytes="8000", retention_ms="-1")
+        wait_until(
+            lambda: all(count > 3 for count in segments(cluster, "busy")),
+            lambda: f"several segments each, are {segments(cluster, 'busy')}",
+        )
+        set_for_all_brokers(cluster, "min.insync.replicas", "3")
+        writer.wait_for_more(100)
+        set_for_all_brokers(cluster, "min.insync.replicas", None)
+        admin.create_topics([NewTopic("beside", 3, 3)])["beside"].result(20)
+        admin.delete_topics(["beside"])["beside"].result(20)
+        writer.wait_for_more(100)
+    finally:
+        writer.stop()
+    assert read(cluster, writer.sent, topic="busy") == list(range(writer.sent))
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    for partition in range(4):
+        producer.produce("busy", b"0", partition=partition)
+    assert producer.flush(30) == 0
+    events = [event for broker in cluster.brokers.values() for event in broker.events()]
+    acks = sorted(int(str(event["w"])) for event in events if event["e"] == "ack" and event["p"] == "busy-0")
+    gap_s = max(later - earlier for earlier, later in pairwise(acks[:-1])) / 1e9
+    with capsys.disabled():
+        print(f"\nchanges under load: {len(acks)} acknowledgements, at most {gap_s:.2f} s between two")
+    assert gap_s < 3, "no downtime"
+    assert not [event for event in events if event["e"] == "election" and event["p"] == "busy-0" and event["le"] != 0]
 
 
 def test_min_insync_replicas_follows_for_one_topic_and_for_all(cluster: Cluster) -> None:

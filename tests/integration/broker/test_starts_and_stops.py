@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -62,6 +63,27 @@ def test_second_broker_with_the_id_of_a_live_one_is_refused_by_both_addresses(cl
     assert second.address in said
     assert "Traceback" not in said
     assert cluster.live() == {1}
+
+
+def test_copy_of_a_live_brokers_data_dir_is_refused_and_takes_nothing_from_it(cluster: Cluster, tmp_path: Path) -> None:
+    first = cluster.brokers[1]
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    producer.produce("cloned", b"value", partition=0)
+    assert producer.flush(30) == 0
+    registered, epoch = cluster.zk.get("/brokers/ids/1")[1].czxid, (cluster.state("cloned", 0) or {})["leader_epoch"]
+    clone = _other(cluster, tmp_path / "clone", 1)
+    shutil.copytree(first.folder / "data", clone.folder / "data")
+    assert (clone.folder / "data" / "zookeeper-session.json").exists(), "what could end the live broker's session"
+    code, said = _run(clone)
+    assert code == 1
+    assert "broker.id=1 is already registered" in said
+    assert first.address in said
+    assert "A copied data folder needs its own broker.id" in said
+    assert "Traceback" not in said
+    assert cluster.zk.get("/brokers/ids/1")[1].czxid == registered, "the live broker keeps its session"
+    assert (cluster.state("cloned", 0) or {})["leader_epoch"] == epoch
+    producer.produce("cloned", b"value", partition=0)
+    assert producer.flush(30) == 0
 
 
 def test_log_dir_in_use_names_dir_and_process(cluster: Cluster, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from broker.core.isr import Proposal
 from broker.runtime.ports import TopicPartition
@@ -102,6 +102,21 @@ def test_created_topic_has_leaders_and_settings_before_roles(brokers: list[Plane
 def test_replication_factor_above_brokers_is_refused_in_kafkas_words(admin: Admin) -> None:
     with pytest.raises(KafkaException, match=r"Replication factor: 5 larger than available brokers: 3\."):
         admin.create("t", 1, 5)
+
+
+def test_replicas_are_spread_over_the_racks_that_brokers_name(start: Start) -> None:
+    racks = {1: "a", 2: "a", 3: "b"}
+    brokers = [start(id_, broker_rack=rack) for id_, rack in racks.items()]
+    for broker in brokers:
+        eventually(lambda broker=broker: len(broker.plane.cache.brokers) == 3, "three brokers in the metadata")  # type: ignore[misc]
+    admin = Admin(brokers[0])
+    assert {node.id: node.rack for node in admin.client.describe_cluster().result(30).nodes} == racks
+    admin.create("t", 6, 2)
+    admin.wait(admin.client.create_partitions([NewPartitions("t", 9)]))
+    eventually(lambda: brokers[0].plane.cache.has_leaders("t", 9))
+    partitions = brokers[0].plane.cache.topics["t"].partitions
+    for number, partition in partitions.items():
+        assert {racks[broker] for broker in partition.replicas} == {"a", "b"}, f"{number}: {partition.replicas}"
 
 
 def test_unknown_setting_is_refused_by_name(admin: Admin) -> None:

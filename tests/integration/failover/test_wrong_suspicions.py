@@ -73,6 +73,37 @@ def test_one_rejecting_link_between_controller_and_leader_moves_nothing(tmp_path
     with_fault(tmp_path, during)
 
 
+@pytest.mark.nightly
+@pytest.mark.sandbox
+def test_minute_of_one_rejecting_link_costs_one_election_at_most(tmp_path: Path) -> None:
+    def during(cluster: Cluster, writer: Writer, leader: int) -> None:
+        controller = cluster.controller()
+        assert controller is not None
+        namespaces.reject(controller, leader)
+        for _ in range(6):
+            time.sleep(10.0)
+            writer.wait_for_more(20)
+        assert len(told(cluster, "suspicion")) <= 1
+        assert len(leaders_elected(cluster)) <= 1
+        assert controllers(cluster) == 1
+
+    with_fault(tmp_path, during)
+
+
+@pytest.mark.sandbox
+def test_leader_whose_packets_vanish_waits_for_its_session(tmp_path: Path) -> None:
+    def during(cluster: Cluster, writer: Writer, leader: int) -> None:
+        for other in cluster.brokers:
+            if other != leader:
+                namespaces.drop(leader, other)
+        time.sleep(FAULT_S)
+        assert told(cluster, "suspicion") == []
+        assert leaders_elected(cluster) == []
+        assert controllers(cluster) == 1
+
+    with_fault(tmp_path, during)
+
+
 @pytest.mark.sandbox
 def test_controller_that_all_links_reject_is_replaced_once_and_suspects_nobody(tmp_path: Path) -> None:
     def during(cluster: Cluster, writer: Writer, leader: int) -> None:

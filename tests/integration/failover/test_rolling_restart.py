@@ -1,0 +1,85 @@
+"""C5: brokers stopped and started one after the other. acks=all goes on at RF 3, min ISR 2, with the default session.
+
+Sessions of 18 s: had anything waited for one to end, the gap would be that long.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import Cluster, running_cluster, wait_until
+from tests.support.failover import SETTINGS, RetryingClient, make_topic
+
+# A leader's move takes some milliseconds; what the tests beside this one take of the machine is not the broker's.
+GAP_MAX_S = 3.0
+
+
+class Client:
+    """One record after the other with acks=all on a thread of its own; it asks for the leader before each."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._client = RetryingClient(cluster)
+        self._topic = topic
+        self._stop = threading.Event()
+        self.succeeded: list[float] = []
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._client.until_written(self._topic)
+                self.succeeded.append(time.monotonic())
+        except BaseException as failure:
+            self.failure = failure
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+
+    @property
+    def longest_gap_s(self) -> float:
+        return max(later - earlier for earlier, later in pairwise(self.succeeded))
+
+
+def test_rolling_restart_leaves_no_gap_in_acks_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {**SETTINGS, "auto.leader.rebalance.enable": "true"}
+    with running_cluster(tmp_path, settings=settings) as cluster:
+        wait_until(lambda: cluster.controller() is not None, "a controller")
+        maker = RetryingClient(cluster)
+        topics = {f"led-by-{i}": i for i in cluster.brokers}
+        for topic, leader in topics.items():
+            make_topic(cluster, maker, topic, leader)
+        maker.close()
+        clients = {topic: Client(cluster, topic) for topic in topics}
+        try:
+            for broker in cluster.brokers.values():
+                assert broker.stop() == 0
+                for topic in topics:
+                    state = cluster.state(topic, 0)
+                    assert state is not None
+                    assert state["leader"] not in (broker.broker_id, -1), "leadership was moved before it went"
+                broker.start()
+                for topic in topics:
+                    cluster.wait_state(topic, 0, isr=set(cluster.brokers))
+        finally:
+            for client in clients.values():
+                client.stop()
+        gaps = {topic: client.longest_gap_s for topic, client in clients.items()}
+        with capsys.disabled():
+            told = ", ".join(f"{gap * 1000:.0f} ms" for gap in gaps.values())
+            print(f"\nrolling restart of three brokers: longest gaps between two acks=all successes {told}")
+        assert not [client.failure for client in clients.values() if client.failure is not None]
+        assert max(gaps.values()) < GAP_MAX_S, gaps
+        elections = [event for b in cluster.brokers.values() for event in b.events() if event["e"] == "election"]
+        led = [event for event in elections if event["p"] in {f"{topic}-0" for topic in topics}]
+        assert {"offline", "unclean", "suspected"}.isdisjoint({str(event["reason"]) for event in led}), (
+            "nobody was missed"
+        )
