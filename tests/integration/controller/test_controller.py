@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from broker.core.cluster_state import NO_LEADER, ControllerMoved, LeaderAndIsr
-from broker.runtime.controller_ports import StateWrite
+from broker.runtime.controller_ports import AssignmentWrite, StateWrite
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
@@ -25,7 +26,8 @@ from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, 
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
-from broker.zk import paths, topic_codecs
+from broker.zk import codecs, paths, topic_codecs
+from broker.zk.client import ZkClient
 from broker.zk.registration import end_session
 from broker.zk.session_file import RecordedSession
 from tests.support.wait import eventually
@@ -226,6 +228,63 @@ def test_old_controllers_write_fails_after_failover(cluster: Cluster) -> None:
     assert after is not None
     assert after.leader_epoch == state.leader_epoch
     rival.controller.start()
+
+
+def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(cluster: Cluster) -> None:
+    client, store = cluster.client, cluster.node(1).store
+    old = store.elect(1)
+    assert old is not None
+    cluster.create_topic("t", {0: (1, 2)})
+    client.create(paths.topic("without-id"), b'{"version":1,"partitions":{"0":[1]}}')
+    state, there = LeaderAndIsr(1, 0, (1, 2), old.epoch, -1), TopicPartition("t", 0)
+    assert store.write_states(old, [StateWrite(there, None, state)])[there] is not None
+    topic = store.topics(["t"], lambda name: lambda: None).topics["t"]
+    # Another takes over; the first goes on as if it knew nothing.
+    client.delete(paths.CONTROLLER)
+    assert cluster.node(2).store.elect(2) is not None
+    for path, data in {
+        paths.REASSIGNMENT: b'{"version":1,"partitions":[]}',
+        paths.PREFERRED_ELECTION: b'{"version":1,"partitions":[]}',
+        paths.delete_topic("t"): b"",
+        paths.suspicion(9, 99): b"",
+    }.items():
+        client.create(path, data)
+    client.create_sequence(paths.LOG_DIR_EVENT_PREFIX, codecs.encode_log_dir_event(1))
+    current = cluster.state("t")
+    assert current is not None
+    moved = AssignmentWrite(replace(topic, partitions={0: (2, 1)}), ())
+    current = cluster.state("t")
+    assert current is not None
+    writes: dict[str, Callable[[], object]] = {
+        "states": lambda: store.write_states(old, [StateWrite(there, current, replace(current, leader=2))]),
+        "a first state": lambda: store.write_states(old, [StateWrite(TopicPartition("t", 1), None, state)]),
+        "assignments": lambda: store.write_assignments(old, [moved]),
+        "suspicion": lambda: store.spend_suspicion(old, 1, 5),
+        "forgotten suspicions": lambda: store.forget_suspicions(old, {}),
+        "deletion": lambda: store.finish_deletion(old, "t"),
+        "dropped deletion": lambda: store.drop_deletion(old, "t"),
+        "log dir events": lambda: store.take_log_dir_events(old, None),
+        "elections": lambda: store.finish_elections(old),
+        "reassignments": lambda: store.keep_reassignments(old, {}),
+        "kept reassignments": lambda: store.keep_reassignments(old, {there: (2, 1)}),
+        "topic id": lambda: store.assign_topic_id(old, "without-id", "A" * 22),
+    }
+    before = tree(cluster.client, "/")
+    for what, write in writes.items():
+        with pytest.raises(ControllerMoved):
+            write()
+        assert tree(cluster.client, "/") == before, what
+    store.resign(old)
+    assert tree(cluster.client, "/") == before, "resigning takes nothing from the successor"
+
+
+def tree(client: ZkClient, path: str) -> dict[str, tuple[bytes, int]]:
+    """Data and version of every znode."""
+    node = client.get(path)
+    found = {} if node is None else {path: (node.data, node.version)}
+    for child in client.children(path) or []:
+        found |= tree(client, f"{path.rstrip('/')}/{child}")
+    return found
 
 
 def test_stale_state_version_does_not_wedge(cluster: Cluster) -> None:

@@ -298,6 +298,29 @@ def test_retention_never_takes_what_is_above_the_high_watermark(path: str) -> No
     kill(store)
 
 
+def test_retention_renames_at_once_and_removes_after_the_delay(path: str) -> None:
+    clock = Clock()
+    store = open_store(path, clock, TINY | {"retention.ms": "1", "file.delete.delay.ms": "60000"})
+    _append(store, range(40))
+    log = open_log(store)
+    base = log.segment_base_offsets[0]
+    begun = log.read(base, 1 << 20, 40, True)
+    log.delete_old_segments(1e15, 39)
+
+    def renamed() -> set[str]:
+        return {name for name in os.listdir(f"{path}/t-0") if name.endswith(".deleted")}
+
+    assert f"{base:020d}.log.deleted" in renamed()
+    assert not os.path.exists(f"{path}/t-0/{base:020d}.log")
+    clock.advance(59_999)
+    assert f"{base:020d}.log.deleted" in renamed()
+    assert isinstance(begun, FileSlice)
+    assert len(os.pread(begun.fd, begun.length, begun.position)) == begun.length, "a read that had begun goes on"
+    clock.advance(1)
+    assert renamed() == set()
+    kill(store)
+
+
 def test_retention_lets_an_empty_segment_take_over_before_the_active_one_goes(path: str) -> None:
     store = open_store(path, Clock(), TINY | {"retention.ms": "1"})
     _append(store, range(40))

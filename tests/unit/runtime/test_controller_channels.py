@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.core.cluster_state import Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
-from broker.runtime.controller_channels import ControllerChannels, Reports
-from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, RequestBatch
+from broker.runtime.controller_channels import QUEUE_MAX, ControllerChannels, Reports
+from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
 from broker.runtime.ports import TopicPartition
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.leader_and_isr import (
@@ -54,11 +54,8 @@ class Heard(Reports):
         self.refused += refused
 
 
-def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
-    """A channel tells broker 1 of these partitions' leaders, in leader epoch 4, and gets these answers."""
-    peer, heard = Peer(), Heard()
-    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
-    channels.set_brokers([BROKER])
+def _encoded(leaders: dict[int, int]) -> list[Outgoing]:
+    """What tells broker 1 of these partitions' leaders, in leader epoch 4."""
     state = ClusterState(
         brokers={1: BROKER},
         topics={TOPIC: Topic(TOPIC, TOPIC_ID, dict.fromkeys(leaders, (1, 2)))},
@@ -67,7 +64,15 @@ def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
     batch = RequestBatch(9, 1)
     for index in leaders:
         batch.roles((1,), TopicPartition(TOPIC, index))
-    channels.send(batch.encode(state))
+    return batch.encode(state)
+
+
+def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
+    """A channel tells broker 1 of these partitions' leaders, in leader epoch 4, and gets these answers."""
+    peer, heard = Peer(), Heard()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    channels.send(_encoded(leaders))
     partition_errors = [LeaderAndIsrPartitionError("", index, error) for index, error in errors.items()]
     answer = LeaderAndIsrResponse(0, [], [LeaderAndIsrTopicError(TOPIC_ID, partition_errors)])
     peer.on_response(memoryview(answer.encode(LEADER_AND_ISR_VERSION)))
@@ -86,3 +91,26 @@ def test_leadership_that_a_broker_refuses_is_reported_with_the_epoch_that_it_was
 def test_partition_that_a_broker_cannot_take_up_is_reported_as_failed() -> None:
     heard = answered({0: ErrorCode.UNKNOWN_SERVER_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}, {0: 1, 1: 2})
     assert heard.failed == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+
+
+def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_told_everything_anew() -> None:
+    asked: list[int] = []
+
+    class Noting(Heard):
+        def needs_everything(self, broker: int) -> None:
+            asked.append(broker)
+
+    peer = Peer()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, Noting())
+    channels.set_brokers([BROKER])
+    (request,) = _encoded({0: 1})
+    for _ in range(QUEUE_MAX):
+        channels.send([request])
+    assert (asked, peer.sent) == ([], 1)
+    channels.send([request])
+    assert asked == [1]
+    answer = LeaderAndIsrResponse(0, [], [])
+    peer.on_response(memoryview(answer.encode(LEADER_AND_ISR_VERSION)))
+    assert peer.sent == 1, "what it had not taken is not sent any more"
+    channels.send([request])
+    assert peer.sent == 2
