@@ -253,8 +253,6 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
     current = cluster.state("t")
     assert current is not None
     moved = AssignmentWrite(replace(topic, partitions={0: (2, 1)}), ())
-    current = cluster.state("t")
-    assert current is not None
     writes: dict[str, Callable[[], object]] = {
         "states": lambda: store.write_states(old, [StateWrite(there, current, replace(current, leader=2))]),
         "a first state": lambda: store.write_states(old, [StateWrite(TopicPartition("t", 1), None, state)]),
