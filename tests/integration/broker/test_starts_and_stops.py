@@ -109,6 +109,20 @@ def test_log_dir_of_another_broker_is_refused_and_left_as_it_was(cluster: Cluste
     assert mark.read_text() == before
 
 
+def test_broker_without_an_id_is_given_one_and_keeps_it(cluster: Cluster, tmp_path: Path) -> None:
+    nameless = _other(cluster, tmp_path / "nameless", -1)
+    nameless._command = [sys.executable, "-m", "broker.cli"]
+    given: list[set[int]] = []
+    for _ in range(2):
+        nameless.start()
+        wait_until(lambda: len(cluster.live()) == 2 and _brokers_known(nameless) == 2, lambda: nameless.output)
+        given.append(cluster.live() - {1})
+        assert nameless.stop() == 0
+    first, second = given
+    assert first == second
+    assert min(first) > 1000, "beyond reserved.broker.max.id"
+
+
 def test_port_in_use_names_the_address_and_costs_no_clean_mark(cluster: Cluster, tmp_path: Path) -> None:
     second = _other(cluster, tmp_path / "second", 2)
     second._command = [sys.executable, "-m", "broker.cli"]
