@@ -22,7 +22,7 @@ from kazoo.client import KazooClient
 
 from broker.wire.api import ApiKey
 from broker.wire.messages.metadata import MetadataResponse
-from tests.support.zookeeper import ZooKeeperServer, _die_with_parent, free_port
+from tests.support.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, _die_with_parent, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 _DEADLINE_S = 30.0
@@ -123,10 +123,13 @@ class Broker:
 class Cluster:
     """A ZooKeeper and its brokers, by id."""
 
-    def __init__(self, zookeeper: ZooKeeperServer, brokers: Mapping[int, Broker]) -> None:
+    def __init__(
+        self, zookeeper: ZooKeeperServer, brokers: Mapping[int, Broker], ensemble: ZooKeeperEnsemble | None = None
+    ) -> None:
+        """zookeeper: the only server, or one of the ensemble."""
         self.zookeeper = zookeeper
         self.brokers = brokers
-        self.zk = KazooClient(zookeeper.connect)
+        self.zk = KazooClient((ensemble or zookeeper).connect)
         self.zk.start()
 
     @property
@@ -207,20 +210,26 @@ def running_cluster(
     hosts: Mapping[int, tuple[str, list[str]]] | None = None,
     zookeeper_host: str = "127.0.0.1",
     zookeeper_port: int = 0,
+    ensemble: ZooKeeperEnsemble | None = None,
 ) -> Iterator[Cluster]:
     """A ZooKeeper and `brokers` brokers with ids from 1, all registered and answering.
 
     settings: for all brokers, an empty value leaves one out. overrides: for one broker id. source: folder that holds
     the `broker` package.
     hosts: per broker its address, and the command that runs another there.
+    ensemble: instead of a ZooKeeper of the cluster's own.
     """
-    zookeeper = ZooKeeperServer(folder / "zookeeper", zookeeper_port, host=zookeeper_host)
-    zookeeper.start()
+    zookeeper = (
+        ZooKeeperServer(folder / "zookeeper", zookeeper_port, host=zookeeper_host)
+        if ensemble is None
+        else ensemble.servers[1]
+    )
+    (ensemble or zookeeper).start()
     made = {
         i: Broker(
             folder / f"broker-{i}",
             i,
-            zookeeper.connect,
+            (ensemble or zookeeper).connect,
             {**_SETTINGS, **(settings or {}), **(overrides or {}).get(i, {})},
             [*(hosts[i][1] if hosts else []), *(command or [sys.executable, "-m", "broker.cli"])],
             source,
@@ -228,7 +237,7 @@ def running_cluster(
         )
         for i in range(1, brokers + 1)
     }
-    cluster = Cluster(zookeeper, made)
+    cluster = Cluster(zookeeper, made, ensemble)
     try:
         for broker in made.values():
             broker.start()
@@ -241,4 +250,4 @@ def running_cluster(
         yield cluster
     finally:
         cluster.close()
-        zookeeper.stop()
+        (ensemble or zookeeper).stop()

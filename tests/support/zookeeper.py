@@ -85,7 +85,9 @@ class ZooKeeperServer:
         min_session_ms: int = 400,
         max_session_ms: int = 120_000,
         host: str = "127.0.0.1",
+        more_settings: str = "",
     ) -> None:
+        """more_settings: further lines of zoo.cfg."""
         self.folder = folder
         self.host = host
         self.port = port or free_port()
@@ -95,7 +97,7 @@ class ZooKeeperServer:
         (folder / "zoo.cfg").write_text(
             f"tickTime={tick_time_ms}\nminSessionTimeout={min_session_ms}\nmaxSessionTimeout={max_session_ms}\n"
             f"dataDir={folder / 'data'}\nclientPort={self.port}\nclientPortAddress={self.host}\n"
-            "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n"
+            f"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{more_settings}"
         )
         (folder / "log4j2.properties").write_text(
             "rootLogger.level=info\nrootLogger.appenderRef.out.ref=out\nappender.out.type=Console\nappender.out.name=out\n"
@@ -113,7 +115,12 @@ class ZooKeeperServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Run the server and wait until it answers `ruok`."""
+        """Run the server and wait until it serves."""
+        self.launch()
+        self.wait_until_it_serves()
+
+    def launch(self) -> None:
+        """Run the server."""
         assert self._process is None, "the server is already running"
         argv = [
             java_binary(),
@@ -135,20 +142,27 @@ class ZooKeeperServer:
                 stderr=subprocess.STDOUT,
                 preexec_fn=_die_with_parent,
             )
+
+    def wait_until_it_serves(self) -> None:
+        """A member of an ensemble does once it has a quorum."""
+        assert self._process is not None, "the server is not running"
         deadline = time.monotonic() + _START_DEADLINE_S
-        while not self._answers():
+        while not self.mode():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise RuntimeError(f"ZooKeeper did not start: {(self.folder / 'out.log').read_text()[-3000:]}")
             time.sleep(0.02)
 
-    def _answers(self) -> bool:
+    def mode(self) -> str:
+        """`standalone`, `leader` or `follower`; empty while it serves nobody."""
         try:
             with socket.create_connection((self.host, self.port), timeout=0.5) as probe:
                 probe.sendall(b"srvr")
-                return b"Zookeeper version" in probe.recv(4096)
+                with probe.makefile("rb") as answer:
+                    lines = answer.read().decode(errors="replace").splitlines()
         except OSError:
-            return False
+            return ""
+        return next((line.partition(":")[2].strip() for line in lines if line.startswith("Mode:")), "")
 
     def stop(self) -> None:
         """SIGTERM, then wait for the end. Does nothing when the server is down."""
@@ -181,6 +195,39 @@ class ZooKeeperServer:
     def restart(self) -> None:
         self.kill()
         self.start()
+
+
+class ZooKeeperEnsemble:
+    """Three servers that vote; by their numbers from 1."""
+
+    def __init__(self, folder: Path, tick_time_ms: int = 200) -> None:
+        ports = {number: [free_port() for _ in range(3)] for number in (1, 2, 3)}
+        members = "".join(f"server.{n}=127.0.0.1:{peer}:{vote}\n" for n, (_, peer, vote) in ports.items())
+        settings = f"initLimit=50\nsyncLimit=10\n{members}"
+        self.servers = {
+            number: ZooKeeperServer(folder / f"{number}", client, tick_time_ms, more_settings=settings)
+            for number, (client, _, _) in ports.items()
+        }
+        for number, server in self.servers.items():
+            (server.folder / "data" / "myid").write_text(f"{number}\n")
+
+    @property
+    def connect(self) -> str:
+        """The `zookeeper.connect` string."""
+        return ",".join(server.connect for server in self.servers.values())
+
+    def leader(self) -> int | None:
+        return next((number for number, server in self.servers.items() if server.mode() == "leader"), None)
+
+    def start(self) -> None:
+        for server in self.servers.values():
+            server.launch()
+        for server in self.servers.values():
+            server.wait_until_it_serves()
+
+    def stop(self) -> None:
+        for server in self.servers.values():
+            server.stop()
 
 
 def start_zookeeper(folder: Path, port: int = 0) -> ZooKeeperServer:
