@@ -83,14 +83,12 @@ public class KafkasFiles {
                 segment = LogSegment.open(partition, offset, config(), Time.SYSTEM, 0, false);
             }
             SimpleRecord[] records = new SimpleRecord[1 + n % 4];
-            long newest = 0;
             for (int r = 0; r < records.length; r++) {
                 long timestamp = FIRST_TIMESTAMP + n * 10L + r;
                 byte[] key = ("k" + n).getBytes();
                 byte[] value = n % 9 == 8 ? null : ("v" + n + "." + r + "x".repeat(n)).getBytes();
                 records[r] = new SimpleRecord(timestamp, key, value,
                     new RecordHeader[] {new RecordHeader("h", ("" + r).getBytes())});
-                newest = timestamp;
                 System.out.println("record " + (offset + r) + " " + timestamp + " " + new String(key) + " "
                     + (value == null ? "-" : new String(value)));
             }
@@ -101,7 +99,7 @@ public class KafkasFiles {
                 TimestampType.CREATE_TIME, idempotent ? 77L : RecordBatch.NO_PRODUCER_ID,
                 idempotent ? (short) 3 : RecordBatch.NO_PRODUCER_EPOCH, sequence, epoch, false, records);
             long last = offset + records.length - 1;
-            segment.append(last, newest, last, batch);
+            segment.append(last, batch);
             if (idempotent) {
                 ProducerAppendInfo info = producers.prepareUpdate(77L, AppendOrigin.REPLICATION);
                 info.append(batch.batches().iterator().next(), Optional.empty());
