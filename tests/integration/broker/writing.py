@@ -30,7 +30,8 @@ def create(cluster: Cluster, leader: int, topic: str = TOPIC) -> None:
 class Writer:
     """Sends numbered values, never more than a few ahead, until told to stop; an error fails the test."""
 
-    def __init__(self, cluster: Cluster, topic: str = TOPIC) -> None:
+    def __init__(self, cluster: Cluster, topic: str = TOPIC, patience_ms: int = 60_000) -> None:
+        """patience_ms: after so much a record that is not acknowledged is an error."""
         self._topic = topic
         self.acknowledged: dict[int, int] = {}
         """Offset by number."""
@@ -47,7 +48,7 @@ class Writer:
                 "retry.backoff.max.ms": 100,
                 "reconnect.backoff.max.ms": 200,
                 "socket.timeout.ms": 3000,
-                "message.timeout.ms": 60000,
+                "message.timeout.ms": patience_ms,
             }
         )
         self._thread = threading.Thread(target=self._run)

@@ -30,7 +30,7 @@ def with_fault(tmp_path: Path, during: Callable[[Cluster, Writer, int], None]) -
         controller = cluster.controller()
         leader = next(i for i in cluster.brokers if i != controller)
         create(cluster, leader)
-        writer = Writer(cluster)
+        writer = Writer(cluster, patience_ms=180_000)
         try:
             writer.wait_for_more(50)
             during(cluster, writer, leader)
@@ -80,9 +80,8 @@ def test_minute_of_one_rejecting_link_costs_one_election_at_most(tmp_path: Path)
         controller = cluster.controller()
         assert controller is not None
         namespaces.reject(controller, leader)
-        for _ in range(6):
-            time.sleep(10.0)
-            writer.wait_for_more(20)
+        # The leader cannot tell the controller that this follower is late: acks=all waits, and goes on afterwards.
+        time.sleep(60.0)
         assert len(told(cluster, "suspicion")) <= 1
         assert len(leaders_elected(cluster)) <= 1
         assert controllers(cluster) == 1
