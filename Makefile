@@ -48,7 +48,7 @@ unit: $(VENV)/.dev ## The tests that do no I/O
 nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, and the long tests; resumable
 	@$(BIN)/python -m harness.tools.install --for test
 	@$(BIN)/highwater nightly examples/runs --seeds $(SEEDS) --resume $(ARGS); runs=$$?; \
-		echo "the long tests:"; $(BIN)/python -m pytest -m nightly -q; tests=$$?; \
+		echo "the long tests:"; $(BIN)/python -m pytest -m nightly -q -rP; tests=$$?; \
 		if [ $$runs -ne 0 ]; then exit $$runs; fi; exit $$tests
 
 bench: $(VENV)/.lab ## Our broker beside Apache Kafka, every row (hours); table in benchmarks/results/
