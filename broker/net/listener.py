@@ -6,7 +6,9 @@ Source: Kafka's SocketServer, without its threads: the loop's turn does what acc
 from __future__ import annotations
 
 import logging
+import resource
 import socket
+import sys
 from typing import Final
 
 from broker.net.connection import Connection, OnClose, OnFrame
@@ -21,8 +23,21 @@ IDLE_MS_MAX: Final = 600_000.0  # connections.max.idle.ms
 BACKLOG: Final = 512
 ACCEPTS_PER_TURN_MAX: Final = 128
 ACCEPT_PAUSE_MS: Final = 200.0
+KEPT_DESCRIPTORS_MAX: Final = 1024
+_KEPT_SHARE: Final = 8
 _SWEEPS_PER_IDLE_TIME: Final = 10
 _SWEEP_MS_MAX: Final = 10_000.0
+
+
+def _descriptor_limit() -> int:
+    """Connections get descriptors below this number: an eighth of them, KEPT_DESCRIPTORS_MAX at most, is for files.
+
+    A segment that cannot be opened takes its log dir offline; a client that is turned away comes again.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return soft - min(KEPT_DESCRIPTORS_MAX, soft // _KEPT_SHARE)
 
 
 class Listener:
@@ -61,6 +76,8 @@ class Listener:
         self.host: str = host
         self.port: int = self._socket.getsockname()[1]
         self._accepting = True
+        self._descriptor_limit = _descriptor_limit()
+        self._turned_away = False  # and said so
         loop.register(self._socket.fileno(), READABLE, self._on_events)
         self._sweep_ms = min(_SWEEP_MS_MAX, idle_ms_max / _SWEEPS_PER_IDLE_TIME)
         self._sweep: TimerHandle = loop.call_later(self._sweep_ms, self._close_idle)
@@ -88,16 +105,30 @@ class Listener:
             except ConnectionError:
                 continue  # it went away while it waited
             except OSError as error:
-                _log.error("cannot accept on port %d: %s; trying again in %.0f ms", self.port, error, ACCEPT_PAUSE_MS)
-                self._loop.modify(self._socket.fileno(), 0)
-                self._loop.call_later(ACCEPT_PAUSE_MS, self._accept_again)
+                self._turn_away(str(error))
                 return
+            if sock.fileno() >= self._descriptor_limit:
+                sock.close()
+                self._turn_away(
+                    f"{len(self.connections)} connections are open, descriptors from {self._descriptor_limit} on are "
+                    "kept for files (limit: ulimit -n)"
+                )
+                return
+            self._turned_away = False
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             name = f"{address[0]}:{address[1]}"
             self.connections.add(
                 Connection(self._loop, sock, name, self._on_frame, self._forget, self._request_bytes_max, self._buffers)
             )
+
+    def _turn_away(self, reason: str) -> None:
+        """Accept nobody for a while; logged once, until it is over."""
+        if not self._turned_away:
+            self._turned_away = True
+            _log.error("accepting nobody on port %d for now: %s", self.port, reason)
+        self._loop.modify(self._socket.fileno(), 0)
+        self._loop.call_later(ACCEPT_PAUSE_MS, self._accept_again)
 
     def _accept_again(self) -> None:
         if self._accepting:

@@ -465,6 +465,43 @@ def test_listener_taken_port_is_named(server: Server, loop: EpollLoop) -> None:
         Listener(loop, "127.0.0.1", server.listener.port, lambda _c, _f, _s: None)
 
 
+def test_listener_keeps_descriptors_for_files_says_so_once_and_goes_on_when_there_are_some(
+    loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("broker.net.listener.ACCEPT_PAUSE_MS", 5.0)
+    with socket.socket() as next_free:
+        # The client's own end takes one, so the next accepted one has the number after it.
+        monkeypatch.setattr("broker.net.listener._descriptor_limit", lambda: next_free.fileno() + 10)
+        server = Server(loop)
+    first = server.connect()
+    until(lambda: len(server.listener.connections) == 1)
+    fillers = [socket.socket() for _ in range(12)]
+    turned_away = [server.connect() for _ in range(3)]
+    for client in turned_away:
+        until(lambda client=client: _is_over(client))  # type: ignore[misc]
+    assert len(server.listener.connections) == 1
+    assert caplog.text.count("accepting nobody on port") == 1
+    assert "kept for files" in caplog.text
+    for filler in [*fillers, *turned_away]:
+        filler.close()
+    server.handler = lambda frame, slot: slot.fulfil([bytes(frame)])
+    again = server.connect()
+    again.send(framed(b"back"))
+    first.send(framed(b"still"))
+    assert read_frames(again, 1, until) == [b"back"]
+    assert read_frames(first, 1, until) == [b"still"]
+    shut(server)
+
+
+def _is_over(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
 def test_listener_stop_accepting_keeps_the_connections(server: Server, until: Until) -> None:
     server.handler = lambda frame, slot: slot.fulfil([bytes(frame)])
     client = server.connect()
