@@ -48,6 +48,10 @@ class Deadlines(Generic[T]):
             if not queue:
                 del self._queues[timeout_ms]
 
+    def items(self) -> list[T]:
+        """All that wait."""
+        return [item for queue in self._queues.values() for _, item in queue.values()]
+
     def _arm(self, due_ms: float) -> None:
         if self._timer is not None:
             self._timer.cancel()

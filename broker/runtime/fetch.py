@@ -285,6 +285,12 @@ class FetchHandler:
         if not wait.done:
             self._answer(wait, self._read_all(wait)[0])
 
+    def drop_gone(self) -> None:
+        """Forget the long polls of clients that are gone: their time may be days."""
+        for wait in self._deadlines.items():
+            if not wait.request.open:
+                self._drop(wait)
+
     def _drop(self, wait: FetchWait) -> None:
         wait.done = True
         if wait.armed:

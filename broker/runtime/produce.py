@@ -8,6 +8,7 @@ Source: ReplicaManager.appendRecords, DelayedProduce; UnifiedLog.analyzeAndValid
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from broker.core.leader import Leader
@@ -43,6 +44,8 @@ from broker.wire.record_batch import (
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
 
+logger = logging.getLogger(__name__)
+
 ACKS_ALL = -1
 _ZSTD = int(Compression.ZSTD)
 _ZSTD_FROM = 7
@@ -50,6 +53,7 @@ _ACKS = (0, 1, ACKS_ALL)
 _REFUSED_BITS = TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _ONE_BATCH = "a Produce request must carry exactly one batch"
 _NONE = ErrorCode.NONE  # an enum member costs a slow lookup
+_TOLD_MAX = 1000
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
@@ -79,6 +83,7 @@ class ProduceHandler:
     def __init__(self, manager: ReplicaManager) -> None:
         self._manager = manager
         self._turn: list[PendingProduce] = []
+        self._told: set[tuple[str, ErrorCode]] = set()
         self._deadlines: Deadlines[PendingProduce] = Deadlines(manager.loop, self._time_out)
 
     def handle(self, request: Request) -> None:
@@ -147,12 +152,12 @@ class ProduceHandler:
                 f"ISR {sorted(role.isr.committed)} of {replica.name} is below min.insync.replicas {role.min_isr}",
             )
         if not records:
-            return _failed(topic, index, ErrorCode.INVALID_RECORD, _ONE_BATCH)
+            return self._refused(pending, topic, index, ErrorCode.INVALID_RECORD, _ONE_BATCH)
         try:
             header = read_header(records, 0)
             size = header.batch_length + LENGTH_PREFIX_SIZE
             if size != len(records):
-                return _failed(topic, index, ErrorCode.INVALID_RECORD, _ONE_BATCH)
+                return self._refused(pending, topic, index, ErrorCode.INVALID_RECORD, _ONE_BATCH)
             if size > replica.max_batch_bytes:
                 return _failed(
                     topic,
@@ -162,12 +167,12 @@ class ProduceHandler:
                 )
             check_crc(records, 0, header)
         except UnsupportedMagic as magic:
-            return _failed(topic, index, ErrorCode.INVALID_RECORD, str(magic))
+            return self._refused(pending, topic, index, ErrorCode.INVALID_RECORD, str(magic))
         except CorruptBatch as corrupt:
-            return _failed(topic, index, ErrorCode.CORRUPT_MESSAGE, str(corrupt))
+            return self._refused(pending, topic, index, ErrorCode.CORRUPT_MESSAGE, str(corrupt))
         invalid = validate_produced(header)
         if invalid is not None:
-            return _failed(topic, index, invalid.error, invalid.reason)
+            return self._refused(pending, topic, index, invalid.error, invalid.reason)
         if header.attributes & COMPRESSION_MASK == _ZSTD and pending.request.api_version < _ZSTD_FROM:
             text = f"zstd needs a Produce request of version {_ZSTD_FROM} at least"
             return _failed(topic, index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
@@ -225,6 +230,21 @@ class ProduceHandler:
         self._expect((pending, place, replica, base, last))
         result = _appended(topic, index, replica, base)
         return result if policy is None else result._replace(log_append_time=_append_time(header))
+
+    def _refused(
+        self, pending: PendingProduce, topic: str, index: int, error: ErrorCode, reason: str
+    ) -> ProducePartitionResult:
+        """For a batch that is none: its sender hears it each time, the log once for each client and kind of error."""
+        told = (pending.request.client_id, error)
+        if told not in self._told:
+            if len(self._told) >= _TOLD_MAX:
+                self._told.clear()
+            self._told.add(told)
+            logger.warning(
+                "client %r sent a batch to %s-%d that is refused with %s: %s (further ones are not logged)",
+                *(told[0], topic, index, error.name, reason),
+            )
+        return _failed(topic, index, error, reason)
 
     def _expect(self, wait: AckWait) -> None:
         pending, place, replica, _, last_offset = wait
@@ -303,6 +323,13 @@ class ProduceHandler:
             result = pending.results[place]
             pending.results[place] = result._replace(error=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
         self._answer(pending)
+
+    def drop_gone(self) -> None:
+        """Forget the time-outs of producers that are gone. What they sent stays, and commits as it may."""
+        for pending in self._deadlines.items():
+            if not pending.request.open:
+                pending.done = True
+                self._deadlines.remove(pending, pending.timeout_ms)
 
     def _fail(self, wait: AckWait, error: ErrorCode) -> None:
         results, place = wait[0].results, wait[1]

@@ -38,6 +38,8 @@ from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaRes
 
 logger = logging.getLogger(__name__)
 
+_GONE_CLIENTS_MS = 10_000.0
+
 Peers = Callable[[BrokerId], Peer | None]
 """The fetch connection to a broker, made on first use with this broker's fetcher client id; None: address unknown."""
 
@@ -131,6 +133,7 @@ class ReplicaManager:
             self.log_store.checkpoint_log_start_offsets,
         )
         self._every("producer-expiry", settings.producer_id_expiration_check_interval_ms, self._expire_producers)
+        self._every("gone-clients", _GONE_CLIENTS_MS, self._drop_gone)
 
     def shutdown(self, clean: bool) -> None:
         """Give up all roles and waits, write the last checkpoints if clean. The log store stays open for its owner."""
@@ -411,6 +414,10 @@ class ReplicaManager:
         self.log_store.checkpoint_high_watermarks(
             {r.topic_partition: r.high_watermark for r in self.replicas.values() if not r.offline}
         )
+
+    def _drop_gone(self) -> None:
+        self.fetch.drop_gone()
+        self.produce.drop_gone()
 
     def _expire_producers(self) -> None:
         now = self.loop.now_ms()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -57,6 +59,34 @@ def test_fetch_that_finds_nothing_is_answered_empty_when_time_is_over(cluster: M
     assert slot.answer is None
     cluster.advance(20)
     assert values_of(fetched(slot)) == []
+
+
+def test_long_poll_of_a_client_that_is_gone_is_forgotten_long_before_its_time(cluster: MemoryCluster) -> None:
+    slot = cluster.fetch(1, 0, max_wait_ms=2**31 - 1)
+    staying = cluster.fetch(1, 0, max_wait_ms=60_000)
+    cluster.settle()
+    slot.open = False
+    gone = weakref.ref(slot)
+    del slot
+    cluster.advance(15_000)
+    gc.collect()
+    assert gone() is None
+    cluster.produce(1, "a")
+    cluster.settle()
+    assert values_of(fetched(staying)) == ["a"]
+
+
+def test_producer_that_is_gone_leaves_no_time_out_behind_and_its_records_commit(cluster: MemoryCluster) -> None:
+    cluster.hold = lambda message: True
+    slot = cluster.produce(1, "a", timeout_ms=2**31 - 1)
+    slot.open = False
+    cluster.advance(15_000)
+    assert len(cluster.nodes[1].up.produce._deadlines) == 0
+    cluster.hold = lambda message: False
+    cluster.release()
+    cluster.advance(1_000)
+    assert slot.answer is None
+    assert values_of(fetched(cluster.fetch(1, 0))) == ["a"]
 
 
 def test_fetch_waits_for_min_bytes(cluster: MemoryCluster) -> None:

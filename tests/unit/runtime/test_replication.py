@@ -82,6 +82,21 @@ def test_produce_damaged_batch_is_refused_and_nothing_appended() -> None:
     assert cluster.nodes[1].log.leo == 0
 
 
+def test_produce_damaged_batches_of_one_client_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    from broker.wire.records import NewRecord, encode_batch
+
+    cluster = settled()
+    for flipped in (-1, -2, -3):
+        batch = bytearray(encode_batch([NewRecord(None, b"aaaa")], timestamps=1))
+        batch[flipped] ^= 1
+        result = produced(cluster.produce_raw(1, memoryview(batch)))
+        assert result is not None
+        assert result.error_message
+    (line,) = [record.getMessage() for record in caplog.records if "is refused with" in record.getMessage()]
+    assert "client 'client' sent a batch to" in line
+    assert "CORRUPT_MESSAGE" in line
+
+
 def test_produce_zstd_needs_a_version_whose_readers_know_it() -> None:
     from broker.wire.compression import Compression
     from broker.wire.messages import produce
