@@ -34,7 +34,7 @@ demo: $(VENV)/.lab ## Start a real cluster, break it for a minute, judge it, nam
 test: $(VENV)/.dev ## The whole test suite, with linting, types and import rules
 	@$(BIN)/python -m harness.tools.install --for test
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -m "not nightly" $(ARGS)
+	$(BIN)/python -m pytest -m "not nightly" --durations=25 $(ARGS)
 
 check: $(VENV)/.dev ## ruff, mypy strict, import rules
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from kazoo.exceptions import KazooException
 
 from tests.integration.broker.writing import TOPIC, Writer, create, read
@@ -60,6 +61,7 @@ def test_death_of_one_server_costs_no_session_and_no_election(tmp_path: Path) ->
         assert read(cluster, writer.sent) == list(range(writer.sent))
 
 
+@pytest.mark.nightly
 def test_ensemble_without_a_majority_stops_writes_and_loses_none(tmp_path: Path) -> None:
     ensemble = ZooKeeperEnsemble(tmp_path / "ensemble")
     settings = {**SETTINGS, "zookeeper.session.timeout.ms": "3000"}
