@@ -469,13 +469,14 @@ def test_listener_keeps_descriptors_for_files_says_so_once_and_goes_on_when_ther
     loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("broker.net.listener.ACCEPT_PAUSE_MS", 5.0)
-    with socket.socket() as next_free:
-        # The client's own end takes one, so the next accepted one has the number after it.
-        monkeypatch.setattr("broker.net.listener._descriptor_limit", lambda: next_free.fileno() + 10)
-        server = Server(loop)
+    server = Server(loop)
     first = server.connect()
     until(lambda: len(server.listener.connections) == 1)
-    fillers = [socket.socket() for _ in range(12)]
+    # Every number up to the limit is taken; this process may have left holes among them.
+    fillers = [socket.socket()]
+    server.listener._descriptor_limit = limit = max(first.fileno(), fillers[0].fileno()) + 20
+    while fillers[-1].fileno() < limit:
+        fillers.append(socket.socket())
     turned_away = [server.connect() for _ in range(3)]
     for client in turned_away:
         until(lambda client=client: _is_over(client))  # type: ignore[misc]
