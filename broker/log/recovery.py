@@ -87,12 +87,13 @@ def load(
     high_watermark: Offset = 0,
     mend: bool = False,
     has_holes: bool = False,
+    host_lived: bool = True,
 ) -> tuple[PartitionLog, RecoveryReport]:
     """The log in folder `path`. recovery_point, log_start, high_watermark: as checkpointed, 0 when they were not.
 
     Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with mend it
     is cut where the damage begins, and CorruptLog says that nothing can be kept. OSError. has_holes: it was compacted
-    once, whatever its config says now.
+    once, whatever its config says now. host_lived: no power failure since, so what was renamed has its name.
     """
     tp = topic_partition
     has_holes = has_holes or config.may_have_holes
@@ -106,7 +107,7 @@ def load(
     entries = _read_epochs(path)
     segments = [Segment(tp, path, base, config.index_interval_bytes, has_holes) for base in bases]
     new = not segments
-    _check_start(tp, path, bases, entries, log_start, max(recovery_point, high_watermark))
+    _check_start(tp, path, bases, entries, log_start, max(recovery_point, high_watermark), host_lived)
     if new:
         segments.append(
             Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
@@ -193,12 +194,14 @@ def _check_start(
     entries: list[tuple[Epoch, Offset]] | None,
     log_start: Offset,
     known_until: Offset,
+    host_lived: bool,
 ) -> None:
     """Raise CorruptLog when the oldest segments are missing, or may be. There is no mending that: a log that begins
     too late would, once it leads, tell every follower to delete what it lacks.
 
     Before retention takes a segment, the first leader epoch in the file is raised beyond it. Where that file is gone
     too, only the checkpointed start is left to tell, which retention may have outrun: better fetched anew than wrong.
+    A power failure can take the file and leave what retention did: after one, its absence says nothing.
     """
     if not bases and (entries or known_until > log_start):
         raise CorruptLog(tp, path, f"no segment is there, though records below offset {known_until} were")
@@ -206,7 +209,7 @@ def _check_start(
         raise CorruptLog(
             tp, path, f"the first segment begins at {bases[0]}, the log at {max(log_start, entries[0][1])}"
         )
-    if bases and entries is None and bases[0] > log_start:
+    if host_lived and bases and entries is None and bases[0] > log_start:
         raise CorruptLog(
             tp,
             path,

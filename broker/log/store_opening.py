@@ -138,6 +138,7 @@ class OpenLogs:
                     tp, log_dir, found[tp], self._config(tp.topic), self._environment,
                     clean=epoch is not None, recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
                     high_watermark=high_watermarks.get(tp, 0), has_holes=tp in log_dir.cleaner_offsets,
+                    host_lived=epoch is not None or last_run.same_kernel,
                 )  # fmt: skip
             except CorruptLog as error:
                 return error
