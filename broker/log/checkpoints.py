@@ -102,18 +102,23 @@ def format_rows(rows: Iterable[str]) -> str:
 
 
 def read_rows(path: str, columns: int) -> list[list[str]] | None:
-    """Rows of a checkpoint file; None when there is no file. ValueError names the file and what is wrong."""
+    """Rows of a checkpoint file; None when there is no file. ValueError names the file and what is wrong.
+
+    The last line has its end as well: a power failure can leave a file torn within a number, and 66 read as 6 is an
+    epoch that began too early, to which followers would cut.
+    """
     try:
         with open(path, encoding="utf-8") as file:
-            lines = file.read().split("\n")
+            text = file.read()
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: is not text") from None
-    if lines and lines[-1] == "":
-        lines.pop()
-    if not lines:
+    if not text:
         raise ValueError(f"{path}: is empty")
+    if not text.endswith("\n"):
+        raise ValueError(f"{path}: its last line has no end: torn")
+    lines = text[:-1].split("\n")
     if lines[0] != _VERSION:
         raise ValueError(f"{path}: version {lines[0]!r}, only {_VERSION} is known")
     rows = [line.split() for line in lines[2:]]

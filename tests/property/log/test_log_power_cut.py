@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.log import durability
@@ -147,6 +147,11 @@ def _try(seed: int, policy: str) -> None:
             shutil.rmtree(f"{path}/disk")
 
 
+# These left an epoch file torn within its last number, which was believed: "2 66" as epoch 2 from 6 on.
+@example(seed=309284, policy="group-commit")
+@example(seed=829685, policy="group-commit")
+@example(seed=997358, policy="interval")
+@example(seed=592652, policy="interval")
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(seed=st.integers(0, 2**32 - 1), policy=st.sampled_from(["interval", "group-commit"]))
 def test_log_after_a_power_failure_anywhere_holds_all_that_was_durable_and_no_hole(seed: int, policy: str) -> None:
