@@ -149,10 +149,10 @@ class ClusterState:
 
         return report
 
-    def min_isr_of(self, topic_partition: TopicPartition) -> int:
-        """min.insync.replicas, clamped to the number of replicas."""
+    def min_isr_of(self, topic_partition: TopicPartition, replicas: tuple[BrokerId, ...] | None = None) -> int:
+        """min.insync.replicas, clamped to the number of replicas. replicas: where they change."""
         wanted = self.min_isr.get(topic_partition.topic, self.min_isr_default)
-        return effective_min_isr(wanted, len(self.replicas(topic_partition)))
+        return effective_min_isr(wanted, len(self.replicas(topic_partition) if replicas is None else replicas))
 
     def completed(
         self,
@@ -172,8 +172,7 @@ class ClusterState:
         if before is None or after.lossy or (leader is not None and not leader.reports):
             return replace(after.without_elr(), lossy=False)
         assigned = self.replicas(topic_partition) if replicas is None else replicas
-        wanted = self.min_isr.get(topic_partition.topic, self.min_isr_default)
-        min_isr = effective_min_isr(wanted, len(assigned))
+        min_isr = self.min_isr_of(topic_partition, assigned)
         elr = after_write(before.isr, before.elr, after.isr, assigned, min_isr)
         return replace(after, elr=elr, elr_min_isr=min_isr if elr else 0)
 

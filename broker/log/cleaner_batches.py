@@ -11,18 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import crc32c
-
 from broker.wire.compression import Compression, CompressionError, compress
 from broker.wire.raw_records import RawRecord, payload_of, raw_records, read_varint
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
-    CRC_START,
-    HEADER,
     HEADER_SIZE,
     LENGTH_PREFIX_SIZE,
     BatchHeader,
     CorruptBatch,
+    seal,
 )
 
 DELETE_HORIZON_BIT = 0x40
@@ -98,16 +95,14 @@ def _build(
         raise CorruptBatch(0, str(error)) from error
     changed = header._replace(
         batch_length=HEADER_SIZE - LENGTH_PREFIX_SIZE + len(payload),
-        crc=0,
         attributes=attributes,
         base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
         record_count=count,
     )
     batch = bytearray(HEADER_SIZE)
-    HEADER.pack_into(batch, 0, *changed)
     batch += payload
-    HEADER.pack_into(batch, 0, *changed._replace(crc=crc32c.crc32c(memoryview(batch)[CRC_START:])))
+    seal(changed, memoryview(batch))
     return bytes(batch)
 
 

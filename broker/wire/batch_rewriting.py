@@ -8,32 +8,24 @@ Source: LogValidator (assignOffsetsNonCompressed, buildRecordsAndAssignOffsets),
 
 from __future__ import annotations
 
-import struct
-
-import crc32c
-
 from broker.wire.compression import Compression, compress, decompress
 from broker.wire.raw_records import read_varint
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
-    CRC_START,
-    HEADER,
     HEADER_SIZE,
     LENGTH_PREFIX_SIZE,
     RECORD_SIZE_MIN,
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
     CorruptBatch,
+    seal,
 )
-
-_CRC = struct.Struct(">I")
-_CRC_AT = 17
 
 
 def with_append_time(header: BatchHeader, batch: memoryview, append_time_ms: int) -> BatchHeader:
     """Write the leader's time into the batch, which is writable and fills its view; the header that it has then."""
     changed = header._replace(attributes=header.attributes | TIMESTAMP_TYPE_BIT, max_timestamp=append_time_ms)
-    return _seal(changed, batch)
+    return seal(changed, batch)
 
 
 def with_codec(
@@ -65,7 +57,7 @@ def with_codec(
     new = bytearray(HEADER_SIZE)
     new += packed
     view = memoryview(new)
-    return _seal(changed, view), view
+    return seal(changed, view), view
 
 
 def follow_lengths(payload: memoryview | bytes, count: int) -> None:
@@ -93,11 +85,3 @@ def follow_lengths(payload: memoryview | bytes, count: int) -> None:
         raise CorruptBatch(
             0, f"{count} records by the header, but their lengths do not fill the {size} bytes there are"
         )
-
-
-def _seal(header: BatchHeader, batch: memoryview) -> BatchHeader:
-    """Write the header with the CRC that is right for it and for the bytes behind it."""
-    HEADER.pack_into(batch, 0, *header)
-    crc = crc32c.crc32c(batch[CRC_START:])
-    _CRC.pack_into(batch, _CRC_AT, crc)
-    return header._replace(crc=crc)

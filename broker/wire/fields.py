@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 _T = TypeVar("_T")
 SPEC: Final = "wire"
 VERSION_MAX: Final = 32767
+OWN_TAG: Final = 10_000
+"""Of fields that highwater adds to Kafka's messages, one to a struct; Kafka passes over tags that it does not know."""
 
 
 class Versions(NamedTuple):

@@ -35,6 +35,8 @@ _new = tuple.__new__  # a NamedTuple's own constructors cost two to three times 
 _PREFIX = struct.Struct(">qiib")
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
+_CRC = struct.Struct(">I")
+_CRC_AT: Final = 17
 
 
 class CorruptBatch(Exception):
@@ -186,6 +188,17 @@ def is_cut_off(view: memoryview, position: int) -> bool:
         return True
     batch_length: int = _PREFIX.unpack_from(view, position)[1] if left >= _PREFIX.size else left
     return batch_length + LENGTH_PREFIX_SIZE > left
+
+
+def seal(header: BatchHeader, batch: memoryview) -> BatchHeader:
+    """Write the header in front of its records, with the CRC that is right for both; the header that it is then.
+
+    batch: writable, filled by this batch.
+    """
+    HEADER.pack_into(batch, 0, *header)
+    crc = crc32c.crc32c(batch[CRC_START:])
+    _CRC.pack_into(batch, _CRC_AT, crc)
+    return header._replace(crc=crc)
 
 
 def check_crc(view: memoryview, position: int, header: BatchHeader) -> None:

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import crc32c
-
 from broker.wire.compression import Compression, CompressionError, compress, decompress
 from broker.wire.primitives import MalformedFrame, Reader, Writer
 from broker.wire.record_batch import (
     CONTROL_BIT,
-    CRC_START,
-    HEADER,
     HEADER_SIZE,
     LENGTH_PREFIX_SIZE,
     MAGIC,
     TRANSACTIONAL_BIT,
+    BatchHeader,
     CorruptBatch,
     check_crc,
     read_header,
+    seal,
 )
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -77,10 +75,8 @@ def encode_batch(
     batch = bytearray(HEADER_SIZE)
     values = (attributes, len(new) - 1, times[0], max(times), producer_id, producer_epoch, base_sequence, len(new))
     length = HEADER_SIZE - LENGTH_PREFIX_SIZE + len(payload)
-    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, 0, *values)
     batch += payload
-    crc = crc32c.crc32c(memoryview(batch)[CRC_START:])
-    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, crc, *values)
+    seal(BatchHeader(base_offset, length, leader_epoch, MAGIC, 0, *values), memoryview(batch))
     return bytes(batch)
 
 

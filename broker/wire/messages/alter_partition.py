@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, int8, int16, int32, int32_array, int64, uuid
+from broker.wire.fields import OWN_TAG, array, int8, int16, int32, int32_array, int64, uuid
 from broker.wire.schema import Message, Struct
-
-_OWN_TAG = 10_000
 
 
 @dataclass(slots=True)
@@ -56,7 +54,7 @@ class ResponsePartitionData(Struct):
     isr: list[int] = int32_array("0+")
     leader_recovery_state: int = int8("1+", ignorable=True)
     partition_epoch: int = int32("0+")
-    elr_min_isr: int = int32("0+", tag=_OWN_TAG, tagged="0+", ignorable=True)
+    elr_min_isr: int = int32("0+", tag=OWN_TAG, tagged="0+", ignorable=True)
 
 
 @dataclass(slots=True)

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, boolean, int8, int16, int32, int32_array, int64, string, uuid
+from broker.wire.fields import OWN_TAG, array, boolean, int8, int16, int32, int32_array, int64, string, uuid
 from broker.wire.schema import Message, Struct
-
-_OWN_TAG = 10_000
 
 
 @dataclass(slots=True)
@@ -29,7 +27,7 @@ class LeaderAndIsrPartitionState(Struct):
     removing_replicas: list[int] = int32_array("3+", ignorable=True)
     is_new: bool = boolean("1+", ignorable=True)
     leader_recovery_state: int = int8("6+")
-    elr_min_isr: int = int32("6+", tag=_OWN_TAG, tagged="6+", ignorable=True)
+    elr_min_isr: int = int32("6+", tag=OWN_TAG, tagged="6+", ignorable=True)
 
 
 @dataclass(slots=True)
