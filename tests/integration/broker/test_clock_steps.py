@@ -67,8 +67,7 @@ def _control(folder: Path, broker: int) -> Path:
 @pytest.fixture
 def clocks(tmp_path: Path) -> Iterator[Clocks]:
     library = faketime_library()
-    if library is None:
-        pytest.skip("libfaketime is not installed: pip install 'highwater[lab]'")
+    assert library is not None, "libfaketime is not installed: pip install 'highwater[lab]'"
     hosts = {}
     for i in (1, 2, 3):
         _control(tmp_path, i).write_text("+0 x1\n")

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from broker.wire.compression import Compression
 from broker.wire.record_batch import iter_batches
 from broker.wire.records import NewRecord, encode_batch
-from tests.integration.replication.test_on_disk import DiskCluster
 from tests.support.calls import Calls
+from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import FakeSlot, fetched, produced
 
 BASE_OFFSET = slice(0, 8)
 LEADER_EPOCH = slice(12, 16)
 PER_RECORD_MODULES = ("broker/wire/records.py", "broker/wire/raw_records.py", "broker/wire/compression.py")
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[DiskCluster]:
-    cluster = DiskCluster(tmp_path)
-    cluster.settle()
-    yield cluster
-    cluster.close()
 
 
 def batch(codec: Compression, records: int = 20, seed: int = 0) -> bytes:

@@ -19,8 +19,8 @@ from broker.wire.compression import Compression
 from broker.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from broker.wire.record_batch import iter_batches
 from broker.wire.records import Record, decode_records
-from tests.integration.replication.test_on_disk import DiskCluster
 from tests.property.log.compaction_tools import HereRunner, keyed, last_values, records_of
+from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import TOPIC, fetched, produced
 
 KEYS = 6

@@ -11,7 +11,7 @@ from broker.runtime.ports import TopicPartition
 from broker.wire.compression import Compression
 from broker.wire.record_batch import BatchHeader, iter_batches
 from broker.wire.records import NewRecord, encode_batch
-from tests.integration.replication.test_on_disk import DiskCluster
+from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import TOPIC, produced
 
 MAX_TIMESTAMP = -3

@@ -15,8 +15,8 @@ import pytest
 from broker.runtime import producer_snapshot
 from broker.wire.compression import Compression
 from broker.wire.records import NewRecord, decode_records, encode_batch
-from tests.integration.replication.test_on_disk import DiskCluster
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, open_store, read_all
+from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import TOPIC_ID as CLUSTERS_TOPIC_ID
 
 pytestmark = pytest.mark.nightly

@@ -1,0 +1,70 @@
+"""The in-memory cluster of `memory_cluster` on the real log store: files, recovery and snapshots are real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from broker.log.environment import Environment
+from broker.log.store import DiskLogStore
+from broker.runtime.ports import TopicPartition
+from broker.runtime.replica import chunk_view
+from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from broker.wire.record_batch import read_header
+from broker.wire.records import decode_records
+from tests.support.memory_cluster import TOPIC, MemoryCluster
+
+
+class DiskCluster(MemoryCluster):
+    """Every broker's log lies in a folder of its own; a killed broker's store is dropped as it is."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self._folder = folder
+        self._stores: dict[int, DiskLogStore] = {}
+        super().__init__(**options)
+
+    def start(self, i: int, tell: bool = True) -> None:
+        environment = Environment(self.loop.now_ms, self.loop.call_later)
+        self._stores[i] = DiskLogStore([str(self._folder / str(i))], environment, defaults={"segment.bytes": "2000"})
+        self.nodes[i].store = self._stores[i]  # type: ignore[assignment]
+        super().start(i, tell)
+
+    def kill(self, i: int) -> None:
+        super().kill(i)
+        self._stores.pop(i).close(clean=False)
+
+    def stop(self, i: int) -> None:
+        self.nodes[i].up.shutdown(clean=True)
+        super().kill(i)
+        self._stores.pop(i).close(clean=True)
+
+    def folder_of(self, i: int) -> Path:
+        """Where broker i keeps the partition."""
+        return self._folder / str(i) / f"{TOPIC}-0"
+
+    def stop_replica(self, i: int) -> StopReplicaRequest:
+        """The controller's word to delete the replica."""
+        state = StopReplicaPartitionState(0, -2, True)
+        topics = [StopReplicaTopicState(TOPIC, [state])]
+        return StopReplicaRequest(9, False, self.controller_epoch, self.registered[i], topics)
+
+    def values(self, i: int) -> list[str]:
+        log = self._stores[i].logs()[TopicPartition(TOPIC, 0)]
+        found: list[str] = []
+        position = log.log_start_offset
+        while position < log.written_leo:
+            view = chunk_view(log.read(position, 1 << 20, log.written_leo, True))
+            start = 0
+            while start < len(view):
+                header = read_header(view, start)
+                assert header.base_offset == position
+                for record in decode_records(view[start : start + header.size], verify_crc=True):
+                    assert record.value is not None
+                    found.append(record.value.decode())
+                position = header.last_offset + 1
+                start += header.size
+        return found
+
+    def close(self) -> None:
+        for store in self._stores.values():
+            store.close(clean=False)
