@@ -41,17 +41,19 @@ def python_admin(cluster: Cluster) -> Any:
     client.close()
 
 
-def new_topic(admin: AdminClient, assignment: list[list[int]] | None = None, **config: str) -> str:
+def new_topic(cluster: Cluster, admin: AdminClient, assignment: list[list[int]] | None = None, **config: str) -> str:
+    """A topic that every broker tells of: kafka-python takes "no such topic" for "no such setting"."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     settings = {key.replace("_", "."): value for key, value in config.items()}
     replicas = assignment or [[1, 2, 3]]
     topic = NewTopic(name, num_partitions=len(replicas), replica_assignment=replicas, config=settings)
     admin.create_topics([topic])[name].result(20)
+    cluster.wait_told(name)
     return name
 
 
 def test_partitions_are_added_and_led(cluster: Cluster, admin: AdminClient, python_admin: Any) -> None:
-    name = new_topic(admin)
+    name = new_topic(cluster, admin)
     admin.create_partitions([NewPartitions(name, 4)], validate_only=True)[name].result(20)
     assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 1
     admin.create_partitions([NewPartitions(name, 3)])[name].result(20)
@@ -67,7 +69,7 @@ def test_partitions_are_added_and_led(cluster: Cluster, admin: AdminClient, pyth
 
 
 def test_topic_settings_change_at_run_time_on_every_broker(cluster: Cluster, admin: AdminClient) -> None:
-    name = new_topic(admin, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    name = new_topic(cluster, admin, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
 
     def refused(size: int) -> set[int]:
         """Partitions that refuse a record of this size."""
@@ -105,8 +107,8 @@ def test_topic_settings_change_at_run_time_on_every_broker(cluster: Cluster, adm
     assert entries["max.message.bytes"].is_default
 
 
-def test_unknown_and_bad_settings_are_refused_with_kafkas_error(admin: AdminClient) -> None:
-    name = new_topic(admin)
+def test_unknown_and_bad_settings_are_refused_with_kafkas_error(cluster: Cluster, admin: AdminClient) -> None:
+    name = new_topic(cluster, admin)
     for key, value, text in [("no.such", "1", "Unknown topic config name"), ("retention.ms", "soon", "retention.ms")]:
         entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
@@ -115,8 +117,10 @@ def test_unknown_and_bad_settings_are_refused_with_kafkas_error(admin: AdminClie
         assert refused.value.args[0].code() == KafkaError.INVALID_CONFIG
 
 
-def test_alter_configs_of_the_older_kind_replaces_all_overrides(admin: AdminClient, python_admin: Any) -> None:
-    name = new_topic(admin, retention_ms="1234567", min_insync_replicas="2")
+def test_alter_configs_of_the_older_kind_replaces_all_overrides(
+    cluster: Cluster, admin: AdminClient, python_admin: Any
+) -> None:
+    name = new_topic(cluster, admin, retention_ms="1234567", min_insync_replicas="2")
     from kafka.admin import ConfigResource as Resource
     from kafka.admin import ConfigResourceType as Type
 
@@ -133,7 +137,7 @@ def test_alter_configs_of_the_older_kind_replaces_all_overrides(admin: AdminClie
 
 
 def test_broker_settings_change_at_run_time_where_they_can(cluster: Cluster, admin: AdminClient) -> None:
-    name = new_topic(admin)
+    name = new_topic(cluster, admin)
 
     def retention() -> tuple[str, int]:
         described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)])
@@ -171,7 +175,7 @@ def move_leader_away(cluster: Cluster, python_admin: Any, name: str, partition: 
 
 
 def test_preferred_leaders_are_elected_by_both_clients(cluster: Cluster, admin: AdminClient, python_admin: Any) -> None:
-    name = new_topic(admin, [[1, 2, 3], [2, 3, 1]])
+    name = new_topic(cluster, admin, [[1, 2, 3], [2, 3, 1]])
     move_leader_away(cluster, python_admin, name, 0, [1, 2, 3])
     from confluent_kafka import TopicPartition as Named
 
@@ -196,7 +200,7 @@ def test_preferred_leaders_are_elected_by_both_clients(cluster: Cluster, admin: 
 def test_partition_is_reassigned_and_its_old_replica_deleted(
     cluster: Cluster, admin: AdminClient, python_admin: Any
 ) -> None:
-    name = new_topic(admin, [[1, 2]])
+    name = new_topic(cluster, admin, [[1, 2]])
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     for index in range(100):
         producer.produce(name, f"value-{index}".encode(), partition=0)

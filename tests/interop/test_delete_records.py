@@ -18,6 +18,7 @@ def _topic(cluster: Cluster, **config: str) -> str:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     named = {key.replace("_", "."): value for key, value in config.items()}
     admin.create_topics([NewTopic(name, 2, 3, config=named)])[name].result(20)
+    cluster.wait_told(name)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "batch.num.messages": 10})
     for partition in (0, 1):
         cluster.wait_state(name, partition, isr={1, 2, 3})
@@ -96,6 +97,7 @@ def test_deletion_outlives_its_leader_and_a_restart_of_all(cluster: Cluster) -> 
     leader = cluster.brokers[int(str(state["leader"]))]
     leader.kill()
     cluster.wait_state(topic, 0, isr={1, 2, 3} - {leader.broker_id})
+    cluster.wait_told(topic)
     assert _low(cluster, topic, 0) == 42
     leader.start()
     cluster.wait_state(topic, 0, isr={1, 2, 3})
@@ -110,4 +112,5 @@ def test_deletion_outlives_its_leader_and_a_restart_of_all(cluster: Cluster) -> 
     for broker in cluster.brokers.values():
         broker.start()
     cluster.wait_state(topic, 0, isr={1, 2, 3})
+    cluster.wait_told(topic)
     assert _low(cluster, topic, 0) == 42

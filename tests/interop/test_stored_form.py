@@ -39,6 +39,7 @@ def _topic(cluster: Cluster, **config: str) -> str:
     settings = {key.replace("_", "."): value for key, value in config.items()}
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(name, 1, 3, config=settings)])[name].result(20)
+    cluster.wait_told(name)
     return name
 
 

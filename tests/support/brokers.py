@@ -168,6 +168,21 @@ class Cluster:
             reached, lambda: f"{topic}-{partition}: leader {leader}, ISR {isr}; is {self.state(topic, partition)}"
         )
 
+    def wait_told(self, topic: str) -> None:
+        """Until every running broker tells its clients of a running leader for each partition of the topic.
+
+        A creation is answered, and an election written, before all brokers have heard of it by UpdateMetadata, as in
+        Kafka: a client that does not ask again may hear that there is no such topic, or wait for the dead leader.
+        """
+        running = {broker.broker_id: broker for broker in self.brokers.values() if broker.process is not None}
+
+        def told(broker: Broker) -> bool:
+            answer = _metadata(broker)
+            found = [one for one in answer.topics if one.name == topic] if answer is not None else []
+            return bool(found) and all(partition.leader_id in running for partition in found[0].partitions)
+
+        wait_until(lambda: all(map(told, running.values())), f"every broker tells who leads {topic}")
+
     def close(self) -> None:
         for broker in self.brokers.values():
             if broker.process is not None:
@@ -176,18 +191,23 @@ class Cluster:
         self.zk.close()
 
 
-def _known_to(broker: Broker) -> set[int]:
-    """Ids of the brokers of which this one tells its clients; none while it does not answer."""
-    request = struct.pack(">hhihi", ApiKey.METADATA, 1, 0, -1, 0)
+def _metadata(broker: Broker) -> MetadataResponse | None:
+    """What this broker tells its clients of all brokers and topics; None while it does not answer."""
+    request = struct.pack(">hhihi", ApiKey.METADATA, 1, 0, -1, -1)
     try:
         with socket.create_connection((broker.host, broker.port), timeout=1) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
             with connection.makefile("rb") as answers:
                 (size,) = struct.unpack(">i", answers.read(4))
-                answer = MetadataResponse.decode(1, answers.read(size)[4:])
+                return MetadataResponse.decode(1, answers.read(size)[4:])
     except (OSError, struct.error):
-        return set()
-    return {known.node_id for known in answer.brokers}
+        return None
+
+
+def _known_to(broker: Broker) -> set[int]:
+    """Ids of the brokers of which this one tells its clients; none while it does not answer."""
+    answer = _metadata(broker)
+    return set() if answer is None else {known.node_id for known in answer.brokers}
 
 
 def wait_until(condition: Callable[[], bool], what: Callable[[], str] | str, timeout_s: float = _DEADLINE_S) -> None:

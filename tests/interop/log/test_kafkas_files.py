@@ -113,8 +113,9 @@ def test_kafka_reads_every_file_that_a_replica_writes(tmp_path: Path, classpath:
     for broker in (3, 1):
         store = cluster._stores[broker]
         store.ensure_identity(broker, "the-cluster")
+        store.registered(55)
         cluster.nodes[broker].up.shutdown(clean=True)
-        store.close(clean=True, broker_epoch=55)
+        store.close(clean=True)
         said = by_kind(kafka(classpath, "read", tmp_path / str(broker)))
         assert said["batch"] == expected
         starts = [int(base) for base, _ in said["next"]]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from broker.core.cluster_state import Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
 from broker.runtime.controller_channels import QUEUE_MAX, ControllerChannels, Reports
-from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
+from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, UPDATE_METADATA_VERSION, Outgoing, RequestBatch
 from broker.runtime.ports import TopicPartition
+from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
+from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeLoop
 
 BROKER = Broker(1, 7, (BrokerEndpoint("PLAINTEXT", "h", 1, "PLAINTEXT"),))
@@ -54,17 +58,37 @@ class Heard(Reports):
         self.refused += refused
 
 
-def _encoded(leaders: dict[int, int]) -> list[Outgoing]:
-    """What tells broker 1 of these partitions' leaders, in leader epoch 4."""
-    state = ClusterState(
+def _state(leaders: dict[int, int]) -> ClusterState:
+    return ClusterState(
         brokers={1: BROKER},
         topics={TOPIC: Topic(TOPIC, TOPIC_ID, dict.fromkeys(leaders, (1, 2)))},
         states={TopicPartition(TOPIC, i): LeaderAndIsr(leader, 4, (1, 2), 1, 3) for i, leader in leaders.items()},
     )
+
+
+def _encoded(leaders: dict[int, int]) -> list[Outgoing]:
+    """What tells broker 1 of these partitions' leaders, in leader epoch 4."""
     batch = RequestBatch(9, 1)
     for index in leaders:
         batch.roles((1,), TopicPartition(TOPIC, index))
-    return batch.encode(state)
+    return batch.encode(_state(leaders))
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_leader_is_told_of_its_epoch_before_it_can_tell_clients_of_it(started: bool) -> None:
+    partition = TopicPartition(TOPIC, 0)
+    batch = RequestBatch(9, 1, addresses_first=started)
+    batch.roles((1,), partition)
+    batch.metadata((1,), [partition])
+    said: list[int | str] = []
+    for request in batch.encode(_state({0: 1})):
+        if request.api_key == ApiKey.UPDATE_METADATA:
+            update = UpdateMetadataRequest.decode(UPDATE_METADATA_VERSION, memoryview(request.body))
+            said.append(sum(len(topic.partition_states) for topic in update.topic_states))
+            assert [broker.id for broker in update.live_brokers] == [1]
+        else:
+            said.append(ApiKey(request.api_key).name)
+    assert said == ([0] if started else []) + ["LEADER_AND_ISR", 1]
 
 
 def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
