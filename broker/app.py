@@ -186,9 +186,14 @@ class Broker:
         self._loop.stop()
 
     def _close(self) -> None:
-        """The registration goes last: until the logs are closed nobody else may think that this broker is done."""
+        """The registration goes last: until the logs are closed nobody else may think that this broker is done.
+
+        The controllership goes first: closing many logs takes long, and another broker takes it on meanwhile.
+        """
         control, data = self._control, self._data
         try:
+            if control is not None:
+                control.resign()
             if data is not None:
                 if self._serving:
                     data.close(self._clean)

@@ -79,6 +79,7 @@ class ControlPlane:
         self.worker = ZkWorker()
         self._built = False
         self._closed = False
+        self._resigned = False
 
     def prepare(self) -> None:
         """Connect and settle the identity. Raises StoreUnavailable."""
@@ -268,17 +269,23 @@ class ControlPlane:
         """Ask the controller to move our leaderships away, as often as the settings say; then call `then`."""
         self._shutdown.run(then)
 
+    def resign(self) -> None:
+        """Give the controllership up, and stand for it no more. Blocks; the loop may run or not. Idempotent."""
+        if self._built and not self._resigned:
+            self._resigned = True
+            if self.suspicion is not None:
+                self.suspicion.close()
+            self.controller.stop(_RESIGN_S)
+
     def close(self) -> None:
         """Resign, and end the session: the registration goes at once. Blocks; the loop may run or not. Idempotent."""
         if self._closed:
             return
         self._closed = True
+        self.resign()
         if self._built:
             self.registration.stop()
             self.alter_partition.close()
-            if self.suspicion is not None:
-                self.suspicion.close()
-            self.controller.stop(_RESIGN_S)
         self.client.close()
         if self._built:
             self.controller.join(_RESIGN_S)

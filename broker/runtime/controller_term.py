@@ -292,7 +292,11 @@ class ControllerTerm:
         )
         if change.reason == rules.LONGEST_LOG:
             self._warn_of_longest_log(topic_partition, now.leader)
-        batch.roles(self.state.replicas(topic_partition), topic_partition, is_new=change.before is None)
+        for replica in self.state.replicas(topic_partition):
+            if replica not in self.state.shutting_down or replica == now.leader:
+                batch.roles((replica,), topic_partition, is_new=change.before is None)
+            elif change.before is not None and change.before.leader == replica:
+                batch.stop(replica, topic_partition, delete=False)
         batch.metadata(self.state.brokers, (topic_partition,))
         if now.leader != NO_LEADER:
             self.state.forget_reports(topic_partition)
@@ -607,13 +611,23 @@ class ControllerTerm:
             return ControlledShutdownResponse(error_code=error)
         state = self.state
         state.shutting_down.add(broker)
+        # It stops following before a leader hears that it has left the ISR, and follows nobody new. Fetching on, it
+        # would be proposed for the ISR again, and a proposal holds the watermark until a controller answers it, who may
+        # be the one that leaves.
+        self._stop_following(broker)
         batch = self._batch()
         self._settle(lambda: rules.broker_shutdown(state, broker, self.term.epoch), batch)
+        self._outbox.send(batch.encode(state))
+        return ControlledShutdownResponse(
+            remaining_partitions=[RemainingPartition(*tp) for tp in rules.remaining_leaderships(state, broker)]
+        )
+
+    def _stop_following(self, broker: BrokerId) -> None:
+        """StopReplica, which keeps the files, for all that this broker does not lead."""
+        state = self.state
+        batch = self._batch()
         for topic_partition in state.partitions_of((broker,)):
             current = state.states.get(topic_partition)
             if current is not None and current.leader != broker and topic_partition.topic not in state.deleting:
                 batch.stop(broker, topic_partition, delete=False)
         self._outbox.send(batch.encode(state))
-        return ControlledShutdownResponse(
-            remaining_partitions=[RemainingPartition(*tp) for tp in rules.remaining_leaderships(state, broker)]
-        )

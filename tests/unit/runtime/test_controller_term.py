@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from broker.core.cluster_state import Topic
-from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION
+from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION, Outgoing
 from broker.wire.api import ApiKey
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
-from tests.support.reassigned_cluster import ReassignedCluster
+from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
 
 NEW_ID = "B" * 21 + "A"
 
 
 def cluster() -> ReassignedCluster:
     return ReassignedCluster((1, 2), 2)
+
+
+def three_with_two_in_sync() -> ReassignedCluster:
+    """Brokers 1, 2, 3; 1 leads; 3 is not in the ISR."""
+    world = ReassignedCluster((1, 2, 3), 3)
+    world.fail(3)
+    world.start(3)
+    assert world.data.states[PARTITION].state.isr == (1, 2)
+    return world
+
+
+def told(world: ReassignedCluster, leaving: int) -> list[tuple[int, str]]:
+    """(broker, request) in the order in which a controlled shutdown sends them, without UpdateMetadata."""
+    sent: list[Outgoing] = []
+    send = world.outbox.send
+
+    def note(requests: list[Outgoing]) -> None:
+        sent.extend(requests)
+        send(requests)
+
+    world.outbox.send = note  # type: ignore[method-assign]
+    epoch = world.nodes[leaving].epoch
+    for node in world.nodes.values():
+        node.queue.clear()
+    world.step(lambda: world.term.controlled_shutdown(leaving, epoch))
+    return [(one.broker, ApiKey(one.api_key).name) for one in sent if one.api_key != ApiKey.UPDATE_METADATA]
 
 
 def stopped(world: ReassignedCluster, broker: int) -> list[str]:
@@ -23,6 +49,38 @@ def stopped(world: ReassignedCluster, broker: int) -> list[str]:
         if request.api_key == ApiKey.STOP_REPLICA
         for topic in StopReplicaRequest.decode(STOP_REPLICA_VERSION, request.body).topic_states
     ]
+
+
+def test_leaving_follower_is_stopped_before_its_leader_hears_that_it_has_left_and_is_told_nothing_else() -> None:
+    world = three_with_two_in_sync()
+    assert told(world, 2) == [(2, "STOP_REPLICA"), (1, "LEADER_AND_ISR"), (3, "LEADER_AND_ISR")]
+    assert world.data.states[PARTITION].state.isr == (1,)
+    assert stopped(world, 2) == ["t"]
+
+
+def test_leaving_leader_is_stopped_and_not_made_a_follower_of_the_next() -> None:
+    world = three_with_two_in_sync()
+    assert told(world, 1) == [(1, "STOP_REPLICA"), (2, "LEADER_AND_ISR"), (3, "LEADER_AND_ISR")]
+    state = world.data.states[PARTITION].state
+    assert (state.leader, state.isr) == (2, (2,))
+    assert stopped(world, 1) == ["t"]
+
+
+def test_leaving_leader_that_nobody_can_follow_leads_on() -> None:
+    world = cluster()
+    world.data.topics["alone"] = (Topic("alone", NEW_ID, {0: (1,)}), 0)
+    world.step(world.term.topics_changed)
+    world.fail(2)
+    assert told(world, 1) == []
+    assert world.data.states[PARTITION].state.leader == 1
+
+
+def test_broker_that_comes_back_after_it_left_follows_again() -> None:
+    world = three_with_two_in_sync()
+    told(world, 2)
+    world.fail(2)
+    world.start(2)
+    assert ApiKey.LEADER_AND_ISR in [request.api_key for request in world.nodes[2].queue]
 
 
 def test_deletion_that_is_heard_of_before_its_topic_is_carried_out() -> None:
