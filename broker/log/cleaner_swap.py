@@ -235,13 +235,16 @@ class SwappingLog(ShorteningLog):
         swap.done(False)
 
 
-def finish_swaps(topic_partition: TopicPartition, path: str) -> None:
+def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -> bool:
     """At a start: bring interrupted swaps in this folder to an end, remove what had not become one.
+
+    names: those that are not a segment's own. True when there was anything to do, and there are others now.
 
     A `.swap` file counts unless a `.cleaned` one with the same or a smaller base is left: then not all of its files had
     the name yet. Whatever its batches cover goes, then it takes its place. Raises CorruptLog, OSError.
     """
-    names = os.listdir(path)
+    if not any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX)) for name in names):
+        return False
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
     begun = min((_base(name, CLEANED_SUFFIX) for name in cleaned), default=None)
     swaps: list[str] = []
@@ -255,7 +258,7 @@ def finish_swaps(topic_partition: TopicPartition, path: str) -> None:
     for name in sorted(cleaned, key=lambda name: name.endswith(CLEANED_SUFFIX)):
         os.unlink(f"{path}/{name}")
     if not swaps:
-        return
+        return True
     logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     ranges = [(_base(name, SWAP_SUFFIX), _end_of(topic_partition, f"{path}/{name}")) for name in logs]
     if ranges:
@@ -270,6 +273,7 @@ def finish_swaps(topic_partition: TopicPartition, path: str) -> None:
         os.rename(f"{path}/{name}", f"{path}/{name.removesuffix(SWAP_SUFFIX)}")
     fsync_dir(path)
     _logger.info("%s: finished an interrupted swap of %s", topic_partition, ", ".join(sorted(logs)) or "indexes")
+    return True
 
 
 def _base(name: str, suffix: str) -> Offset:

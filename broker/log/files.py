@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import uuid
+from collections.abc import Sequence
 
 from broker.runtime.ports import Offset, TopicPartition
 
@@ -26,6 +27,7 @@ _NAME_MAX = 255
 _PARTITION_DIR = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _DELETED_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
 _OFFSET_DIGITS = 20
+_LOG_NAME_LENGTH = _OFFSET_DIGITS + len(LOG_SUFFIX)
 
 
 def segment_path(directory: str, base_offset: Offset, suffix: str) -> str:
@@ -38,6 +40,20 @@ def parse_segment_file(name: str) -> tuple[Offset, str] | None:
     if suffix in _SEGMENT_SUFFIXES and len(digits) == _OFFSET_DIGITS and digits.isdecimal() and digits.isascii():
         return int(digits), suffix
     return None
+
+
+def split_names(names: Sequence[str]) -> tuple[set[str], list[str]]:
+    """The stems of the `.log` files (their 20 digits), and all names but those of a segment's own three files.
+
+    In few steps per name: a start does this for every log.
+    """
+    stems = {
+        name[:_OFFSET_DIGITS]
+        for name in names
+        if name.endswith(LOG_SUFFIX) and len(name) == _LOG_NAME_LENGTH and name[:_OFFSET_DIGITS].isdecimal()
+    }
+    own = {stem + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX) for stem in stems}
+    return stems, [name for name in names if name not in own]
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:

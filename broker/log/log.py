@@ -17,6 +17,7 @@ from random import randrange
 from broker.log import checkpoints
 from broker.log.cleaner_swap import SwappingLog
 from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
+from broker.log.time_index import NO_TIMESTAMP
 from broker.log.time_lookup import first_record_at
 from broker.runtime.ports import AppendInfo, Epoch, Offset, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
@@ -139,13 +140,13 @@ class PartitionLog(SwappingLog):
     def distrust(self) -> None:
         """Check again, at its next read, everything that was written or checked before; damage is CorruptLog then."""
         self._tail.clear()
-        for segment in self._segments:
+        for segment in self._segments.made():
             segment.distrust()
 
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp that a written batch claims, −1 where there is none."""
-        return max(segment.max_timestamp for segment in self._segments)
+        return max((segment.max_timestamp for segment in self._segments.made()), default=NO_TIMESTAMP)
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
@@ -222,7 +223,7 @@ class PartitionLog(SwappingLog):
         if clean and self._dir.failed is None:
             self.write()
             try:
-                for segment in self._segments:
+                for segment in self._segments.made():
                     segment.finish()
                 self.durability.flush(self._written_leo, self.topic_id)
                 active = self._segments.active
@@ -233,5 +234,5 @@ class PartitionLog(SwappingLog):
         self._closed = True
         self.abandon_swap()
         self._graveyard.clear()
-        for segment in self._segments:
+        for segment in self._segments.made():
             segment.close()

@@ -102,7 +102,7 @@ class LogBase:
 
     @property
     def segment_base_offsets(self) -> list[Offset]:
-        return [segment.base_offset for segment in self._segments]
+        return self._segments.bases
 
     # Leader epochs
 

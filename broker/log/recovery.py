@@ -27,10 +27,9 @@ from broker.log.epoch_cache import EpochCache
 from broker.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
-    LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    parse_segment_file,
+    split_names,
 )
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
@@ -102,29 +101,31 @@ def load(
         topic_id = checkpoints.read_partition_metadata(f"{path}/{checkpoints.PARTITION_METADATA}")
     except ValueError as error:
         raise CorruptLog(tp, path, str(error)) from error
-    finish_swaps(tp, path)
-    bases = _tidy(tp, path)
+    stems, others = split_names(os.listdir(path))
+    if finish_swaps(tp, path, others):
+        stems, others = split_names(os.listdir(path))
+    _tidy(tp, path, stems, others)
+    # The digits fill their places: sorted as text they are sorted as numbers.
+    bases = [int(stem) for stem in sorted(stems)]
     entries = _read_epochs(path)
-    segments = [Segment(tp, path, base, config.index_interval_bytes, has_holes) for base in bases]
-    new = not segments
+    segments = Segments.named(bases, lambda base: Segment(tp, path, base, config.index_interval_bytes, has_holes))
+    new = not bases
     _check_start(tp, path, bases, entries, log_start, max(recovery_point, high_watermark), host_lived)
     if new:
-        segments.append(
-            Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
-        )
+        segments.add(Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms()))
     state: Scan | None = None
     reason = ""
     if clean and (entries is not None or new):
         try:
             # Appends go on from here: the few batches that say where are checked.
-            state = Scan(segments, segments[-1].next_offset(verify_crc=True), EpochCache(entries or ()))
+            state = Scan(segments, segments.active.next_offset(verify_crc=True), EpochCache(entries or ()))
         except CorruptLog as error:
             reason = str(error)
-            recovery_point = min(recovery_point, segments[-1].base_offset)
+            recovery_point = min(recovery_point, segments.active.base_offset)
     if state is None:
         state = scan(
             tp,
-            segments,
+            list(segments),
             config,
             has_holes,
             recovery_point,
@@ -144,7 +145,7 @@ def load(
     known_until = max(checkpointed, high_watermark)
     if state.leo < known_until and not state.reason:
         state.reason = f"log ends at {state.leo}, below {known_until}, up to where a checkpoint knew of records"
-    start = max(log_start, state.segments[0].base_offset)
+    start = max(log_start, state.segments.first.base_offset)
     before = state.epochs.entries
     _fill_epochs(state, start)
     state.epochs.truncate_from_end(state.leo)
@@ -175,7 +176,7 @@ def load(
         topic_id,
         config,
         environment,
-        Segments(state.segments),
+        state.segments,
         leo=state.leo,
         log_start_offset=start,
         recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
@@ -183,7 +184,7 @@ def load(
         new=new or not was_clean,
         has_holes=has_holes,
     )
-    log.snapshots.remove_above(state.leo)
+    log.snapshots.remove_above(state.leo, others)
     return log, report
 
 
@@ -218,19 +219,15 @@ def _check_start(
         )
 
 
-def _tidy(tp: TopicPartition, path: str) -> list[Offset]:
-    """Remove leftovers of deletions and interrupted work; returns the segments' base offsets, rising."""
-    names = os.listdir(path)
-    known = {name for name in names if name.endswith(LOG_SUFFIX)}
-    for name in names:
+def _tidy(tp: TopicPartition, path: str, stems: set[str], others: list[str]) -> None:
+    """Remove leftovers of deletions and interrupted work."""
+    for name in others:
         stem, suffix = name[:20], name[20:]
         if name.endswith((DELETED_SUFFIX, ".tmp")):
             os.unlink(f"{path}/{name}")
-        elif suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in known:
+        elif suffix in _INDEX_SUFFIXES and stem not in stems:
             _logger.warning("%s: %s has no segment, removed", tp, name)
             os.unlink(f"{path}/{name}")
-    parsed = map(parse_segment_file, known)
-    return sorted(found[0] for found in parsed if found is not None)
 
 
 def _read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
@@ -251,7 +248,7 @@ def _fill_epochs(state: Scan, start: Offset) -> None:
     if until <= start:
         return
     found = EpochCache()
-    segments = Segments(state.segments)
+    segments = state.segments
     for place in range(segments.floor(start), len(segments)):
         for batch in segments.at(place).batches():
             if batch.base_offset < until and batch.epoch > found.latest:
@@ -274,7 +271,9 @@ def _restart_at(
 ) -> None:
     """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start."""
     state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
-    remove(state, state.segments)
-    state.segments = [Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())]
+    remove(state, list(state.segments))
+    state.segments = Segments(
+        [Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())]
+    )
     state.leo = log_start
     state.epochs.clear()

@@ -25,6 +25,7 @@ from broker.log.files import (
     remove_if_there,
 )
 from broker.log.segment import Segment
+from broker.log.segments import Segments
 from broker.runtime.ports import CorruptLog, Epoch, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ _INDEX_SUFFIXES = frozenset({INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX})
 class Scan:
     """State of one unclean recovery."""
 
-    segments: list[Segment]
+    segments: Segments
     leo: Offset
     epochs: EpochCache
     cut_bytes: int = 0
@@ -95,7 +96,7 @@ def scan(
                 first = place
     scan_from = segments[first].base_offset
     epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
-    state = Scan([], segments[0].base_offset, epochs)
+    state = Scan(Segments(), segments[0].base_offset, epochs)
     if has_holes:
         state.filed = [entry for entry in entries or () if entry[1] >= scan_from]
     for place, segment in enumerate(segments):
@@ -109,7 +110,7 @@ def scan(
             try:
                 state.leo = max(segment.next_offset(), segment.base_offset)
                 segment.close()
-                state.segments.append(segment)
+                state.segments.add(segment)
                 continue
             except CorruptLog:
                 # Not what a crash leaves behind: look at every batch of it.
@@ -164,7 +165,7 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
     state.reason = bad
     damage.check(state, segment.path(LOG_SUFFIX))
     segment.reset_to(batches, position)
-    state.segments.append(segment)
+    state.segments.add(segment)
     state.cut_bytes += size - position
     return not bad
 

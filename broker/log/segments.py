@@ -1,9 +1,14 @@
-"""The segments of one log, by base offset; the last one is active. Pure bookkeeping."""
+"""The segments of one log, by base offset; the last one is active. Pure bookkeeping.
+
+Those that a start finds are base offsets until somebody asks for them: a thousand old segments cost a start next to
+nothing (L2 of the design).
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Self
 
 from broker.log.segment import Segment
 from broker.runtime.ports import Offset
@@ -12,32 +17,56 @@ from broker.runtime.ports import Offset
 class Segments:
     """Never empty once a log is open. Base offsets rise strictly."""
 
-    __slots__ = ("_bases", "_list")
+    __slots__ = ("_bases", "_list", "_make")
 
-    def __init__(self, segments: Iterable[Segment]) -> None:
-        self._list = sorted(segments, key=lambda segment: segment.base_offset)
-        self._bases = [segment.base_offset for segment in self._list]
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        known = sorted(segments, key=lambda segment: segment.base_offset)
+        self._list: list[Segment | None] = [*known]
+        self._bases = [segment.base_offset for segment in known]
+        self._make: Callable[[Offset], Segment] | None = None
+
+    @classmethod
+    def named(cls, bases: Sequence[Offset], make: Callable[[Offset], Segment]) -> Self:
+        """Rising bases of segments on disk; make gives one of them when it is first asked for."""
+        named = cls()
+        named._list = [None] * len(bases)
+        named._bases = list(bases)
+        named._make = make
+        return named
 
     def __len__(self) -> int:
         return len(self._list)
 
     def __iter__(self) -> Iterator[Segment]:
-        return iter(self._list)
+        return iter(self._between(0, len(self._list)))
+
+    def made(self) -> Iterator[Segment]:
+        """Those that somebody has asked for: nothing of the others is open, known or believed."""
+        return (segment for segment in self._list if segment is not None)
+
+    @property
+    def bases(self) -> list[Offset]:
+        """Base offsets, rising."""
+        return list(self._bases)
 
     @property
     def first(self) -> Segment:
-        return self._list[0]
+        return self.at(0)
 
     @property
     def active(self) -> Segment:
-        return self._list[-1]
+        return self._list[-1] or self.at(len(self._list) - 1)
 
     def floor(self, offset: Offset) -> int:
         """Place of the segment that would hold offset; the first one for offsets below it."""
         return max(bisect_right(self._bases, offset) - 1, 0)
 
     def at(self, place: int) -> Segment:
-        return self._list[place]
+        segment = self._list[place]
+        if segment is None:
+            assert self._make is not None
+            segment = self._list[place] = self._make(self._bases[place])
+        return segment
 
     def end_of(self, place: int, leo: Offset) -> Offset:
         """Base of the next segment, or leo for the active one."""
@@ -50,7 +79,7 @@ class Segments:
 
     def above(self, offset: Offset) -> list[Segment]:
         """Segments that begin beyond offset, but never the first."""
-        return self._list[self.floor(offset) + 1 :]
+        return self._between(self.floor(offset) + 1, len(self._list))
 
     def drop_after(self, offset: Offset) -> None:
         keep = self.floor(offset) + 1
@@ -60,7 +89,7 @@ class Segments:
     def drop_first(self, count: int) -> list[Segment]:
         """Take away the oldest; the active one stays."""
         assert count < len(self._list)
-        gone = self._list[:count]
+        gone = self._between(0, count)
         del self._list[:count]
         del self._bases[:count]
         return gone
@@ -68,7 +97,7 @@ class Segments:
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
         """Put `new` where these neighbours are; it begins where the first of them does. Not for the active one."""
         place = self.floor(old[0].base_offset)
-        assert self._list[place : place + len(old)] == list(old)
+        assert self._between(place, place + len(old)) == list(old)
         assert new.base_offset == self._bases[place]
         assert place + len(old) < len(self._list)
         self._list[place : place + len(old)] = [new]
@@ -77,3 +106,6 @@ class Segments:
     def replace_all(self, segment: Segment) -> None:
         self._list = [segment]
         self._bases = [segment.base_offset]
+
+    def _between(self, first: int, end: int) -> list[Segment]:
+        return [self.at(place) for place in range(first, end)]

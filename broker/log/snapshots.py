@@ -7,6 +7,7 @@ CRC there, and the layer asks for an older one. Source: kafka ProducerStateManag
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from broker.log.checkpoints import fsync_dir
 from broker.log.files import SNAPSHOT_SUFFIX, parse_segment_file, remove_if_there, segment_path
@@ -21,10 +22,11 @@ class ProducerSnapshots:
     def __init__(self, directory: str) -> None:
         self._directory = directory
 
-    def offsets(self) -> list[Offset]:
+    def offsets(self, names: Sequence[str] | None = None) -> list[Offset]:
         """Rising."""
-        names = [name for name in os.listdir(self._directory) if name.endswith(SNAPSHOT_SUFFIX)]
-        return sorted(found[0] for found in map(parse_segment_file, names) if found is not None)
+        names = os.listdir(self._directory) if names is None else names
+        own = [name for name in names if name.endswith(SNAPSHOT_SUFFIX)]
+        return sorted(found[0] for found in map(parse_segment_file, own) if found is not None)
 
     def write(self, offset: Offset, content: bytes, sync: bool = True) -> None:
         """sync=False: a power failure may leave it empty, and an older one has to do."""
@@ -45,8 +47,9 @@ class ProducerSnapshots:
                     return offset, file.read()
         return None
 
-    def remove_above(self, offset: Offset) -> None:
-        for found in self.offsets():
+    def remove_above(self, offset: Offset, names: Sequence[str] | None = None) -> None:
+        """names: of the folder's files, where they are known."""
+        for found in self.offsets(names):
             if found > offset:
                 remove_if_there(segment_path(self._directory, found, SNAPSHOT_SUFFIX))
 

@@ -90,7 +90,7 @@ def test_start_is_killed_while_it_finishes_a_swap_and_the_next_one_does() -> Non
             number += 1
             with killed_before_call(number):
                 try:
-                    finish_swaps(TP, f"{path}/{TP}")
+                    finish_swaps(TP, f"{path}/{TP}", os.listdir(f"{path}/{TP}"))
                     finished = True
                 except Killed:
                     pass
