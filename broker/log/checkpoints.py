@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import threading
 from collections.abc import Iterable, Mapping
 
@@ -25,6 +26,7 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 _VERSION = "0"
+_TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}")
 
 
 def fsync_dir(path: str) -> None:
@@ -166,9 +168,10 @@ def read_partition_metadata(path: str) -> str:
     if not text.strip("\0 \n"):
         return ""
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    if fields.get("version") != "0" or not fields.get("topic_id"):
-        raise ValueError(f"{path}: expected 'version: 0' and 'topic_id: …', found {text[:80]!r}")
-    return fields["topic_id"]
+    topic_id = fields.get("topic_id", "")
+    if fields.get("version") != "0" or not _TOPIC_ID.fullmatch(topic_id):
+        raise ValueError(f"{path}: expected 'version: 0' and 'topic_id: <22 of base64>', found {text[:80]!r}")
+    return topic_id
 
 
 def format_clean_shutdown(broker_epoch: int) -> str:

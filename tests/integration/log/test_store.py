@@ -200,12 +200,15 @@ def test_store_deletion_cut_short_by_a_kill_is_finished_after_the_start(path: st
     kill(store)
 
 
-def test_store_unreadable_partition_metadata_takes_only_that_log_offline(path: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["version: 9", f"version: 0\ntopic_id: {TOPIC_ID[:-1]}", f"version: 0\ntopic_id: {TOPIC_ID[:-1]}*"]
+)
+def test_store_unreadable_partition_metadata_takes_only_that_log_offline(path: str, text: str) -> None:
     store = open_store(path, Clock())
     open_log(store)
     store.create(TopicPartition("u", 0), "", {})
     store.close(clean=True)
-    Path(path, "t-0", "partition.metadata").write_text("version: 9")
+    Path(path, "t-0", "partition.metadata").write_text(text)
     store = open_store(path, Clock())
     assert set(store.logs()) == {TopicPartition("u", 0)}
     assert "partition.metadata" in str(store.offline_logs[TP])
