@@ -29,11 +29,15 @@ from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.runtime.event_log import EventLog
 from broker.runtime.ports import CorruptLog, LogDirFailed
+from broker.runtime.replica_manager import ReplicaManager
 
 _log = logging.getLogger("broker")
 
 _INCARNATION_BYTES = 8
 _COLLECT_AFTER_ALLOCATIONS = 20_000
+_HAND_OVER_LOOK_MS = 5.0
+_HAND_OVER_MAX_MS = 300.0
+_FAREWELL_MS = 100.0
 
 
 class _ToldToStop(BaseException):
@@ -177,7 +181,28 @@ class Broker:
         self._stopping = True
         _log.info("%s: stopping", name)
         assert self._control is not None
-        self._control.controlled_shutdown(self._loop.stop)
+        assert self._data is not None
+        assert self._data.manager is not None
+        manager = self._data.manager
+        had_clients = manager.leads_any()
+        self._control.controlled_shutdown(lambda: self._take_leave(manager, had_clients))
+
+    def _take_leave(self, manager: ReplicaManager, had_clients: bool) -> None:
+        """Stay until what was moved away is given up here, and a little longer for the clients that come for it.
+
+        A client that is told that others lead goes there at once; one whose connection just ends looks around first.
+        """
+        began = self._loop.now_ms()
+
+        def look() -> None:
+            if not had_clients or self._halted:
+                self._loop.stop()
+            elif manager.leads_any() and self._loop.now_ms() - began < _HAND_OVER_MAX_MS:
+                self._loop.call_later(_HAND_OVER_LOOK_MS, look)
+            else:
+                self._loop.call_later(_FAREWELL_MS, self._loop.stop)
+
+        look()
 
     def _halt(self) -> None:
         self._halted = True

@@ -290,6 +290,10 @@ class ReplicaManager:
                 if role is not None:
                     self.maybe_advance(replica, role)
 
+    def leads_any(self) -> bool:
+        """Whether any partition's clients are this broker's."""
+        return any(replica.leader is not None for replica in self.replicas.values())
+
     def resign_all(self) -> None:
         """The registration is gone: every role was granted to it, so none holds. LeaderAndIsr will grant new ones."""
         for replica in self.replicas.values():

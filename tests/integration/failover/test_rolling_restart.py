@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.failover import SETTINGS, RetryingClient, make_topic
+from tests.support.raw_client import RawClient, batch_of, framed
 
 # A leader's move takes some milliseconds; what the tests beside this one take of the machine is not the broker's.
 GAP_MAX_S = 3.0
@@ -83,3 +87,31 @@ def test_rolling_restart_leaves_no_gap_in_acks_all(tmp_path: Path, capsys: pytes
         assert {"offline", "unclean", "suspected"}.isdisjoint({str(event["reason"]) for event in led}), (
             "nobody was missed"
         )
+
+
+@pytest.mark.parametrize("is_controller", [False, True])
+def test_client_of_a_leader_that_stops_is_told_who_leads_before_its_connection_ends(
+    tmp_path: Path, is_controller: bool
+) -> None:
+    with running_cluster(tmp_path, settings=SETTINGS) as cluster:
+        wait_until(lambda: cluster.controller() is not None, "a controller")
+        controller = cluster.controller()
+        leaving = next(i for i in cluster.brokers if (i == controller) is is_controller)
+        maker = RetryingClient(cluster)
+        make_topic(cluster, maker, "moved", leaving)
+        maker.close()
+        cluster.wait_told("moved")
+        client = RawClient(cluster.brokers[leaving].port)
+        stopping = threading.Thread(target=cluster.brokers[leaving].stop)
+        stopping.start()
+        try:
+            errors = {client.produce("moved", batch_of(1), -1).error}
+            while errors == {ErrorCode.NONE}:
+                errors.add(client.produce("moved", batch_of(1), -1).error)
+            assert errors <= {ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+            client.send(framed(ApiKey.METADATA, 1, MetadataRequest([MetadataRequestTopic("moved")]).encode(1)))
+            answer = MetadataResponse.decode(1, memoryview(client.receive())[4:])
+            assert answer.topics[0].partitions[0].leader_id not in (-1, leaving)
+        finally:
+            client.close()
+            stopping.join()
