@@ -23,6 +23,7 @@ _HEADER = struct.Struct(">qiibI")
 _COVERED = struct.Struct(">hiqqqhii")
 _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
+_NO_PRODUCERS = struct.pack(">hIi", 1, crc32c(bytes(4)), 0)
 _CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
 
 
@@ -48,6 +49,8 @@ def write_sparse_log(folder: Path, batches: int) -> int:
         _segment(folder, first * RECORDS, min(SEGMENT_BATCHES, batches - first), now_ms)
     _segment(folder, batches * RECORDS, 0, now_ms)
     (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    # What a clean stop leaves: without it a start replays the whole log for its producers.
+    (folder / f"{batches * RECORDS:020d}.snapshot").write_bytes(_NO_PRODUCERS)
     return batches * RECORDS
 
 
