@@ -37,7 +37,6 @@ _INCARNATION_BYTES = 8
 _COLLECT_AFTER_ALLOCATIONS = 20_000
 _HAND_OVER_LOOK_MS = 5.0
 _HAND_OVER_MAX_MS = 300.0
-_FAREWELL_MS = 100.0
 
 
 class _ToldToStop(BaseException):
@@ -184,7 +183,7 @@ class Broker:
         assert self._data is not None
         assert self._data.manager is not None
         manager = self._data.manager
-        had_clients = manager.leads_any()
+        had_clients = self._settings.controlled_shutdown_enable and manager.leads_replicated()
         self._control.controlled_shutdown(lambda: self._take_leave(manager, had_clients))
 
     def _take_leave(self, manager: ReplicaManager, had_clients: bool) -> None:
@@ -197,10 +196,10 @@ class Broker:
         def look() -> None:
             if not had_clients or self._halted:
                 self._loop.stop()
-            elif manager.leads_any() and self._loop.now_ms() - began < _HAND_OVER_MAX_MS:
+            elif manager.leads_replicated() and self._loop.now_ms() - began < _HAND_OVER_MAX_MS:
                 self._loop.call_later(_HAND_OVER_LOOK_MS, look)
             else:
-                self._loop.call_later(_FAREWELL_MS, self._loop.stop)
+                self._loop.call_later(self._settings.controlled_shutdown_farewell_ms, self._loop.stop)
 
         look()
 
@@ -219,6 +218,11 @@ class Broker:
         try:
             if control is not None:
                 control.resign()
+        finally:
+            self._close_rest(control, data)
+
+    def _close_rest(self, control: ControlPlane | None, data: DataPlane | None) -> None:
+        try:
             if data is not None:
                 if self._serving:
                     data.close(self._clean)

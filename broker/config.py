@@ -75,6 +75,7 @@ class Settings:
     failure_suspicion_enable: bool
     controlled_shutdown_max_retries: int
     controlled_shutdown_retry_backoff_ms: int
+    controlled_shutdown_farewell_ms: int
     request_timeout_ms: int
     socket_request_max_bytes: int
     connections_max_idle_ms: int

@@ -270,12 +270,12 @@ class ControlPlane:
         self._shutdown.run(then)
 
     def resign(self) -> None:
-        """Give the controllership up, and stand for it no more. Blocks; the loop may run or not. Idempotent."""
+        """Give the controllership up, and stand for it no more; it happens beside what follows. Idempotent."""
         if self._built and not self._resigned:
             self._resigned = True
             if self.suspicion is not None:
                 self.suspicion.close()
-            self.controller.stop(_RESIGN_S)
+            self.controller.stop(0)
 
     def close(self) -> None:
         """Resign, and end the session: the registration goes at once. Blocks; the loop may run or not. Idempotent."""
@@ -286,6 +286,7 @@ class ControlPlane:
         if self._built:
             self.registration.stop()
             self.alter_partition.close()
+            self.controller.join(_RESIGN_S)
         self.client.close()
         if self._built:
             self.controller.join(_RESIGN_S)

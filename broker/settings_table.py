@@ -1,7 +1,7 @@
 """Every broker setting that highwater reads: Kafka's name, type, default and range, in one table.
 
 Source: kafka.server.KafkaConfig and org.apache.kafka.storage.internals.log.LogConfig (3.9). Settings that start with
-`lab.`, `failure.`, `replica.truncation` and `flush.policy` are highwater's own.
+`lab.`, `failure.`, `controlled.shutdown.farewell.ms`, `replica.truncation` and `flush.policy` are highwater's own.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("failure.suspicion.enable", "bool", True),
     Setting("controlled.shutdown.max.retries", "int", 3, 0),
     Setting("controlled.shutdown.retry.backoff.ms", "long", 5000, 0),
+    # Highwater's own: how long clients are still told who leads now.
+    Setting("controlled.shutdown.farewell.ms", "long", 100, 0),
     Setting("request.timeout.ms", "int", 30000, 1),
     Setting("socket.request.max.bytes", "int", 104857600, 1),
     Setting("connections.max.idle.ms", "long", 600000, 1),

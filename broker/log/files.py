@@ -50,7 +50,10 @@ def split_names(names: Sequence[str]) -> tuple[set[str], list[str]]:
     stems = {
         name[:_OFFSET_DIGITS]
         for name in names
-        if name.endswith(LOG_SUFFIX) and len(name) == _LOG_NAME_LENGTH and name[:_OFFSET_DIGITS].isdecimal()
+        if name.endswith(LOG_SUFFIX)
+        and len(name) == _LOG_NAME_LENGTH
+        and name.isascii()
+        and name[:_OFFSET_DIGITS].isdecimal()
     }
     own = {stem + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX) for stem in stems}
     return stems, [name for name in names if name not in own]

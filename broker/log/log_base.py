@@ -130,8 +130,7 @@ class LogBase:
     def allow_holes(self) -> None:
         """It is compacted from now on."""
         self.has_holes = True
-        for segment in self._segments:
-            segment.allow_gaps()
+        self._segments.allow_gaps()
 
     # What the halves share
 

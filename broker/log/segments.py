@@ -34,6 +34,14 @@ class Segments:
         named._make = make
         return named
 
+    def allow_gaps(self) -> None:
+        """Offsets may be missing from now on, in all segments."""
+        for segment in self.made():
+            segment.allow_gaps()
+        make = self._make
+        if make is not None:
+            self._make = lambda base: _with_gaps(make(base))
+
     def __len__(self) -> int:
         return len(self._list)
 
@@ -109,3 +117,8 @@ class Segments:
 
     def _between(self, first: int, end: int) -> list[Segment]:
         return [self.at(place) for place in range(first, end)]
+
+
+def _with_gaps(segment: Segment) -> Segment:
+    segment.allow_gaps()
+    return segment

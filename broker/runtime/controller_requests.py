@@ -1,9 +1,10 @@
 """From the controller's decisions to LeaderAndIsr, UpdateMetadata and StopReplica, one request per broker and batch.
 
 A batch is everything that one event makes the controller say. Per broker LeaderAndIsr comes first, for it ends an
-outage, and a leader knows of its epoch before it tells clients of it. Where brokers have started, an UpdateMetadata of
-no partitions comes before it, for it brings their addresses. Every request names the controller epoch and the target's
-broker epoch, by which late requests are refused. Pure.
+outage, and a leader knows of its epoch before it tells clients of it. Where brokers have started UpdateMetadata comes
+before it, for it brings their addresses, and whole: a broker replaces what it knew with a controller's first word, and
+tells clients nothing before it. Every request names the controller epoch and the target's broker epoch, by which late
+requests are refused. Pure.
 Source: kafka.controller.ControllerChannelManager, AbstractControllerBrokerRequestBatch.
 """
 
@@ -102,12 +103,12 @@ class RequestBatch:
                 continue
             if id_ in self._reports:
                 out.append(self._replica_report(state, broker, self._reports[id_]))
+            said: list[Outgoing] = []
             if id_ in self._roles:
-                if self.addresses_first and id_ in self._metadata:
-                    out.append(self._update_metadata(state, broker, frozenset()))
-                out.append(self._leader_and_isr(state, broker, self._roles[id_]))
+                said.append(self._leader_and_isr(state, broker, self._roles[id_]))
             if id_ in self._metadata:
-                out.append(self._update_metadata(state, broker, self._metadata[id_]))
+                said.append(self._update_metadata(state, broker, self._metadata[id_]))
+            out += reversed(said) if self.addresses_first else said
             if id_ in self._stops:
                 out.append(self._stop_replica(state, broker, self._stops[id_]))
         return out

@@ -99,6 +99,8 @@ class ControllerTerm:
         self._dirty: set[TopicPartition] = set()
         self._suspected: dict[BrokerId, int] = {}
         """Broker epochs of the suspected; outlives a reload, for it is not read from anywhere."""
+        self._leaving: dict[BrokerId, int] = {}
+        """Broker epochs of those that asked for a controlled shutdown; outlives a reload likewise."""
         self._judged: dict[BrokerId, int] = {}
         """Broker epochs up to which every end is written into the partition states; outlives a reload likewise."""
         self._unnoted: set[BrokerId] = set()
@@ -161,6 +163,9 @@ class ControllerTerm:
         state.suspected = {
             b for b, epoch in self._suspected.items() if b in state.brokers and state.brokers[b].epoch == epoch
         }
+        state.shutting_down = {
+            b for b, epoch in self._leaving.items() if b in state.brokers and state.brokers[b].epoch == epoch
+        }
         for broker in self._unnoted & state.suspected:
             self._store.spend_suspicion(self.term, broker, self._suspected[broker])
         self._unnoted.clear()
@@ -214,10 +219,12 @@ class ControllerTerm:
         """All metadata, and all replicas of this broker as its whole list.
 
         With a topic or state that could not be read the list is not whole, and must not look so: brokers remove what a
-        whole list does not name.
+        whole list does not name. One that leaves has no more roles than what it still leads.
         """
         batch.metadata((broker,), self.state.states)
         own = self.state.partitions_of((broker,))
+        if broker in self.state.shutting_down:
+            own = [tp for tp in own if tp in self.state.states and self.state.states[tp].leader == broker]
         if not self._malformed and self.state.unreadable.isdisjoint(own):
             batch.all_roles(broker)
         for topic_partition in own:
@@ -611,6 +618,7 @@ class ControllerTerm:
             return ControlledShutdownResponse(error_code=error)
         state = self.state
         state.shutting_down.add(broker)
+        self._leaving[broker] = broker_epoch
         # It stops following before a leader hears that it has left the ISR, and follows nobody new. Fetching on, it
         # would be proposed for the ISR again, and a proposal holds the watermark until a controller answers it, who may
         # be the one that leaves.

@@ -290,9 +290,9 @@ class ReplicaManager:
                 if role is not None:
                     self.maybe_advance(replica, role)
 
-    def leads_any(self) -> bool:
-        """Whether any partition's clients are this broker's."""
-        return any(replica.leader is not None for replica in self.replicas.values())
+    def leads_replicated(self) -> bool:
+        """Whether this broker leads a partition that another could lead."""
+        return any(role is not None and len(role.replicas) > 1 for role in (r.leader for r in self.replicas.values()))
 
     def resign_all(self) -> None:
         """The registration is gone: every role was granted to it, so none holds. LeaderAndIsr will grant new ones."""

@@ -93,7 +93,8 @@ def test_rolling_restart_leaves_no_gap_in_acks_all(tmp_path: Path, capsys: pytes
 def test_client_of_a_leader_that_stops_is_told_who_leads_before_its_connection_ends(
     tmp_path: Path, is_controller: bool
 ) -> None:
-    with running_cluster(tmp_path, settings=SETTINGS) as cluster:
+    # Long enough for a machine that does other work.
+    with running_cluster(tmp_path, settings={**SETTINGS, "controlled.shutdown.farewell.ms": "3000"}) as cluster:
         wait_until(lambda: cluster.controller() is not None, "a controller")
         controller = cluster.controller()
         leaving = next(i for i in cluster.brokers if (i == controller) is is_controller)
@@ -102,7 +103,8 @@ def test_client_of_a_leader_that_stops_is_told_who_leads_before_its_connection_e
         maker.close()
         cluster.wait_told("moved")
         client = RawClient(cluster.brokers[leaving].port)
-        stopping = threading.Thread(target=cluster.brokers[leaving].stop)
+        exits: list[int] = []
+        stopping = threading.Thread(target=lambda: exits.append(cluster.brokers[leaving].stop()))
         stopping.start()
         try:
             errors = {client.produce("moved", batch_of(1), -1).error}
@@ -115,3 +117,4 @@ def test_client_of_a_leader_that_stops_is_told_who_leads_before_its_connection_e
         finally:
             client.close()
             stopping.join()
+        assert exits == [0]

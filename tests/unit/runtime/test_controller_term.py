@@ -42,6 +42,17 @@ def told(world: ReassignedCluster, leaving: int) -> list[tuple[int, str]]:
     return [(one.broker, ApiKey(one.api_key).name) for one in sent if one.api_key != ApiKey.UPDATE_METADATA]
 
 
+def led_by(world: ReassignedCluster, broker: int) -> dict[str, int]:
+    """Leaders by topic, as this broker's LeaderAndIsr names them."""
+    return {
+        topic.topic_name: state.leader
+        for request in world.nodes[broker].queue
+        if request.api_key == ApiKey.LEADER_AND_ISR
+        for topic in LeaderAndIsrRequest.decode(LEADER_AND_ISR_VERSION, request.body).topic_states
+        for state in topic.partition_states
+    }
+
+
 def stopped(world: ReassignedCluster, broker: int) -> list[str]:
     return [
         topic.topic_name
@@ -80,7 +91,17 @@ def test_broker_that_comes_back_after_it_left_follows_again() -> None:
     told(world, 2)
     world.fail(2)
     world.start(2)
-    assert ApiKey.LEADER_AND_ISR in [request.api_key for request in world.nodes[2].queue]
+    assert led_by(world, 2) == {"t": 1}
+
+
+def test_broker_that_leaves_is_not_made_a_follower_by_a_controller_that_reads_everything_anew() -> None:
+    world = three_with_two_in_sync()
+    told(world, 2)
+    for node in world.nodes.values():
+        node.queue.clear()
+    world.step(world.term.load)
+    assert led_by(world, 2) == {}
+    assert led_by(world, 3) == {"t": 1}
 
 
 def test_deletion_that_is_heard_of_before_its_topic_is_carried_out() -> None:
