@@ -158,6 +158,7 @@ def test_every_replica_is_cleaned_and_serves_the_last_value_of_each_key_as_leade
     assert _read(cluster)[0] == table
 
 
+@pytest.mark.nightly
 def test_kills_during_cleanings_cost_no_value(cluster: Cluster) -> None:
     table: Table = {}
     _create(cluster, cleanup_policy="compact")

@@ -106,7 +106,7 @@ def come_back(cluster: Cluster, broker_id: int, how: str) -> None:
 
 @pytest.mark.parametrize("power_failure", [cut_to_recovery_point, lose_the_host])
 @pytest.mark.parametrize("returning", [(1, 3, 2), (2, 1, 3), (3, 2, 1)])
-@pytest.mark.parametrize("how", ["kill", "pause"])
+@pytest.mark.parametrize("how", ["kill", pytest.param("pause", marks=pytest.mark.nightly)])
 def test_last_isr_member_that_lost_its_tail_does_not_win_over_one_that_has_it(
     cluster: Cluster, how: str, returning: tuple[int, ...], power_failure: Callable[[Broker], None]
 ) -> None:

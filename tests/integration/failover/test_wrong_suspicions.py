@@ -89,6 +89,7 @@ def test_minute_of_one_rejecting_link_costs_one_election_at_most(tmp_path: Path)
     with_fault(tmp_path, during)
 
 
+@pytest.mark.nightly
 @pytest.mark.sandbox
 def test_leader_whose_packets_vanish_waits_for_its_session(tmp_path: Path) -> None:
     def during(cluster: Cluster, writer: Writer, leader: int) -> None:
