@@ -183,6 +183,13 @@ class Cluster:
 
         wait_until(lambda: all(map(told, running.values())), f"every broker tells who leads {topic}")
 
+    def wait_known(self) -> None:
+        """Until every running broker tells of exactly those that run: then the controller knows of them too."""
+        running = {broker.broker_id: broker for broker in self.brokers.values() if broker.process is not None}
+        wait_until(
+            lambda: all(_known_to(broker) == set(running) for broker in running.values()), "all know who is alive"
+        )
+
     def close(self) -> None:
         for broker in self.brokers.values():
             if broker.process is not None:
