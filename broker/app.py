@@ -212,7 +212,7 @@ class Broker:
     def _close(self) -> None:
         """The registration goes last: until the logs are closed nobody else may think that this broker is done.
 
-        The controllership goes first: closing many logs takes long, and another broker takes it on meanwhile.
+        The controllership goes first: another broker takes it on while the logs are closed.
         """
         control, data = self._control, self._data
         try:

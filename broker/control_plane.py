@@ -79,7 +79,6 @@ class ControlPlane:
         self.worker = ZkWorker()
         self._built = False
         self._closed = False
-        self._resigned = False
 
     def prepare(self) -> None:
         """Connect and settle the identity. Raises StoreUnavailable."""
@@ -271,8 +270,7 @@ class ControlPlane:
 
     def resign(self) -> None:
         """Give the controllership up, and stand for it no more; it happens beside what follows. Idempotent."""
-        if self._built and not self._resigned:
-            self._resigned = True
+        if self._built:
             if self.suspicion is not None:
                 self.suspicion.close()
             self.controller.stop(0)

@@ -125,6 +125,10 @@ class ClusterState:
         """Brokers that may lead or join an ISR: registered, not shutting down, not suspected."""
         return frozenset(self.brokers) - self.shutting_down - self.suspected
 
+    def still_registered(self, epochs: Mapping[BrokerId, int]) -> set[BrokerId]:
+        """Those that are registered under just this broker epoch."""
+        return {b for b, epoch in epochs.items() if b in self.brokers and self.brokers[b].epoch == epoch}
+
     def forget_broker(self, broker: BrokerId) -> None:
         """Its registration is over, and with it all that was known under it."""
         self.brokers.pop(broker, None)

@@ -243,8 +243,6 @@ def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -
     A `.swap` file counts unless a `.cleaned` one with the same or a smaller base is left: then not all of its files had
     the name yet. Whatever its batches cover goes, then it takes its place. Raises CorruptLog, OSError.
     """
-    if not any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX)) for name in names):
-        return False
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
     begun = min((_base(name, CLEANED_SUFFIX) for name in cleaned), default=None)
     swaps: list[str] = []
@@ -258,7 +256,7 @@ def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -
     for name in sorted(cleaned, key=lambda name: name.endswith(CLEANED_SUFFIX)):
         os.unlink(f"{path}/{name}")
     if not swaps:
-        return True
+        return bool(cleaned)
     logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     ranges = [(_base(name, SWAP_SUFFIX), _end_of(topic_partition, f"{path}/{name}")) for name in logs]
     if ranges:

@@ -27,7 +27,6 @@ _NAME_MAX = 255
 _PARTITION_DIR = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _DELETED_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
 _OFFSET_DIGITS = 20
-_LOG_NAME_LENGTH = _OFFSET_DIGITS + len(LOG_SUFFIX)
 
 
 def segment_path(directory: str, base_offset: Offset, suffix: str) -> str:
@@ -47,14 +46,7 @@ def split_names(names: Sequence[str]) -> tuple[set[str], list[str]]:
 
     In few steps per name: a start does this for every log.
     """
-    stems = {
-        name[:_OFFSET_DIGITS]
-        for name in names
-        if name.endswith(LOG_SUFFIX)
-        and len(name) == _LOG_NAME_LENGTH
-        and name.isascii()
-        and name[:_OFFSET_DIGITS].isdecimal()
-    }
+    stems = {name[:_OFFSET_DIGITS] for name in names if name.endswith(LOG_SUFFIX) and parse_segment_file(name)}
     own = {stem + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX) for stem in stems}
     return stems, [name for name in names if name not in own]
 

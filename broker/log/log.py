@@ -17,7 +17,6 @@ from random import randrange
 from broker.log import checkpoints
 from broker.log.cleaner_swap import SwappingLog
 from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
-from broker.log.time_index import NO_TIMESTAMP
 from broker.log.time_lookup import first_record_at
 from broker.runtime.ports import AppendInfo, Epoch, Offset, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
@@ -146,7 +145,7 @@ class PartitionLog(SwappingLog):
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp that a written batch claims, −1 where there is none."""
-        return max((segment.max_timestamp for segment in self._segments.made()), default=NO_TIMESTAMP)
+        return max(segment.max_timestamp for segment in self._segments.made())
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""

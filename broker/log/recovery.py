@@ -108,7 +108,7 @@ def load(
     # The digits fill their places: sorted as text they are sorted as numbers.
     bases = [int(stem) for stem in sorted(stems)]
     entries = _read_epochs(path)
-    segments = Segments.named(bases, lambda base: Segment(tp, path, base, config.index_interval_bytes, has_holes))
+    segments = Segments(bases, lambda base: Segment(tp, path, base, config.index_interval_bytes, has_holes))
     new = not bases
     _check_start(tp, path, bases, entries, log_start, max(recovery_point, high_watermark), host_lived)
     if new:
@@ -272,8 +272,9 @@ def _restart_at(
     """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start."""
     state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
     remove(state, list(state.segments))
-    state.segments = Segments(
-        [Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())]
+    state.segments = Segments()
+    state.segments.add(
+        Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
     )
     state.leo = log_start
     state.epochs.clear()

@@ -7,8 +7,7 @@ nothing (L2 of the design).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Self
+from collections.abc import Callable, Iterator, Sequence
 
 from broker.log.segment import Segment
 from broker.runtime.ports import Offset
@@ -17,30 +16,20 @@ from broker.runtime.ports import Offset
 class Segments:
     """Never empty once a log is open. Base offsets rise strictly."""
 
-    __slots__ = ("_bases", "_list", "_make")
+    __slots__ = ("_bases", "_gaps", "_list", "_make")
 
-    def __init__(self, segments: Iterable[Segment] = ()) -> None:
-        known = sorted(segments, key=lambda segment: segment.base_offset)
-        self._list: list[Segment | None] = [*known]
-        self._bases = [segment.base_offset for segment in known]
-        self._make: Callable[[Offset], Segment] | None = None
-
-    @classmethod
-    def named(cls, bases: Sequence[Offset], make: Callable[[Offset], Segment]) -> Self:
-        """Rising bases of segments on disk; make gives one of them when it is first asked for."""
-        named = cls()
-        named._list = [None] * len(bases)
-        named._bases = list(bases)
-        named._make = make
-        return named
+    def __init__(self, bases: Sequence[Offset] = (), make: Callable[[Offset], Segment] | None = None) -> None:
+        """bases: of segments that are on disk, rising. make gives one of them when it is first asked for."""
+        self._list: list[Segment | None] = [None] * len(bases)
+        self._bases = list(bases)
+        self._make = make
+        self._gaps = False
 
     def allow_gaps(self) -> None:
-        """Offsets may be missing from now on, in all segments."""
+        """Offsets may be missing from now on, in all segments that are there."""
+        self._gaps = True
         for segment in self.made():
             segment.allow_gaps()
-        make = self._make
-        if make is not None:
-            self._make = lambda base: _with_gaps(make(base))
 
     def __len__(self) -> int:
         return len(self._list)
@@ -74,6 +63,8 @@ class Segments:
         if segment is None:
             assert self._make is not None
             segment = self._list[place] = self._make(self._bases[place])
+            if self._gaps:
+                segment.allow_gaps()
         return segment
 
     def end_of(self, place: int, leo: Offset) -> Offset:
@@ -117,8 +108,3 @@ class Segments:
 
     def _between(self, first: int, end: int) -> list[Segment]:
         return [self.at(place) for place in range(first, end)]
-
-
-def _with_gaps(segment: Segment) -> Segment:
-    segment.allow_gaps()
-    return segment

@@ -160,12 +160,8 @@ class ControllerTerm:
         }
         self.admin.load()
         self._outbox.set_brokers(state.brokers.values())
-        state.suspected = {
-            b for b, epoch in self._suspected.items() if b in state.brokers and state.brokers[b].epoch == epoch
-        }
-        state.shutting_down = {
-            b for b, epoch in self._leaving.items() if b in state.brokers and state.brokers[b].epoch == epoch
-        }
+        state.suspected = state.still_registered(self._suspected)
+        state.shutting_down = state.still_registered(self._leaving)
         for broker in self._unnoted & state.suspected:
             self._store.spend_suspicion(self.term, broker, self._suspected[broker])
         self._unnoted.clear()
@@ -299,11 +295,11 @@ class ControllerTerm:
         )
         if change.reason == rules.LONGEST_LOG:
             self._warn_of_longest_log(topic_partition, now.leader)
-        for replica in self.state.replicas(topic_partition):
-            if replica not in self.state.shutting_down or replica == now.leader:
-                batch.roles((replica,), topic_partition, is_new=change.before is None)
-            elif change.before is not None and change.before.leader == replica:
-                batch.stop(replica, topic_partition, delete=False)
+        replicas = self.state.replicas(topic_partition)
+        leaving = self.state.shutting_down.intersection(replicas) - {now.leader}
+        batch.roles([r for r in replicas if r not in leaving], topic_partition, is_new=change.before is None)
+        if change.before is not None and change.before.leader in leaving:
+            batch.stop(change.before.leader, topic_partition, delete=False)
         batch.metadata(self.state.brokers, (topic_partition,))
         if now.leader != NO_LEADER:
             self.state.forget_reports(topic_partition)

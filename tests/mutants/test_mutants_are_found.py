@@ -36,13 +36,5 @@ def test_mutant_is_found_within_three_runs_by_a_checker_that_should(lab: Lab, la
     ids=lambda run: run.file.stem,
 )
 def test_unmutated_broker_is_valid_in_the_mutants_run(lab: Lab, lab_run: LabRun) -> None:
-    """Never invalid. A run that proved too little (a kill met an ISR of two, say) is made again with another seed."""
-    tried = []
-    for seed in SEEDS:
-        judged = lab.result(LabRun(lab_run.file, seed))
-        tried.append(f"seed {seed}: {judged.results['sentence']}")
-        assert judged.results["verdict"] != "invalid", tried
-        if judged.exit_code == 0:
-            assert judged.results["verdict"] == "valid"
-            return
-    pytest.fail("no run was valid:\n" + "\n".join(tried))
+    judged = lab.result(lab_run)
+    assert (judged.exit_code, judged.results["verdict"]) == (0, "valid"), judged.results["sentence"]

@@ -136,6 +136,11 @@ class Cluster:
     def bootstrap(self) -> str:
         return ",".join(broker.address for broker in self.brokers.values())
 
+    @property
+    def running(self) -> dict[int, Broker]:
+        """Brokers that have a process, by id."""
+        return {i: broker for i, broker in self.brokers.items() if broker.process is not None}
+
     def live(self) -> set[int]:
         """Ids registered in ZooKeeper."""
         return {int(name) for name in self.zk.get_children("/brokers/ids")} if self.zk.exists("/brokers/ids") else set()
@@ -174,7 +179,7 @@ class Cluster:
         A creation is answered, and an election written, before all brokers have heard of it by UpdateMetadata, as in
         Kafka: a client that does not ask again may hear that there is no such topic, or wait for the dead leader.
         """
-        running = {broker.broker_id: broker for broker in self.brokers.values() if broker.process is not None}
+        running = self.running
 
         def told(broker: Broker) -> bool:
             answer = _metadata(broker)
@@ -185,10 +190,8 @@ class Cluster:
 
     def wait_known(self) -> None:
         """Until every running broker tells of exactly those that run: then the controller knows of them too."""
-        running = {broker.broker_id: broker for broker in self.brokers.values() if broker.process is not None}
-        wait_until(
-            lambda: all(_known_to(broker) == set(running) for broker in running.values()), "all know who is alive"
-        )
+        running = self.running
+        wait_until(lambda: all(_known_to(b) == set(running) for b in running.values()), "every broker knows all")
 
     def close(self) -> None:
         for broker in self.brokers.values():
@@ -273,7 +276,7 @@ def running_cluster(
             lambda: "all brokers registered; output: " + "\n".join(b.output[-2000:] for b in made.values()),
         )
         if hosts is None:
-            wait_until(lambda: all(_known_to(b) == set(made) for b in made.values()), "every broker knows all")
+            cluster.wait_known()
         yield cluster
     finally:
         cluster.close()
