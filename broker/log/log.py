@@ -17,7 +17,7 @@ from random import randrange
 from broker.log import checkpoints
 from broker.log.cleaner_swap import SwappingLog
 from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
-from broker.log.time_lookup import first_record_at
+from broker.log.time_lookup import first_record_at, newest_timestamp
 from broker.runtime.ports import AppendInfo, Epoch, Offset, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.record_batch import BatchHeader
@@ -142,10 +142,13 @@ class PartitionLog(SwappingLog):
         for segment in self._segments.made():
             segment.distrust()
 
-    @property
-    def max_timestamp(self) -> int:
-        """The largest timestamp that a written batch claims, −1 where there is none."""
-        return max(segment.max_timestamp for segment in self._segments.made())
+    def newest_timestamp(self) -> int:
+        """The largest timestamp that a written batch claims, −1 where there is none. Raises LogDirFailed, CorruptLog."""
+        self._dir.check()
+        try:
+            return newest_timestamp(self._segments)
+        except OSError as error:
+            self._fail(error)
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from broker.log.batch_scan import BatchAt
 from broker.log.segment import Segment
 from broker.log.segments import Segments
+from broker.log.time_index import NO_TIMESTAMP
 from broker.runtime.ports import Epoch, Offset
 from broker.wire.raw_records import payload_of, raw_records
 from broker.wire.record_batch import CorruptBatch, read_header
@@ -27,6 +28,15 @@ class _Effort:
     def __init__(self) -> None:
         self.inflated_bytes = INFLATED_BYTES_MAX
         self.records = RECORDS_MAX
+
+
+def newest_timestamp(segments: Segments) -> int:
+    """The largest that a batch claims, −1 without batches. Opens segments that nobody has asked for since the start."""
+    newest = NO_TIMESTAMP
+    for segment in segments:
+        segment.open()
+        newest = max(newest, segment.max_timestamp)
+    return newest
 
 
 def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit_offset: Offset) -> Found | None:

@@ -104,7 +104,7 @@ class OffsetsHandler:
         if asked.timestamp < 0 and not newest:
             return ListOffsetsPartitionResponse(index, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            found = log.offset_for_timestamp(log.max_timestamp if newest else asked.timestamp, limit)
+            found = log.offset_for_timestamp(log.newest_timestamp() if newest else asked.timestamp, limit)
         except (LogDirFailed, CorruptLog) as failure:
             self._manager.take_offline(replica, failure)
             return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)

@@ -215,8 +215,7 @@ class Log(Protocol):
         """Whether compaction may have removed records below offset for the sake of ones at or beyond it."""
         ...
 
-    @property
-    def max_timestamp(self) -> int:
+    def newest_timestamp(self) -> int:
         """The largest timestamp of what is written, −1 when nothing is."""
         ...
 

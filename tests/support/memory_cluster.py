@@ -260,8 +260,7 @@ class MemoryLog:
         self.start = self.flushed = offset
         self.commits = [(offset, then) for _, then in self.commits]
 
-    @property
-    def max_timestamp(self) -> int:
+    def newest_timestamp(self) -> int:
         return max((read_header(memoryview(data)).max_timestamp for _, _, _, data in self.batches), default=-1)
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> tuple[int, int, int] | None:

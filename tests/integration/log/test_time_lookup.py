@@ -52,13 +52,18 @@ def test_timestamp_lookup_in_a_batch_that_inflates_too_far_answers_with_its_star
     kill(store)
 
 
-def test_max_timestamp_is_the_largest_of_all_segments(path: str) -> None:
+def test_newest_timestamp_is_the_largest_of_all_segments_also_after_a_restart(path: str) -> None:
     store = open_store(path, Clock())
     log = open_log(store)
-    assert log.max_timestamp == -1
+    assert log.newest_timestamp() == -1
     for number, stamp in enumerate([50, 99, 20, 90, 95, 10, 98] * 5):
         log.append_as_leader(batch(number, 1, stamp), 0)
         log.write()
-    assert log.max_timestamp == 99
-    assert log.offset_for_timestamp(log.max_timestamp, 35) == (99, 1, 0)
+    assert log.newest_timestamp() == 99
+    assert log.offset_for_timestamp(99, 35) == (99, 1, 0)
+    assert len(log.segment_base_offsets) > 2
+    store.close(clean=True)
+    store = open_store(path, Clock())
+    log = open_log(store)
+    assert log.newest_timestamp() == 99
     kill(store)
