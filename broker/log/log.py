@@ -143,7 +143,7 @@ class PartitionLog(SwappingLog):
             segment.distrust()
 
     def newest_timestamp(self) -> int:
-        """The largest timestamp that a written batch claims, −1 where there is none. Raises LogDirFailed, CorruptLog."""
+        """The largest timestamp that a written batch claims, −1 without any. Raises LogDirFailed, CorruptLog."""
         self._dir.check()
         try:
             return newest_timestamp(self._segments)

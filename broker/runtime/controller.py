@@ -180,14 +180,14 @@ class Controller(Reports):
 
     def reachable(self, broker: BrokerId) -> None:
         """A broker that may be suspected answers."""
-        self._put("reachable", lambda: self._in_term(lambda term: term.reachable(broker)))
+        self._put("reachable", lambda: self._in_term(lambda term: term.suspicions.reachable(broker)))
 
     def alter_partition(
         self, request: AlterPartitionRequest, version: int, answer: Callable[[AlterPartitionResponse], None]
     ) -> None:
         """answer is called on the loop's thread, exactly once."""
         self.ask(
-            lambda term: term.alter_partition(request, version),
+            lambda term: term.isr_changes.alter_partition(request, version),
             lambda error: AlterPartitionResponse(error_code=error),
             answer,
         )
@@ -197,7 +197,7 @@ class Controller(Reports):
     ) -> None:
         """answer is called on the loop's thread, exactly once."""
         self.ask(
-            lambda term: term.controlled_shutdown(request.broker_id, request.broker_epoch),
+            lambda term: term.leavers.controlled_shutdown(request.broker_id, request.broker_epoch),
             lambda error: ControlledShutdownResponse(error_code=error),
             answer,
         )
@@ -380,7 +380,7 @@ class Controller(Reports):
 
     def _act_on_suspicion(self, suspect: Suspect) -> None:
         if suspect.controller_version is None:
-            self._in_term(lambda term: term.suspect(suspect.broker, suspect.broker_epoch))
+            self._in_term(lambda term: term.suspicions.suspect(suspect.broker, suspect.broker_epoch))
         elif self._term is None and self._registered:
             term = self._store.take_over(
                 self._settings.broker_id, suspect.broker, suspect.broker_epoch, suspect.controller_version
@@ -414,7 +414,7 @@ class Controller(Reports):
         self._outbox.emit("controller", ce=term.epoch, what="elected")
         self._loop.call_soon_threadsafe(lambda: self._on_controller(self._settings.broker_id))
         if suspect is not None:
-            self._term.carry_suspicion(suspect.broker, suspect.broker_epoch)
+            self._term.suspicions.carry(suspect.broker, suspect.broker_epoch)
         if self._settings.rebalance is not None:
             self._rebalance_in(min(_FIRST_REBALANCE_S, self._settings.rebalance.interval_s))
         self._term.load()

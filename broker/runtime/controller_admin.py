@@ -41,7 +41,7 @@ class ControllerAdmin:
 
     def reconnected(self) -> None:
         """Watches were lost with the connection: look at all that they were to tell of."""
-        self._take_added(sorted(self._tools.state().topics))
+        self._take_added(sorted(self._tools.state.topics))
         self.loaded()
 
     def tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
@@ -62,13 +62,13 @@ class ControllerAdmin:
 
         Replicas of partitions that are known change by reassignments only, which are written here.
         """
-        if name in self._tools.state().topics:
+        if name in self._tools.state.topics:
             self._take_added([name])
 
     def _take_added(self, names: Sequence[str]) -> None:
         """Read these topics again, with new watches; partitions that are not known get leaders."""
         tools = self._tools
-        state = tools.state()
+        state = tools.state
         new: list[TopicPartition] = []
         for name, found in tools.store.topics(names, tools.watches.topic).topics.items():
             known = state.topics[name]

@@ -9,15 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
 
 from broker.core.cluster_state import ClusterState
-from broker.runtime.controller_ports import ControllerStore, Term
+from broker.runtime.controller_ports import ControllerStore, Outbox, Term
 from broker.runtime.controller_requests import RequestBatch
 from broker.runtime.ports import BrokerId, TopicPartition
-
-if TYPE_CHECKING:
-    from broker.runtime.controller_term import Outbox
 
 _log = logging.getLogger("broker.controller")
 

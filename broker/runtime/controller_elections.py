@@ -30,7 +30,7 @@ class AskedElections:
     def elect(self, wanted: Sequence[TopicPartition] | None, kind: ElectionType) -> Mapping[TopicPartition, Result]:
         """Elect where it is needed and possible, as one batch. wanted None: every partition."""
         tools = self._tools
-        state = tools.state()
+        state = tools.state
         partitions = [tp for tp, _ in state.partitions()] if wanted is None else list(dict.fromkeys(wanted))
         refusals = {tp: why for tp in partitions if (why := preferred.refusal(state, tp, kind)) is not None}
         electable = [tp for tp in partitions if tp not in refusals]
@@ -64,7 +64,7 @@ class AskedElections:
 
     def rebalance(self, percentage: int) -> None:
         """Give leadership back to preferred leaders, where a broker lacks more than percentage of its own."""
-        wanted = preferred.imbalanced(self._tools.state(), percentage)
+        wanted = preferred.imbalanced(self._tools.state, percentage)
         if wanted:
             results = self.elect(wanted, ElectionType.PREFERRED)
             moved = sum(not isinstance(result, tuple) for result in results.values())

@@ -1,11 +1,17 @@
-"""AlterPartition's request and answer, between wire and rules. Pure."""
+"""AlterPartition at the controller: its request, what is decided and written, its answer.
+
+`IsrChanges` belongs to the controller's thread; the rest is pure. Source: KafkaController.processAlterPartition.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.core import controller_alter_partition as alter
+from broker.runtime.controller_ports import StateWrite
+from broker.runtime.controller_tools import TermTools
 from broker.runtime.ports import TopicPartition
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
@@ -14,6 +20,8 @@ from broker.wire.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+
+_log = logging.getLogger("broker.controller")
 
 Decision = alter.Write | alter.Unchanged | ErrorCode
 _EPOCHS_FROM_VERSION = 3
@@ -79,3 +87,55 @@ def answer(asked: list[Asked], decisions: Mapping[TopicPartition, Decision]) -> 
             )
         )
     return AlterPartitionResponse(topics=list(topics.values()))
+
+
+class IsrChanges:
+    """What leaders propose. ISR changes are told to the other brokers together, by whoever takes `untold`."""
+
+    def __init__(self, tools: TermTools) -> None:
+        self._tools = tools
+        self.untold: set[TopicPartition] = set()
+
+    def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        """Decide every partition, write the accepted ones together, answer all."""
+        tools = self._tools
+        error = alter.check_sender(tools.state, request.broker_id, request.broker_epoch)
+        if error is not ErrorCode.NONE:
+            _log.info("AlterPartition of broker %d, epoch %d: %s", request.broker_id, request.broker_epoch, error.name)
+            return AlterPartitionResponse(error_code=error)
+        asked = parse(request, version, tools.topic_names)
+        with_epochs = epochs_required(version)
+        decisions = {
+            proposal.topic_partition: alter.decide(
+                tools.state, request.broker_id, proposal, with_epochs, tools.term.epoch
+            )
+            for _, _, proposal in asked
+            if proposal is not None
+        }
+        self._write(decisions)
+        return answer(asked, decisions)
+
+    def _write(self, decisions: dict[TopicPartition, Decision]) -> None:
+        """Write what was accepted; an accepted change that met another's becomes INVALID_UPDATE_VERSION."""
+        tools = self._tools
+        state = tools.state
+        writes = [
+            StateWrite(
+                topic_partition, decision.before, state.completed(topic_partition, decision.before, decision.after)
+            )
+            for topic_partition, decision in decisions.items()
+            if isinstance(decision, alter.Write)
+        ]
+        if not writes:
+            return
+        written = tools.store.write_states(tools.term, writes)
+        tools.reread([topic_partition for topic_partition, now in written.items() if now is None])
+        for topic_partition, now in written.items():
+            if now is None:
+                decisions[topic_partition] = ErrorCode.INVALID_UPDATE_VERSION
+            else:
+                state.states[topic_partition] = now
+                decisions[topic_partition] = alter.Unchanged(now)
+                # Who is in sync has files again.
+                state.offline.difference_update((topic_partition, member) for member in now.isr)
+                self.untold.add(topic_partition)

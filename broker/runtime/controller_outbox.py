@@ -15,7 +15,7 @@ Emit = Callable[..., None]
 
 
 class LoopOutbox:
-    """Satisfies `controller_term.Outbox`; called on the controller's thread."""
+    """Satisfies `controller_ports.Outbox`; called on the controller's thread."""
 
     def __init__(self, loop: Loop, channels: ControllerChannels, emit: Emit | None) -> None:
         self._loop = loop

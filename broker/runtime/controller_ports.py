@@ -1,17 +1,18 @@
-"""What the controller needs of ZooKeeper, as a Protocol in the core's own words.
+"""What the controller needs of ZooKeeper and of the loop, as Protocols in the core's own words.
 
-All methods block and run on the controller's thread. They raise ControllerMoved where a condition on the controller's
-epoch failed, StoreUnavailable where ZooKeeper could not be reached. A watch is called once, on a foreign thread, after
-something may have changed; it must only hand over.
+All methods of the store block and run on the controller's thread. They raise ControllerMoved where a condition on the
+controller's epoch failed, StoreUnavailable where ZooKeeper could not be reached. A watch is called once, on a foreign
+thread, after something may have changed; it must only hand over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from broker.core.cluster_state import Broker, LeaderAndIsr, Topic
+from broker.runtime.controller_requests import Outgoing
 from broker.runtime.ports import BrokerId, Epoch, TopicPartition
 
 Watch = Callable[[], None]
@@ -167,3 +168,37 @@ class ControllerStore(AssignmentStore, Protocol):
     def drop_deletion(self, term: Term, topic: str) -> None:
         """Forget a request to delete."""
         ...
+
+
+class Outbox(Protocol):
+    """Hands over to the loop; what is handed over first happens first."""
+
+    def set_brokers(self, brokers: Iterable[Broker]) -> None: ...
+
+    def send(self, requests: list[Outgoing]) -> None: ...
+
+    def emit(self, event: str, **fields: object) -> None: ...
+
+
+class Watches(Protocol):
+    """What the term wants to hear of; each is called on a foreign thread and only hands over."""
+
+    @property
+    def brokers(self) -> Watch: ...
+
+    @property
+    def topics(self) -> Watch: ...
+
+    @property
+    def deletions(self) -> Watch: ...
+
+    @property
+    def log_dirs(self) -> Watch: ...
+
+    @property
+    def elections(self) -> Watch: ...
+
+    @property
+    def reassignments(self) -> Watch: ...
+
+    def topic(self, name: str) -> Watch: ...

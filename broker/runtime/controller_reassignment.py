@@ -71,7 +71,7 @@ class Reassignments:
         self._asked = {}
         self._open = {
             TopicPartition(topic.name, partition)
-            for topic in self._tools.state().topics.values()
+            for topic in self._tools.state.topics.values()
             for partition in topic.adding.keys() | topic.removing.keys()
         }
 
@@ -152,7 +152,7 @@ class Reassignments:
                 self._done_asking(done)
 
     def _next_step(self, topic_partition: TopicPartition) -> Step | None:
-        state = self._tools.state()
+        state = self._tools.state
         assignment = self._assignment(topic_partition)
         if assignment is None or topic_partition.topic in state.deleting:
             self._open.discard(topic_partition)
@@ -197,7 +197,7 @@ class Reassignments:
 
     def _begin(self, topic_partition: TopicPartition, target: tuple[BrokerId, ...] | None) -> Step | Refusal | None:
         """None: it is so already."""
-        state = self._tools.state()
+        state = self._tools.state
         current = self._assignment(topic_partition)
         if target is not None:
             refusal = rules.refusal(target, current, frozenset(state.brokers))
@@ -240,7 +240,7 @@ class Reassignments:
     def _write_round(self, steps: Mapping[str, list[Step]], batch: RequestBatch) -> set[str]:
         """One write per topic; the topics whose write was refused are read anew."""
         tools = self._tools
-        state = tools.state()
+        state = tools.state
         writes = []
         for name, of_topic in steps.items():
             topic = rules.with_assignments(
@@ -264,7 +264,7 @@ class Reassignments:
     def _state_write(self, step: Step) -> list[StateWrite]:
         if step.state is None:
             return []
-        state = self._tools.state()
+        state = self._tools.state
         before = state.states[step.topic_partition]
         after = replace(step.state, controller_epoch=self._tools.term.epoch)
         after = state.completed(step.topic_partition, before, after, step.assignment.replicas)
@@ -278,7 +278,7 @@ class Reassignments:
         batch: RequestBatch,
     ) -> None:
         topic_partition, assignment = step.topic_partition, step.assignment
-        state = self._tools.state()
+        state = self._tools.state
         self._open.add(topic_partition)
         for broker in (*assignment.adding, *assignment.doomed):
             # What it said of a log that it had before says nothing of the one that it begins.
@@ -304,7 +304,7 @@ class Reassignments:
         if topic is None:
             self._tools.forget_topic(name)
         else:
-            self._tools.state().topics[name] = topic
+            self._tools.state.topics[name] = topic
 
     def _done_asking(self, partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in partitions:
@@ -315,5 +315,5 @@ class Reassignments:
             self._tools.watches.reassignments()
 
     def _assignment(self, topic_partition: TopicPartition) -> Assignment | None:
-        topic = self._tools.state().topics.get(topic_partition.topic)
+        topic = self._tools.state.topics.get(topic_partition.topic)
         return None if topic is None else rules.assignment_of(topic, topic_partition.partition)

@@ -271,7 +271,7 @@ class ReassignedCluster:
         )
         before = node.isr
         node.isr = node.isr | wanted
-        answer = self.step(lambda: self.term.alter_partition(request, _ALTER_VERSION))
+        answer = self.step(lambda: self.term.isr_changes.alter_partition(request, _ALTER_VERSION))
         if answer is None:
             return
         part = answer.topics[0].partitions[0] if answer.topics else None  # type: ignore[attr-defined]

@@ -38,7 +38,7 @@ def told(world: ReassignedCluster, leaving: int) -> list[tuple[int, str]]:
     epoch = world.nodes[leaving].epoch
     for node in world.nodes.values():
         node.queue.clear()
-    world.step(lambda: world.term.controlled_shutdown(leaving, epoch))
+    world.step(lambda: world.term.leavers.controlled_shutdown(leaving, epoch))
     return [(one.broker, ApiKey(one.api_key).name) for one in sent if one.api_key != ApiKey.UPDATE_METADATA]
 
 

@@ -10,7 +10,7 @@ import pytest
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable, Topic
 from broker.runtime.controller_ports import StateWrite, StoredState, Term
 from broker.runtime.controller_requests import INCREMENTAL, LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
-from broker.runtime.controller_term import MIN_ISR
+from broker.runtime.controller_topics import MIN_ISR
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.messages.alter_partition import (
@@ -84,7 +84,7 @@ def shrink_to_leader(world: ReassignedCluster) -> ResponsePartitionData:
     member = BrokerState(1, node.epoch)
     asked = RequestPartitionData(0, state.leader_epoch, [], [member], 0, state.partition_epoch)
     request = AlterPartitionRequest(1, node.epoch, [RequestTopicData(TOPIC_ID, [asked])])
-    return world.term.alter_partition(request, 3).topics[0].partitions[0]
+    return world.term.isr_changes.alter_partition(request, 3).topics[0].partitions[0]
 
 
 def minimum_of_two(reports: bool) -> ReassignedCluster:
@@ -134,7 +134,7 @@ def bounced_unseen(world: ReassignedCluster) -> None:
     members = [BrokerState(id_, old[id_]) for id_ in (1, 2, 3)]
     asked = RequestPartitionData(0, 5, [], members, 0, stored(world).partition_epoch)
     request = AlterPartitionRequest(1, old[1], [RequestTopicData(TOPIC_ID, [asked])])
-    answer = world.term.alter_partition(request, 3).topics[0].partitions[0]
+    answer = world.term.isr_changes.alter_partition(request, 3).topics[0].partitions[0]
     assert (answer.error_code, answer.isr) == (0, [1, 2, 3])
 
 
@@ -163,7 +163,7 @@ def test_leader_that_bounced_unseen_leads_no_more() -> None:
     old = {id_: node.epoch for id_, node in world.nodes.items()}
     world._register(world.nodes[2])
     asked = RequestPartitionData(0, 5, [], [BrokerState(i, old[i]) for i in (1, 2, 3)], 0, 3)
-    world.term.alter_partition(AlterPartitionRequest(2, old[2], [RequestTopicData(TOPIC_ID, [asked])]), 3)
+    world.term.isr_changes.alter_partition(AlterPartitionRequest(2, old[2], [RequestTopicData(TOPIC_ID, [asked])]), 3)
     world._elect()
     assert (stored(world).leader, stored(world).isr) == (1, (1, 3))
 
@@ -294,7 +294,7 @@ def test_suspicion_whose_note_got_no_answer_is_acted_on_after_the_reload(landed:
     world.store.spend_suspicion = spend  # type: ignore[method-assign]
     epoch = world.data.brokers[1].epoch
     with pytest.raises(StoreUnavailable):
-        world.term.suspect(1, epoch)
+        world.term.suspicions.suspect(1, epoch)
     world.term.load()
     assert (stored(world).leader, stored(world).isr) == (2, (2, 3))
     assert set(notes) == {epoch}
