@@ -274,6 +274,8 @@ class ControlPlane:
             if self.suspicion is not None:
                 self.suspicion.close()
             self.controller.stop(0)
+            # Nor is it registered anew: nobody would hear of it, and what it closes is left under the old registration.
+            self.registration.stop()
 
     def close(self) -> None:
         """Resign, and end the session: the registration goes at once. Blocks; the loop may run or not. Idempotent."""
@@ -282,7 +284,6 @@ class ControlPlane:
         self._closed = True
         self.resign()
         if self._built:
-            self.registration.stop()
             self.alter_partition.close()
             self.controller.join(_RESIGN_S)
         self.client.close()

@@ -137,6 +137,13 @@ class ClusterState:
         self.offline = {(tp, other) for tp, other in self.offline if other != broker}
         self.reports = {key: report for key, report in self.reports.items() if key[1] != broker}
 
+    def take_reports(self, broker: BrokerId, reports: Mapping[TopicPartition, ReplicaReport]) -> None:
+        """What a broker says of its stop; where somebody leads by now it would be out of date at the next election."""
+        for topic_partition, report in reports.items():
+            current = self.states.get(topic_partition)
+            if current is not None and current.leader == NO_LEADER:
+                self.reports[topic_partition, broker] = report
+
     def forget_reports(self, topic_partition: TopicPartition) -> None:
         """Somebody leads: what the replicas said of their stops is no news from now on."""
         for broker in self.replicas(topic_partition):

@@ -2,7 +2,8 @@
 
 Names tell how far it came, as in Kafka (whose recovery finishes our swaps and ours its):
 1. `.cleaned`: durable, and of no account: removed at the next start.
-2. `.swap`: from here on a start finishes the swap. Durable before anything else is touched.
+2. `.swap`: from here on a start finishes the swap. Durable, as is a recovery point beyond all of it, before anything
+   else is touched.
 3. the old segments' files are `.deleted`. Durable before step 4: else the new file and an old one that it replaces
    could both be there under their final names.
 4. `.swap` goes, the .log's last: until then a start knows that there is work left.
@@ -112,7 +113,15 @@ class SwappingLog(ShorteningLog):
         except OSError as error:
             self._fail(error)
         self._swap = swap = _Swap(old, done)
-        self._environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
+        # The hole that this may leave before the next segment is believed after a power failure only below a recovery
+        # point that is on disk.
+        vouch = self._dir.recovery_points_job()
+
+        def prepare() -> None:
+            vouch()
+            self._sync_names()
+
+        self._environment.background(prepare, lambda error: self._hide_old(swap, error))
         return True
 
     def supersedes_from(self, offset: Offset) -> None:

@@ -16,6 +16,7 @@ from random import randrange
 
 from broker.log import checkpoints
 from broker.log.cleaner_swap import SwappingLog
+from broker.log.segment_files import INT32_MAX
 from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
 from broker.log.time_lookup import first_record_at, newest_timestamp
 from broker.runtime.ports import AppendInfo, Epoch, Offset, OffsetOutOfRange
@@ -73,9 +74,11 @@ class PartitionLog(SwappingLog):
         staging = self._staging
         now_ms = self._environment.now_ms
         if staging.must_roll(size, newest, last, self.config, now_ms, self._segments.active.index):
-            snapshot = self.snapshot_at_roll(base) if self.snapshot_at_roll is not None else None
+            # Where a compacted log skips offsets the hole is in a segment, not between two: see recovery_scan.
+            start = self._leo if last - self._leo <= INT32_MAX else base
+            snapshot = self.snapshot_at_roll(start) if self.snapshot_at_roll is not None else None
             jitter_ms = randrange(self.config.jitter_ms) if self.config.jitter_ms else 0
-            staging.begin_segment(base, snapshot, now_ms(), jitter_ms)
+            staging.begin_segment(start, snapshot, now_ms(), jitter_ms)
         staging.add(view, batches, size)
         self._leo = last + 1
         return _new(AppendInfo, (base, last, newest, size, len(batches)))

@@ -23,7 +23,7 @@ class ShorteningLog(LogBase):
     def truncate_to(self, offset: Offset) -> None:
         """Drop what is staged, and every batch that ends at or beyond `offset`.
 
-        Batches stay whole: when offset lies inside of one, leo becomes its base offset.
+        Batches stay whole: when offset lies inside of one, leo becomes its base offset; in a hole, the hole's.
         """
         self._dir.check()
         self._drop_staged()
@@ -34,12 +34,11 @@ class ShorteningLog(LogBase):
             if offset < self._leo:
                 segment = self._segments.at(self._segments.floor(offset))
                 cut = segment.find(offset)
-                if cut is not None:
-                    # With holes the next batch may begin beyond.
-                    offset = min(offset, cut.base_offset)
+                if cut is not None and cut.base_offset <= offset:
+                    offset = cut.base_offset
                 else:
-                    # In a hole at this segment's end: nothing between its last batch and there is left to vouch for.
-                    offset = min(offset, segment.next_offset())
+                    # In a hole: nothing between the last batch before it and there is left to vouch for.
+                    offset = min(offset, segment.next_offset() if cut is None else segment.end_before(cut))
                 self._lower_marks(offset)
                 removed = self._segments.above(offset)
                 for segment in reversed(removed):

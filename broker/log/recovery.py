@@ -131,6 +131,7 @@ def load(
             recovery_point,
             entries,
             Damage(tp, checkpointed, mend, config.group_commit),
+            host_lived,
         )
         state.reason = state.reason or reason
     if state.leo < log_start:

@@ -87,8 +87,13 @@ def scan(
     recovery_point: Offset,
     entries: list[tuple[Epoch, Offset]] | None,
     damage: Damage,
+    host_lived: bool,
 ) -> Scan:
-    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog."""
+    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog.
+
+    A hole between two segments is compaction's work, which never touches what is not on disk; or else it is the end of
+    a segment that a power failure took, while the name of the next one was there already.
+    """
     first = 0
     if entries is not None:
         for place, segment in enumerate(segments):
@@ -100,7 +105,8 @@ def scan(
     if has_holes:
         state.filed = [entry for entry in entries or () if entry[1] >= scan_from]
     for place, segment in enumerate(segments):
-        if segment.base_offset != state.leo and (segment.base_offset < state.leo or not has_holes):
+        hole_allowed = has_holes and (host_lived or segment.base_offset <= damage.fsynced)
+        if segment.base_offset < state.leo or (segment.base_offset > state.leo and not hole_allowed):
             state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
             state.corrupt_middle = any(_has_batch(later) for later in segments[place:])
             damage.check(state, segment.path(LOG_SUFFIX))

@@ -139,6 +139,13 @@ class Segment(SegmentFiles):
             next_offset = batch.last_offset + 1
         return next_offset
 
+    def end_before(self, batch: BatchAt) -> Offset:
+        """Offset after the batch in front of this one; base_offset when it is the first."""
+        end = self.base_offset
+        for before in self._walk(self._trusted(self._indexed_position(batch.position - 1)), batch.position):
+            end = before.last_offset + 1
+        return end
+
     def batches(self) -> Iterator[BatchAt]:
         """Headers of all batches. Raises CorruptLog where one cannot be right."""
         self.open()
@@ -183,14 +190,15 @@ class Segment(SegmentFiles):
     def truncate_to(self, offset: Offset) -> Offset:
         """Cut from the first batch that ends at or beyond offset; returns the new end offset, ≤ offset.
 
-        Synced, so that cut bytes cannot come back behind newer ones after a power failure. Raises OSError.
+        In a hole that is where the batch before it ends, as a restart would find it. Synced, so that cut bytes cannot
+        come back behind newer ones after a power failure. Raises OSError.
         """
         first = self.find(offset)
         if first is None:
             return self.next_offset()
         self._cut(first.position, first.base_offset)
         os.fsync(self.fd)
-        return min(offset, first.base_offset)
+        return first.base_offset if first.base_offset <= offset else self.next_offset()
 
     def _cut(self, position: int, offset: Offset) -> None:
         self.index.cut_at_position(position)

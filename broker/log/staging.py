@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence, Sized
 from typing import NamedTuple
 
 from broker.log.config import LogConfig
+from broker.log.segment_files import INT32_MAX
 from broker.runtime.ports import Epoch, Offset, TopicPartition, UnexpectedAppendOffset
 from broker.wire.record_batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, BatchHeader, CorruptBatch
 
@@ -20,7 +21,6 @@ _FRONT_AT = 8
 _BASE = struct.Struct(">q")
 _STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch
 
-INT32_MAX = 2**31 - 1
 
 StagedBatch = tuple[Offset, Offset, int, int]
 """(base offset, last offset, max timestamp, bytes)."""

@@ -17,10 +17,11 @@ import contextlib
 import os
 
 from broker.log import checkpoints
-from broker.runtime.ports import Offset
+from broker.runtime.ports import CorruptLog, Offset
 
 UNCLEAN_MARK = "unclean-stop"
 _REASON_MAX = 500
+_DAMAGED = "damaged: "
 
 
 def unclean_reason(
@@ -69,15 +70,28 @@ def read_mark(folder: str) -> str:
         return ""
 
 
+def damage_reason(damage: CorruptLog) -> str:
+    """Of a log that stays offline: `is_damaged` knows it again."""
+    return f"{_DAMAGED}{damage}"
+
+
+def is_damaged(folder: str) -> bool:
+    """Whether this log was offline, and nothing has been done about it since: no clean stop makes it whole."""
+    return read_mark(folder).startswith(_DAMAGED)
+
+
 def leave_mark(folder: str, reason: str) -> None:
     """Raises OSError."""
     checkpoints.write_atomically(f"{folder}/{UNCLEAN_MARK}", reason[:_REASON_MAX] + "\n", sync=False)
 
 
 def sync_mark(folder: str) -> None:
-    """Make a mark survive a power failure. Raises OSError."""
+    """Make a mark survive a power failure; nothing where the folder was taken away. Raises OSError."""
     for path in (f"{folder}/{UNCLEAN_MARK}", folder):
-        fd = os.open(path, os.O_RDONLY)
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
         try:
             os.fsync(fd)
         finally:

@@ -62,7 +62,9 @@ class DiskLogStore(OpenLogs):
         self.update_config(tp.topic, config)
         if tp in self.offline_logs and not (new and self._folder_is_gone(tp)):
             raise self.offline_logs[tp]
-        self._forget_offline(tp)
+        if tp in self.offline_logs:
+            self._forget_offline(tp)
+            self.unclean.pop(tp, None)
         if tp in self._homes:
             self._homes[tp].check()
         existing = self._logs.get(tp)
@@ -263,15 +265,3 @@ class DiskLogStore(OpenLogs):
                     log_dir.fail(error)
 
             self._environment.background(job, done)
-
-    # The end
-
-    def close_unused(self) -> None:
-        """After a start that led to nothing: the marks that it took away come back, for nothing was written."""
-        for log_dir in self._dirs:
-            epoch = self.clean_shutdown_epochs.get(log_dir.path)
-            opened = [report for report in self.reports if self._homes[report.topic_partition] is log_dir]
-            if epoch is not None and log_dir.failed is None and all(report.clean for report in opened):
-                self._guard(log_dir, lambda log_dir=log_dir: self._sync_marks(log_dir))  # type: ignore[misc]
-                self._guard(log_dir, log_dir.leave_clean_mark)
-        self.close(clean=False)

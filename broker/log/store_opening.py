@@ -82,7 +82,7 @@ class OpenLogs:
                 self._miss_folders(log_dir)
             self.check_any_dir()
         except BaseException:
-            self.close(clean=False)
+            self.close_unused()
             raise
 
     def _guard(self, log_dir: LogDir, action: Callable[[], None]) -> None:
@@ -136,7 +136,8 @@ class OpenLogs:
             try:
                 return load(
                     tp, log_dir, found[tp], self._config(tp.topic), self._environment,
-                    clean=epoch is not None, recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
+                    clean=epoch is not None and not stops.is_damaged(found[tp]),
+                    recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
                     high_watermark=high_watermarks.get(tp, 0), has_holes=tp in log_dir.cleaner_offsets,
                     host_lived=epoch is not None or last_run.same_kernel,
                 )  # fmt: skip
@@ -148,6 +149,8 @@ class OpenLogs:
                 _logger.error("replica stays offline: %s", result)
                 self.offline_logs[tp] = result
                 log_dir.offline.add(tp)
+                # However orderly the stops from here on: what was lost before is not back by them.
+                self._distrust(tp, found[tp], stops.damage_reason(result))
                 continue
             log, report = result
             self._logs[tp] = log
@@ -270,6 +273,16 @@ class OpenLogs:
                     log_dir.forget_checkpoints(tp)
 
     # The end
+
+    def close_unused(self) -> None:
+        """After a start that led to nothing: the marks that it took away come back, for nothing was written."""
+        for log_dir in self._dirs:
+            epoch = self.clean_shutdown_epochs.get(log_dir.path)
+            opened = [report for report in self.reports if self._homes[report.topic_partition] is log_dir]
+            if epoch is not None and log_dir.failed is None and all(report.clean for report in opened):
+                self._guard(log_dir, lambda log_dir=log_dir: self._sync_marks(log_dir))  # type: ignore[misc]
+                self._guard(log_dir, log_dir.leave_clean_mark)
+        self.close(clean=False)
 
     def close(self, clean: bool) -> None:
         """clean: flush everything and leave the clean-shutdown mark. Idempotent.

@@ -158,9 +158,11 @@ class Controller(Reports):
 
         def event() -> None:
             self._unclean_default, self._min_isr_default = unclean, min_isr
-            self._in_term(lambda term: term.defaults_changed(unclean, min_isr))
+            self._when_loaded(
+                "defaults", lambda term: term.defaults_changed(self._unclean_default, self._min_isr_default)
+            )
 
-        self._put("config", event)
+        self._put("defaults", event)
 
     def prepare_suspicion(self, broker: BrokerId, then: Callable[[Suspect | None], None]) -> None:
         """then is called on the loop's thread, exactly once."""
@@ -176,11 +178,13 @@ class Controller(Reports):
 
     def act_on_suspicion(self, suspect: Suspect) -> None:
         """Elect away from a broker whose process is gone, or take its controllership over."""
-        self._put("suspicion", lambda: self._act_on_suspicion(suspect))
+        name = f"suspicion-{suspect.broker}"
+        self._put(name, lambda: self._act_on_suspicion(name, suspect))
 
     def reachable(self, broker: BrokerId) -> None:
         """A broker that may be suspected answers."""
-        self._put("reachable", lambda: self._in_term(lambda term: term.suspicions.reachable(broker)))
+        name = f"reachable-{broker}"
+        self._put(name, lambda: self._when_loaded(name, lambda term: term.suspicions.reachable(broker)))
 
     def alter_partition(
         self, request: AlterPartitionRequest, version: int, answer: Callable[[AlterPartitionResponse], None]
@@ -261,7 +265,7 @@ class Controller(Reports):
         def event() -> None:
             result = refuse(ErrorCode.NOT_CONTROLLER)
             try:
-                if self._term is not None:
+                if self._term is not None and self._term.loaded:
                     result = do(self._term)
             except StoreUnavailable:
                 result = refuse(ErrorCode.REQUEST_TIMED_OUT)
@@ -301,8 +305,16 @@ class Controller(Reports):
     # Events; controller's thread
 
     def _in_term(self, do: Callable[[ControllerTerm], None]) -> None:
-        if self._term is not None:
+        """Not where a load broke off: the next one, which is due, finds what this event is about."""
+        if self._term is not None and self._term.loaded:
             do(self._term)
+
+    def _when_loaded(self, name: str, do: Callable[[ControllerTerm], None]) -> None:
+        """For what no load finds out: where one broke off it waits for the next."""
+        if self._term is not None and not self._term.loaded:
+            self._put_later(name, lambda: self._when_loaded(name, do))
+        else:
+            self._in_term(do)
 
     def _brokers_changed(self) -> None:
         self._in_term(lambda term: term.brokers_changed())
@@ -352,7 +364,8 @@ class Controller(Reports):
 
     def _reload(self) -> None:
         self._controller_changed()
-        self._in_term(lambda term: term.load())
+        if self._term is not None:
+            self._term.load()
 
     def _controller_changed(self) -> None:
         """Look who is controller; stand for election while nobody is."""
@@ -378,9 +391,9 @@ class Controller(Reports):
         found = self._store.controller_to_suspect(broker)
         return None if found is None else Suspect(broker, *found)
 
-    def _act_on_suspicion(self, suspect: Suspect) -> None:
+    def _act_on_suspicion(self, name: str, suspect: Suspect) -> None:
         if suspect.controller_version is None:
-            self._in_term(lambda term: term.suspicions.suspect(suspect.broker, suspect.broker_epoch))
+            self._when_loaded(name, lambda term: term.suspicions.suspect(suspect.broker, suspect.broker_epoch))
         elif self._term is None and self._registered:
             term = self._store.take_over(
                 self._settings.broker_id, suspect.broker, suspect.broker_epoch, suspect.controller_version
@@ -428,7 +441,7 @@ class Controller(Reports):
         settings = self._settings.rebalance
         if self._term is not None and settings is not None:
             self._rebalance_in(settings.interval_s)
-            self._term.admin.elections.rebalance(settings.percentage)
+            self._in_term(lambda term: term.admin.elections.rebalance(settings.percentage))
 
     def _give_up(self) -> None:
         if self._term is None:

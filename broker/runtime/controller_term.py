@@ -53,6 +53,8 @@ class ControllerTerm:
         self._judged: dict[BrokerId, int] = {}
         """Broker epochs up to which every end is written into the partition states; outlives a reload, for it is not
         read from anywhere."""
+        self.loaded = False
+        """Whether `state` is whole. Where a load broke off it is not, and nothing may be decided on it."""
         self._tools = tools = TermTools(term, broker_id, store, outbox, watches)
         self._topics = TopicReader(tools, new_topic_id)
         self._deletion = TopicDeletion(store, term, outbox, tools.new_batch, delete_enabled)
@@ -75,7 +77,8 @@ class ControllerTerm:
         deletions = self._store.deletions(self._watches.deletions)
         names = self._store.topic_names(self._watches.topics)
         # Every broker is told everything below, and answers what it cannot use.
-        self._store.take_log_dir_events(self.term, self._watches.log_dirs)
+        failed_dirs = self._store.take_log_dir_events(self.term, self._watches.log_dirs)
+        self.loaded = False
         self._tools.state = state
         self.isr_changes.untold.clear()
         self._topics.load(names)
@@ -101,6 +104,7 @@ class ControllerTerm:
         self._outbox.set_brokers(state.brokers.values())
         self.leavers.load(state)
         self.suspicions.load(state)
+        self.loaded = True
         batch = self._tools.new_batch(addresses_first=True)
         # The minimum may have been lowered while nobody, or another, was controller: first of all, for an election
         # must not choose from what that voided.
@@ -111,7 +115,8 @@ class ControllerTerm:
         for broker in state.suspected:
             self._tools.settle(lambda broker=broker: suspicion.suspected(state, broker, self.term.epoch), batch)  # type: ignore[misc]
         for broker in state.brokers:
-            self._tell_everything(broker, batch)
+            # Who was to tell them of a new partition may have gone before.
+            self._tell_everything(broker, batch, may_be_new=broker not in failed_dirs)
         self._tools.send(batch)
         _log.info(
             "controller epoch %d: %d brokers, %d topics, %d partitions",
@@ -124,9 +129,10 @@ class ControllerTerm:
         self.admin.loaded()
         self._store.forget_suspicions(self.term, state.brokers)
 
-    def _tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
+    def _tell_everything(self, broker: BrokerId, batch: RequestBatch, may_be_new: bool = False) -> None:
         """All metadata, and all replicas of this broker as its whole list.
 
+        may_be_new: a partition whose state nobody has written since it was made may be one that it never heard of.
         With a topic or state that could not be read the list is not whole, and must not look so: brokers remove what a
         whole list does not name. One that leaves has no more roles than what it still leads.
         """
@@ -138,7 +144,8 @@ class ControllerTerm:
             batch.all_roles(broker)
         for topic_partition in own:
             if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
-                batch.roles((broker,), topic_partition)
+                is_new = may_be_new and self.state.states[topic_partition].partition_epoch == 0
+                batch.roles((broker,), topic_partition, is_new)
                 self._tools.ask_for_report(broker, topic_partition, batch)
         self.admin.tell_everything(broker, batch)
 
@@ -256,7 +263,7 @@ class ControllerTerm:
         known = state.brokers.get(broker)
         if known is None or known.epoch != broker_epoch:
             return
-        state.reports.update({(topic_partition, broker): report for topic_partition, report in reports.items()})
+        state.take_reports(broker, reports)
         self._tools.settle_and_send(lambda: rules.elect_offline(state, self.term.epoch))
         for topic_partition, report in reports.items():
             if report.unclean:

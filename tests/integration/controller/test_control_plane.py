@@ -191,6 +191,21 @@ def test_expired_session_fences_and_registers_under_new_epoch(brokers: list[Plan
     eventually(lambda: broker.plane.cache.has_leaders("t", 3))
 
 
+def test_session_that_expires_while_a_broker_closes_is_not_followed_by_another_registration(
+    brokers: list[PlaneBroker],
+) -> None:
+    broker = next(b for b in brokers if not b.plane.controller.active)
+    other = next(b for b in brokers if b is not broker)
+    broker.plane.resign()
+    credentials = broker.plane.client.credentials
+    assert credentials is not None
+    end_session(broker.settings.zookeeper_connect, RecordedSession(*credentials))
+    eventually(lambda: broker.plane.client.credentials not in (None, credentials), "a new session")
+    eventually(lambda: broker.plane.broker_id not in other.plane.cache.brokers)
+    assert not [event for event, _ in broker.events if event in ("registered-again", "fenced")]
+    assert broker.plane.broker_id not in other.plane.cache.brokers
+
+
 def test_second_broker_with_id_of_live_one_does_not_start(start: Start) -> None:
     start(1)
     with pytest.raises(BrokerIdInUse):

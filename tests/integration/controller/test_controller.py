@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from broker.core.cluster_state import NO_LEADER, ControllerMoved, LeaderAndIsr
-from broker.runtime.controller_ports import AssignmentWrite, StateWrite
+from broker.core.cluster_state import NO_LEADER, ControllerMoved, LeaderAndIsr, StoreUnavailable
+from broker.runtime.controller_ports import AssignmentWrite, StatesRead, StateWrite
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
@@ -417,6 +417,44 @@ def test_controlled_shutdown_moves_leaders_and_names_what_stays(cluster: Cluster
         lambda on: cluster.active().controller.controlled_shutdown(ControlledShutdownRequest(2, 1), on)
     )
     assert late.error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_term_whose_load_broke_off_decides_nothing_until_it_has_loaded(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add(1)
+    cluster.add(2)
+    cluster.create_topic("t", {0: (1, 2)})
+    before = cluster.await_leader("t", 1)
+    node = cluster.active()
+    real, failed, healed = node.store.states, threading.Semaphore(0), threading.Event()
+
+    def states(partitions: Sequence[TopicPartition]) -> StatesRead:
+        if healed.is_set():
+            return real(partitions)
+        failed.release()
+        raise StoreUnavailable("no answer")
+
+    monkeypatch.setattr(node.store, "states", states)
+    # The reload reads the brokers, and no states.
+    node.controller._put_once("reload", node.controller._reload)
+    assert failed.acquire(timeout=20)
+    assert failed.acquire(timeout=20), "it tries again"
+    answer: ControlledShutdownResponse = ask(
+        lambda on: node.controller.controlled_shutdown(ControlledShutdownRequest(1, cluster.nodes[0].epoch), on)
+    )
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER, "nothing remains of what it has not read"
+    cluster.create_topic("u", {0: (2, 1)})
+    node.controller.defaults_changed(unclean=False, min_isr=2)
+    node.controller.reconnected()
+    assert failed.acquire(timeout=20)
+    assert (cluster.state("t"), cluster.state("u")) == (before, None)
+    healed.set()
+    cluster.await_leader("u", 2)
+    assert cluster.state("t") == before
+    term = node.controller._term
+    assert term is not None
+    eventually(lambda: term.state.min_isr_default == 2, "what no load finds out was kept")
 
 
 def test_topic_of_an_older_tool_gets_an_id(cluster: Cluster) -> None:

@@ -790,6 +790,22 @@ def test_store_closed_unused_leaves_the_mark_as_it_found_it(path: str) -> None:
     kill(store)
 
 
+def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path) -> None:
+    """The same partition in two dirs: the second makes the start fail when the first is open already."""
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    for path in (first, second):
+        store = open_store(path, Clock())
+        _append(store, range(3))
+        store.registered(91)
+        store.close(clean=True)
+    with pytest.raises(ValueError, match="remove the folder that is not wanted"):
+        DiskLogStore([first, second], Clock().environment())
+    for path in (first, second):
+        store = open_store(path, Clock())
+        assert list(store.clean_shutdown_epochs.values()) == [91]
+        kill(store)
+
+
 def _flip(path: Path, position: int) -> None:
     with path.open("r+b") as file:
         file.seek(position)

@@ -135,6 +135,38 @@ def test_log_made_anew_for_an_old_partition_is_distrusted_from_then_on(path: str
     assert distrusts(path)
 
 
+def test_damage_is_remembered_over_orderly_stops(path: str) -> None:
+    store = written(path)
+    open_log(store).flush()
+    store.checkpoint_recovery_points()
+    kill(store)
+    lose_the_host(path)
+    with segment(path).open("r+b") as file:
+        file.seek(300)
+        file.write(b"\xff" * 8)
+    for _ in range(3):
+        store = opened(path)
+        assert list(store.offline_logs) == [TP], "an orderly stop makes nothing whole"
+        assert store.unclean[TP].startswith("damaged: ")
+        store.close(clean=True)
+        assert store.offline_logs
+
+
+def test_damaged_log_whose_folder_was_taken_away_lets_the_others_stop_in_order(path: str) -> None:
+    store = written(path)
+    open_log(store).flush()
+    store.checkpoint_recovery_points()
+    kill(store)
+    Path(path, str(TP), "partition.metadata").write_text("damaged")
+    store = opened(path)
+    assert list(store.offline_logs) == [TP]
+    shutil.rmtree(Path(path, str(TP)))
+    store.close(clean=True)
+    store = opened(path)
+    assert list(store.clean_shutdown_epochs.values()) != [None]
+    kill(store)
+
+
 # Copies of another time
 
 

@@ -224,10 +224,11 @@ class World:
             self.unclean = self.unclean | {broker} if unclean else self.unclean - {broker}
 
     def report(self, broker: int) -> None:
-        if self.is_there(broker) and self.current.leader == NO_LEADER:
+        """Asked while nobody led; the answer may come when somebody does."""
+        if self.is_there(broker):
             log = self.logs[broker]
             report = ReplicaReport(broker in self.unclean, log[-1][0] if log else -1, len(log))
-            self.state.reports[TP, broker] = report
+            self.state.take_reports(broker, {TP: report})
             self.apply(controller.elect_offline(self.state, 1))
 
     def suspect(self, broker: int) -> None:

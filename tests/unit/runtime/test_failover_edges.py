@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable, Topic
+from broker.core.elr import ReplicaReport
 from broker.runtime.controller_ports import StateWrite, StoredState, Term
 from broker.runtime.controller_requests import INCREMENTAL, LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
 from broker.runtime.controller_topics import MIN_ISR
@@ -326,3 +327,56 @@ def test_bounce_that_was_heard_of_but_not_written_is_judged_by_the_reload() -> N
     assert stored(world).isr == (1, 3)
     world.term.load()
     assert stored(world).isr == (1, 3)
+
+
+# What is said to brokers of partitions that may be new to them
+
+
+def said_to_be_new(world: ReassignedCluster, *brokers: int) -> list[bool]:
+    """By a load."""
+    for node in world.nodes.values():
+        node.queue.clear()
+    world.term.load()
+    return [state.is_new for id_ in brokers for state in told(list(world.nodes[id_].queue))]
+
+
+def test_successor_says_what_is_new_where_nobody_has_written_since() -> None:
+    """The controller that made the partition ended before it told anyone."""
+    world = cluster(LeaderAndIsr(1, 0, (1, 2, 3), 1, 0))
+    assert said_to_be_new(world, 1, 2, 3) == [True] * 3
+
+
+def test_successor_says_nothing_is_new_where_a_replica_may_have_had_a_log() -> None:
+    world = cluster(LeaderAndIsr(1, 0, (1, 2, 3), 1, 1))
+    assert said_to_be_new(world, 1, 2, 3) == [False] * 3
+
+
+def test_replica_that_registered_anew_since_has_nothing_new() -> None:
+    world = cluster(LeaderAndIsr(1, 0, (1, 2, 3), 1, 0))
+    world._register(world.nodes[2])
+    assert said_to_be_new(world, 2) == [False]
+
+
+def test_broker_that_is_told_everything_again_hears_of_nothing_new() -> None:
+    world = cluster(LeaderAndIsr(1, 0, (1, 2, 3), 1, 0))
+    world.term.load()
+    for node in world.nodes.values():
+        node.queue.clear()
+    world.term.send_everything(2)
+    assert [state.is_new for state in told(list(world.nodes[2].queue))] == [False]
+
+
+# Reports of stops
+
+
+def test_report_that_comes_after_the_election_decides_no_later_one() -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
+    world.term.load()
+    state = world.term.state
+    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 5, 1000)})
+    assert not state.reports
+    world.fail(1)
+    world.fail(2)
+    assert stored(world).leader == NO_LEADER
+    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 5, 1000)})
+    assert list(state.reports) == [(PARTITION, 3)]
