@@ -7,10 +7,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN ?= examples/runs/demo.toml
 SEEDS ?= 20
+COMPILED := build/compiled
+COMPILED_TESTS := unit property/core property/log property/runtime scenarios interop \
+	$(addprefix integration/,admin broker controller failover log net replication zk)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit nightly bench bench-quick wheel doctor heal clean python
+.PHONY: help demo test test-compiled check unit nightly bench bench-quick compiled wheel wheel-compiled doctor heal clean python
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -49,19 +52,40 @@ nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, and the long tes
 	@$(BIN)/python -m harness.tools.install --for test
 	@$(BIN)/highwater nightly examples/runs --seeds $(SEEDS) --resume $(ARGS); runs=$$?; \
 		echo "the long tests:"; $(BIN)/python -m pytest -m nightly -q -rP; tests=$$?; \
-		if [ $$runs -ne 0 ]; then exit $$runs; fi; exit $$tests
+		echo "the broker compiled:"; $(MAKE) --no-print-directory test-compiled ARGS=-q; compiled=$$?; \
+		if [ $$runs -ne 0 ]; then exit $$runs; fi; if [ $$tests -ne 0 ]; then exit $$tests; fi; exit $$compiled
 
-bench: $(VENV)/.lab ## Our broker beside Apache Kafka, every row (hours); table in benchmarks/results/
+# What is measured is what `make wheel-compiled` packs; ARGS='--source .' measures the sources as they are.
+bench: compiled ## Our broker beside Apache Kafka, every row (hours); table in benchmarks/results/
 	@$(BIN)/python -m harness.tools.install --for bench
-	$(BIN)/python -m benchmarks full $(ARGS)
-	$(BIN)/python -m benchmarks curves $(ARGS)
+	$(BIN)/python -m benchmarks full --source $(COMPILED) $(ARGS)
+	$(BIN)/python -m benchmarks curves --source $(COMPILED) $(ARGS)
 
-bench-quick: $(VENV)/.lab ## The core of it in about 5 minutes
+bench-quick: compiled ## The core of it in about 10 minutes
 	@$(BIN)/python -m harness.tools.install --for bench
-	$(BIN)/python -m benchmarks quick $(ARGS)
+	$(BIN)/python -m benchmarks quick --source $(COMPILED) $(ARGS)
+
+compiled: $(COMPILED)/.made ## build/compiled: the broker with its hot modules compiled by mypyc (docs/adr/0017)
+
+$(COMPILED)/.made: $(VENV)/.dev setup.py $(shell find broker -name '*.py')
+	@$(BIN)/python -m harness.tools.install --for compile
+	rm -rf build
+	HIGHWATER_COMPILE=1 $(BIN)/python setup.py -q build_py --build-lib $(COMPILED) build_ext -j2 --build-lib $(COMPILED)
+	@touch $@
+
+# In the compiled tree's own folder, so that it comes first on the path; processes that tests start take it as well.
+test-compiled: compiled ## The tests of the broker, on the compiled one
+	@$(BIN)/python -m harness.tools.install --for test
+	cd $(COMPILED) && PYTHONPATH=$(CURDIR) HIGHWATER_TEST_SOURCE=$(CURDIR)/$(COMPILED) $(CURDIR)/$(BIN)/python -m pytest \
+		-c $(CURDIR)/pyproject.toml --rootdir=$(CURDIR) -m "not nightly and not spark and not patches" $(ARGS) \
+		$(addprefix $(CURDIR)/tests/,$(COMPILED_TESTS))
 
 wheel: $(VENV)/.dev ## dist/highwater-*.whl; installed without extras it is the broker alone
 	$(BIN)/python -m build --wheel --outdir dist .
+
+wheel-compiled: $(VENV)/.dev ## The same for this machine's kind, with the hot modules compiled
+	@$(BIN)/python -m harness.tools.install --for compile
+	HIGHWATER_COMPILE=1 $(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 doctor: $(VENV)/.lab ## What this machine can do
 	@$(BIN)/highwater doctor

@@ -106,10 +106,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, metavar="N", help="measure each row N times instead of the plan's number")
     parser.add_argument("--warm-up-mb", type=int, metavar="N", help="warm up with N MB instead of the plan's number")
     parser.add_argument("--only", choices=["highwater", "kafka"], help="measure one system, for work on it")
-    parser.add_argument("--source", type=Path, default=ROOT, metavar="FOLDER", help="where the broker package is")
+    parser.add_argument("--source", type=_folder, default=ROOT, metavar="FOLDER", help="where the broker package is")
     parser.add_argument("--no-pretouch", action="store_true", help="do not fill the page cache before each run")
     parser.add_argument("--list", action="store_true", help="print the titles of the rows and end")
     return parser
+
+
+def _folder(text: str) -> Path:
+    folder = Path(text).resolve()
+    if not (folder / "broker" / "cli.py").is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} holds no broker/cli.py (looked in {folder})")
+    return folder
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -16,7 +16,7 @@ def describe(source: Path) -> dict[str, object]:
     """For the head of the results."""
     return {
         "machine": f"{processors()} × {_processor()}, {total_bytes() / 2**30:.0f} GiB, Linux {platform.release()}",
-        "highwater": f"commit {_commit(source)}, Python {platform.python_version()}",
+        "highwater": f"commit {_commit(source)}, {_form(source)}, Python {platform.python_version()}",
         "Kafka": f"{VERSION}, ZooKeeper mode, stock JVM options (G1, 1 GiB heap), Java {_java()}",
         "cluster": "3 brokers and 1 ZooKeeper a system on loopback, RF 3, min ISR 2; the systems are measured in turn",
         "load average at the start": load_average(),
@@ -39,6 +39,11 @@ def _processor() -> str:
 def _java() -> str:
     done = subprocess.run([java_for_kafka().executable, "-version"], capture_output=True, text=True, check=False)
     return done.stderr.splitlines()[0].split('"')[1] if '"' in done.stderr else "of unknown version"
+
+
+def _form(source: Path) -> str:
+    compiled = any((source / "broker").glob("hot__mypyc.*"))
+    return "hot modules compiled by mypyc" if compiled else "sources as they are"
 
 
 def _commit(source: Path) -> str:

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 
 _PATH = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)])
@@ -46,14 +47,18 @@ _TEST = (
     Package("debootstrap", ("debootstrap",)),
     Package("chromium", ("chromium", "chromium-browser", "google-chrome")),
 )
-_BENCH = (
-    # For the lean client; gcc alone would come without the C library's headers.
+_COMPILE = (
+    # gcc alone would come without the C library's headers.
     Package("build-essential", ("gcc", "cc")),
+    Package("python{}.{}-dev".format(*sys.version_info), (), (f"{sysconfig.get_paths()['include']}/Python.h",)),
+)
+_BENCH = (
+    *_COMPILE,
     Package("librdkafka-dev", (), ("/usr/include/librdkafka/rdkafka.h", "/usr/local/include/librdkafka/rdkafka.h")),
     Package("maven", ("mvn",)),
     Package("openjdk-17-jre-headless", ("java",)),
 )
-PACKAGES = {"demo": _DEMO, "test": _TEST, "bench": _BENCH}
+PACKAGES = {"demo": _DEMO, "test": _TEST, "compile": _COMPILE, "bench": _BENCH}
 
 
 def missing(purpose: str) -> list[str]:

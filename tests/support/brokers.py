@@ -25,6 +25,8 @@ from broker.wire.messages.metadata import MetadataResponse
 from tests.support.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, _die_with_parent, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(os.environ.get("HIGHWATER_TEST_SOURCE") or ROOT)
+"""The folder of the package `broker` that clusters run where a test names none; `make test-compiled` sets it."""
 _DEADLINE_S = 30.0
 # Leadership that goes back by itself would come between what a test does and what it looks at.
 _SETTINGS = {"zookeeper.session.timeout.ms": "2000", "auto.leader.rebalance.enable": "false"}
@@ -236,7 +238,7 @@ def running_cluster(
     settings: Mapping[str, str] | None = None,
     overrides: Mapping[int, Mapping[str, str]] | None = None,
     command: list[str] | None = None,
-    source: Path = ROOT,
+    source: Path = SOURCE,
     hosts: Mapping[int, tuple[str, list[str]]] | None = None,
     zookeeper_host: str = "127.0.0.1",
     zookeeper_port: int = 0,

@@ -40,7 +40,7 @@ from broker.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from broker.wire.schema import Message
-from tests.support.brokers import ROOT, Broker, Cluster, wait_until
+from tests.support.brokers import SOURCE, Broker, Cluster, wait_until
 
 _Answer = TypeVar("_Answer", bound=Message)
 
@@ -162,7 +162,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
 def add_broker(cluster: Cluster, folder: Path, broker_id: int, settings: Mapping[str, str] = SETTINGS) -> Broker:
     """Start a further broker; it ends with the cluster."""
     command = [sys.executable, "-m", "broker.cli"]
-    broker = Broker(folder / f"broker-{broker_id}", broker_id, cluster.zookeeper.connect, settings, command, ROOT)
+    broker = Broker(folder / f"broker-{broker_id}", broker_id, cluster.zookeeper.connect, settings, command, SOURCE)
     cluster.brokers[broker_id] = broker  # type: ignore[index]
     broker.start()
     wait_until(lambda: broker_id in cluster.live(), lambda: f"broker {broker_id}: {broker.output[-2000:]}")

@@ -123,6 +123,7 @@ def _divergence_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epochs, "diverging_epoch", lambda *_: None)
 
 
+@pytest.mark.patches
 @pytest.mark.parametrize(
     "break_rule",
     [

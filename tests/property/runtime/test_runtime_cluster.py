@@ -184,6 +184,7 @@ def _finds_a_fault(seeds: int) -> bool:
     return False
 
 
+@pytest.mark.patches
 @pytest.mark.parametrize("fault", ["ack at append", "watermark at append", "divergence ignored"])
 def test_runtime_with_a_planted_fault_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def everything(self: Leader, now_ms: float) -> bool:

@@ -113,6 +113,7 @@ def test_produce_zstd_needs_a_version_whose_readers_know_it() -> None:
         assert produce.decode_response(version, memoryview(slot.answer)[4:]).results[0].error == error
 
 
+@pytest.mark.patches
 def test_many_produces_in_one_turn_cost_one_write() -> None:
     cluster = settled()
     manager = cluster.nodes[1].up
