@@ -1,4 +1,4 @@
-"""The broker's hot modules stay such that mypyc takes them; `make test-compiled` (nightly) runs what it makes of them."""
+"""The hot modules stay such that mypyc takes them; `make test-compiled`, nightly, runs what it makes of them."""
 
 from __future__ import annotations
 
