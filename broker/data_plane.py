@@ -23,7 +23,6 @@ from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.runtime.cleanable_replicas import CleanableReplicas
 from broker.runtime.dispatch import Dispatcher
-from broker.runtime.dynamic_config import DynamicConfig
 from broker.runtime.event_log import EventLog
 from broker.runtime.metadata_cache import Address
 from broker.runtime.ports import BrokerId, CorruptLog, LogDirFailed, Peer, ResponseSlot
@@ -150,9 +149,11 @@ class DataPlane:
             wall_ms=lambda: time.time_ns() // 1_000_000,
         )
         control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))
+        # The logs were opened with what was read before; notifications of what changed since may be gone.
+        control.configs.add_first_listener(self.store.learn_config)
         control.configs.add_listener(lambda topic, _: manager.on_topic_config(topic))
-        control.dynamic.add_listener(lambda: self._on_broker_config(control.dynamic, manager))
-        self._on_broker_config(control.dynamic, manager)
+        control.dynamic.add_listener(lambda: self._on_broker_config(control, manager))
+        self._on_broker_config(control, manager)
         self._loop.add_before_send(manager.end_of_turn)
         requests = ReplicaRequests(manager)
         reports = ReplicaReports(manager, control.cache)
@@ -177,12 +178,14 @@ class DataPlane:
             ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
         }
 
-    def _on_broker_config(self, dynamic: DynamicConfig, manager: ReplicaManager) -> None:
+    def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:
         """Settings of this broker changed at run time: topics without overrides have others now."""
-        manager.throttle.set_rates(*dynamic.throttle_rates)
+        manager.throttle.set_rates(*control.dynamic.throttle_rates)
         self.store.update_defaults(self.settings.topic_defaults)
         for topic in {replica.topic_partition.topic for replica in manager.replicas.values()}:
-            manager.on_topic_config(topic)
+            # Where nothing has been read yet its first role brings all.
+            if control.configs.knows(topic):
+                manager.on_topic_config(topic)
 
     def listen(self) -> None:
         """Bind every listener; requests wait until the loop runs. Raises OSError naming the address."""

@@ -112,6 +112,16 @@ class ProducerStates:
             del self._entries[pid]
         return len(late)
 
+    def cut(self, end_offset: int) -> bool:
+        """The log was cut there. False where this does not know what to forget: all is to be read again."""
+        for entry in self._entries.values():
+            kept = [batch for batch in entry.batches if batch.last_offset < end_offset]
+            if not kept:
+                # What it had before that, an older epoch perhaps, is not known any more.
+                return False
+            entry.batches = kept
+        return True
+
     def clear(self, end_offset: int) -> None:
         """Start over: the caller replays the log from end_offset."""
         self._entries.clear()

@@ -1,9 +1,9 @@
 """Puts a cleaned segment in the place of those that it was made from, such that a crash leaves the one or the others.
 
 Names tell how far it came, as in Kafka (whose recovery finishes our swaps and ours its):
-1. `.cleaned`: durable, and of no account: removed at the next start.
-2. `.swap`: from here on a start finishes the swap. Durable, as is a recovery point beyond all of it, before anything
-   else is touched.
+1. `.cleaned`: durable, and of no account: removed at the next start. A recovery point beyond all of it is on disk
+   before step 2.
+2. `.swap`: from here on a start finishes the swap. Durable before anything else is touched.
 3. the old segments' files are `.deleted`. Durable before step 4: else the new file and an old one that it replaces
    could both be there under their final names.
 4. `.swap` goes, the .log's last: until then a start knows that there is work left.
@@ -109,19 +109,12 @@ class SwappingLog(ShorteningLog):
             for segment in old:
                 # Reads go on from the descriptors when the names are gone.
                 segment.open()
-            self._rename(base, CLEANED_SUFFIX, SWAP_SUFFIX)
         except OSError as error:
             self._fail(error)
         self._swap = swap = _Swap(old, done)
-        # The hole that this may leave before the next segment is believed after a power failure only below a recovery
-        # point that is on disk.
-        vouch = self._dir.recovery_points_job()
-
-        def prepare() -> None:
-            vouch()
-            self._sync_names()
-
-        self._environment.background(prepare, lambda error: self._hide_old(swap, error))
+        # First of all: the hole that this may leave before the next segment is believed after a power failure only
+        # below a recovery point that is on disk.
+        self._environment.background(self._dir.recovery_points_job(), lambda error: self._begin(swap, error))
         return True
 
     def supersedes_from(self, offset: Offset) -> None:
@@ -142,6 +135,19 @@ class SwappingLog(ShorteningLog):
         swap, self._swap = self._swap, None
         if swap is not None:
             swap.done(False)
+
+    def _begin(self, swap: _Swap, error: OSError | None) -> None:
+        if self._swap is not swap:
+            return
+        try:
+            self._check(error)
+            self._rename(swap.base, CLEANED_SUFFIX, SWAP_SUFFIX)
+        except OSError as failure:
+            self._dir.fail(failure)
+        if self._dir.failed is not None:
+            self.abandon_swap()
+            return
+        self._environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
 
     def _hide_old(self, swap: _Swap, error: OSError | None) -> None:
         if self._swap is not swap:
@@ -233,6 +239,7 @@ class SwappingLog(ShorteningLog):
                 self._finish(swap)
             else:
                 self._swap = None
+                discard_cleaned(self.path, swap.base)
                 for suffix in CLEANED_SUFFIXES:
                     remove_if_there(segment_path(self.path, swap.base, suffix) + SWAP_SUFFIX)
                 # A start after a crash must not swap it in behind what is cut now.

@@ -131,6 +131,7 @@ class DiskLogStore(OpenLogs):
                 log_start=log_dir.checkpointed_log_starts.get(tp, 0),
                 high_watermark=log_dir.checkpointed_high_watermarks.get(tp, 0),
                 mend=True,
+                host_lived=False,
                 has_holes=tp in log_dir.cleaner_offsets,
             )  # fmt: skip
         except CorruptLog as damage:
@@ -197,6 +198,11 @@ class DiskLogStore(OpenLogs):
                 log.config = parsed
                 if parsed.may_have_holes:
                     log.allow_holes()
+
+    def learn_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """The overrides as they are now, which may be those that the logs were opened with. Raises as update_config."""
+        if self._overrides.get(topic, {}) != config:
+            self.update_config(topic, config)
 
     def update_defaults(self, defaults: Mapping[str, str]) -> None:
         """Replace the broker's defaults. Raises ValueError naming a bad one, changing nothing."""

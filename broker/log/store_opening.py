@@ -134,12 +134,14 @@ class OpenLogs:
 
         def open_one(tp: TopicPartition) -> tuple[PartitionLog, RecoveryReport] | CorruptLog:
             try:
+                # What was found damaged once is looked at as then, however orderly the stops since.
+                damaged = stops.is_damaged(found[tp])
                 return load(
                     tp, log_dir, found[tp], self._config(tp.topic), self._environment,
-                    clean=epoch is not None and not stops.is_damaged(found[tp]),
+                    clean=epoch is not None and not damaged,
                     recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
                     high_watermark=high_watermarks.get(tp, 0), has_holes=tp in log_dir.cleaner_offsets,
-                    host_lived=epoch is not None or last_run.same_kernel,
+                    host_lived=(epoch is not None or last_run.same_kernel) and not damaged,
                 )  # fmt: skip
             except CorruptLog as error:
                 return error

@@ -17,7 +17,7 @@ from typing import Final
 
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
-from broker.net.send import OutputQueue, ShortRead
+from broker.net.send import HeldFiles, OutputQueue, ShortRead
 from broker.net.slot import Slot, take_fulfilled
 from broker.net.timers import TimerHandle
 from broker.wire.primitives import MalformedFrame
@@ -70,15 +70,16 @@ class Connection:
         on_close: OnClose,
         frame_bytes_max: int,
         buffers: BufferPool,
+        held: HeldFiles | None = None,
     ) -> None:
-        """sock: connected and non-blocking. address: `host:port` of the other end. buffers: of this loop."""
+        """sock: connected and non-blocking. address: `host:port` of the other end. buffers, held: of this loop."""
         self._loop = loop
         self._socket = sock
         self.address = address
         self._on_frame = on_frame
         self._on_close = on_close
         self._received = FrameBuffer(frame_bytes_max, buffers)
-        self._output = OutputQueue()
+        self._output = OutputQueue(held)
         self._slots: deque[Slot] = deque()
         self._unsent_bytes = 0  # fulfilled and not yet taken by the kernel
         self._send_wanted = False

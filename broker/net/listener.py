@@ -14,6 +14,7 @@ from typing import Final
 from broker.net.connection import Connection, OnClose, OnFrame
 from broker.net.loop import READABLE, EpollLoop
 from broker.net.receive import BufferPool
+from broker.net.send import HeldFiles
 from broker.net.timers import TimerHandle
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class Listener:
         self._request_bytes_max = request_bytes_max
         self._idle_ms_max = idle_ms_max
         self._buffers = BufferPool(lambda: loop.turn)
+        self._held = HeldFiles()
         self.connections: set[Connection] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -119,7 +121,16 @@ class Listener:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             name = f"{address[0]}:{address[1]}"
             self.connections.add(
-                Connection(self._loop, sock, name, self._on_frame, self._forget, self._request_bytes_max, self._buffers)
+                Connection(
+                    self._loop,
+                    sock,
+                    name,
+                    self._on_frame,
+                    self._forget,
+                    self._request_bytes_max,
+                    self._buffers,
+                    self._held,
+                )
             )
 
     def _turn_away(self, reason: str) -> None:

@@ -1,8 +1,9 @@
 """A socket's pending output: memory by gathered sends, file slices by pread or sendfile.
 
-A file slice is good for the turn in which it was handed over. What cannot be sent in that turn is held by a
-duplicated descriptor, so that a log which closes or renames its file, and a number that the kernel gives to another
-file, cannot put foreign bytes on the wire. A file that was truncated meanwhile reads short: `ShortRead`, and the
+A file slice is good for the turn in which it was handed over. What cannot be sent in that turn is held by a duplicated
+descriptor, so that a log which closes or renames its file, and a number that the kernel gives to another file, cannot
+put foreign bytes on the wire; there is one for all that waits for the same file, for a client that does not read must
+not use them up. A file that was truncated meanwhile reads short: `ShortRead`, and the
 connection must close, because the length prefix is gone already. Bytes that were truncated and written anew cannot be
 told apart here; a leader serves consumers only below the HW, which is never truncated, and followers check each
 batch's epoch.
@@ -35,14 +36,47 @@ class ShortRead(Exception):
         )
 
 
+class HeldFiles:
+    """Duplicated descriptors of one loop, one per file, and how many queues need each. Not thread-safe."""
+
+    __slots__ = ("_files", "_uses")
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[int, int], int] = {}  # (device, inode) → duplicate; no other file gets it meanwhile
+        self._uses: dict[int, tuple[tuple[int, int], int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def take(self, fd: int) -> int:
+        """A descriptor of the same file that stays good until it is given back; raises OSError."""
+        stat = os.fstat(fd)
+        file = (stat.st_dev, stat.st_ino)
+        held = self._files.get(file)
+        if held is None:
+            held = self._files[file] = os.dup(fd)
+        self._uses[held] = (file, self._uses[held][1] + 1 if held in self._uses else 1)
+        return held
+
+    def give_back(self, held: int) -> None:
+        file, uses = self._uses[held]
+        if uses > 1:
+            self._uses[held] = (file, uses - 1)
+        else:
+            del self._uses[held], self._files[file]
+            os.close(held)
+
+
 class OutputQueue:
     """Chunks to be sent, in order. `pending_bytes` counts what the kernel has not taken."""
 
-    __slots__ = ("_chunks", "_owned", "pending_bytes")
+    __slots__ = ("_chunks", "_held", "_owned", "pending_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, held: HeldFiles | None = None) -> None:
+        """held: of this loop; None for one of its own."""
         self._chunks: deque[Chunk] = deque()
-        self._owned: dict[int, int] = {}  # our own duplicates: descriptor → slices that still need it
+        self._held = held if held is not None else HeldFiles()
+        self._owned: dict[int, int] = {}  # descriptors that stay good: descriptor → slices here that still need it
         self.pending_bytes = 0
 
     def __bool__(self) -> bool:
@@ -55,15 +89,18 @@ class OutputQueue:
             self.pending_bytes += length
 
     def own(self, chunks: Iterable[Chunk]) -> list[Chunk]:
-        """The same chunks, with file slices on descriptors of our own; raises OSError."""
-        duplicates: dict[int, int] = {}
+        """The same chunks, with file slices on descriptors that stay good; raises OSError."""
+        taken: dict[int, int] = {}
         owned: list[Chunk] = []
         for chunk in chunks:
             if isinstance(chunk, FileSlice) and chunk.fd not in self._owned:
-                if chunk.fd not in duplicates:
-                    duplicates[chunk.fd] = os.dup(chunk.fd)
-                    self._owned[duplicates[chunk.fd]] = 0
-                fd = duplicates[chunk.fd]
+                fd = taken.get(chunk.fd)
+                if fd is None:
+                    fd = taken[chunk.fd] = self._held.take(chunk.fd)
+                    if fd in self._owned:
+                        self._held.give_back(fd)
+                    else:
+                        self._owned[fd] = 0
                 self._owned[fd] += 1
                 owned.append(chunk._replace(fd=fd))
             else:
@@ -108,7 +145,7 @@ class OutputQueue:
         self._chunks.clear()
         self.pending_bytes = 0
         for fd in self._owned:
-            os.close(fd)
+            self._held.give_back(fd)
         self._owned.clear()
 
     def _gather(self) -> tuple[list[Buffer], int]:
@@ -167,7 +204,7 @@ class OutputQueue:
             self._owned[fd] = uses - 1
         else:
             del self._owned[fd]
-            os.close(fd)
+            self._held.give_back(fd)
 
 
 def _send_buffers(sock: socket.socket, buffers: list[Buffer], size: int, more: bool) -> int:

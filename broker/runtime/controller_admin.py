@@ -69,10 +69,16 @@ class ControllerAdmin:
         """Read these topics again, with new watches; partitions that are not known get leaders."""
         tools = self._tools
         state = tools.state
+        told = state.states.keys() | state.unreadable
         new: list[TopicPartition] = []
         for name, found in tools.store.topics(names, tools.watches.topic).topics.items():
             known = state.topics[name]
-            added = sorted(found.partitions.keys() - known.partitions.keys())
+            # A reassignment may have read the topic since, new partitions and all, but nobody has elected for them.
+            added = sorted(
+                partition
+                for partition in found.partitions
+                if partition not in known.partitions or TopicPartition(name, partition) not in told
+            )
             if not added or found.topic_id != known.topic_id:
                 continue
             if name in state.deleting:

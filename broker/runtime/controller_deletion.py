@@ -38,8 +38,11 @@ class TopicDeletion:
         self._enabled = enabled
         self._open: dict[str, set[Replica]] = {}
 
-    def load(self, state: ClusterState, requested: AbstractSet[str]) -> None:
-        """Begin the deletions that are asked for and not under way."""
+    def load(self, state: ClusterState, requested: AbstractSet[str], anew: bool = False) -> None:
+        """Begin the deletions that are asked for and not under way. anew: none is, for all was read again."""
+        for topic in self._open.keys() - (frozenset() if anew else requested):
+            # Done already, though the answer was lost; what has the name by now is another topic.
+            del self._open[topic]
         for topic in sorted(requested - self._open.keys()):
             if not self._enabled or topic not in state.topics:
                 self._store.drop_deletion(self._term, topic)

@@ -104,7 +104,6 @@ class ControllerTerm:
         self._outbox.set_brokers(state.brokers.values())
         self.leavers.load(state)
         self.suspicions.load(state)
-        self.loaded = True
         batch = self._tools.new_batch(addresses_first=True)
         # The minimum may have been lowered while nobody, or another, was controller: first of all, for an election
         # must not choose from what that voided.
@@ -112,6 +111,8 @@ class ControllerTerm:
             self._tools.settle(lambda topic=topic: rules.drop_elrs(state, topic, self.term.epoch), batch)  # type: ignore[misc]
         self._tools.settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
         self._judged = {broker.id: broker.epoch for broker in state.brokers.values()}
+        # Not before: who stopped while nobody looked is known from here on by what was written.
+        self.loaded = True
         for broker in state.suspected:
             self._tools.settle(lambda broker=broker: suspicion.suspected(state, broker, self.term.epoch), batch)  # type: ignore[misc]
         for broker in state.brokers:
@@ -125,7 +126,7 @@ class ControllerTerm:
             len(state.topics),
             len(partitions),
         )
-        self._deletion.load(state, deletions)
+        self._deletion.load(state, deletions, anew=True)
         self.admin.loaded()
         self._store.forget_suspicions(self.term, state.brokers)
 
@@ -312,6 +313,7 @@ class ControllerTerm:
         batch = self._tools.new_batch(addresses_first=True)
         self._tell_everything(broker, batch)
         self._tools.send(batch)
+        self._deletion.resume(self.state)
 
     def flush_metadata(self) -> None:
         """Tell all brokers of ISR changes since the last flush, and take the steps that these allow."""

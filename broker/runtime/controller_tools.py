@@ -77,6 +77,10 @@ class TermTools:
                     forget.pop(change.topic_partition, None)
                 self.announce(change, batch)
             self.reread(conflicts)
+            for topic_partition in self.state.states.keys() & set(conflicts):
+                # What stands there may be our own, whose answer was lost, and nobody has been told of it.
+                batch.roles(self.state.replicas(topic_partition), topic_partition)
+                batch.metadata(self.state.brokers, (topic_partition,))
         raise StoreUnavailable(f"partition states changed under the controller {_DECIDE_MAX} times in a row")
 
     def settle_and_send(self, decide: Callable[[], list[rules.Change]]) -> bool:

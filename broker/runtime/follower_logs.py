@@ -96,4 +96,4 @@ class FollowerLogs:
                 in_isr=isinstance(role, Following) and self._manager.broker_id in role.isr,
                 reason=reason,
             )
-        replica.restore_producers(self._manager.loop.now_ms())
+        replica.cut_producers(self._manager.loop.now_ms())

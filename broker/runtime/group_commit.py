@@ -30,7 +30,11 @@ class GroupCommit:
 
     def note(self, replica: Replica) -> None:
         """Its log was written, or it has a new role or setting: whatever is not on disk is flushed in this turn."""
-        if replica.group_commit and not replica.offline and replica.log.recovery_point < replica.log.written_leo:
+        if not replica.group_commit:
+            if self.behind.pop(id(replica), None) is not None:
+                # Nothing waits for its flush any more, fetches among it.
+                self._manager.follower_logs.on_flushed(replica)
+        elif not replica.offline and replica.log.recovery_point < replica.log.written_leo:
             self.behind[id(replica)] = replica
             self._due.append(replica)
 

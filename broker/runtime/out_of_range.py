@@ -42,8 +42,10 @@ class OutOfRange:
     def resolve(self, followed: Followed) -> None:
         """Ask for the leader's end, then its start, then reset the replica."""
 
+        leo = followed.replica.log.leo
+
         def with_latest(latest: Offset) -> None:
-            self._ask(followed, EARLIEST, lambda earliest: self._reset(followed, earliest, latest))
+            self._ask(followed, EARLIEST, lambda earliest: self._reset(followed, leo, earliest, latest))
 
         self._ask(followed, LATEST, with_latest)
 
@@ -77,13 +79,15 @@ class OutOfRange:
             manager.settings.request_timeout_ms,
         )
 
-    def _reset(self, followed: Followed, leader_log_start: Offset, leader_leo: Offset) -> None:
+    def _reset(self, followed: Followed, leo: Offset, leader_log_start: Offset, leader_leo: Offset) -> None:
+        """leo: of this log when it was asked. It has followed since if it has another, and may be in sync."""
         replica = followed.replica
         role = replica.partition.role
         if (
             self._fetcher.partitions.get(followed.key) is not followed
             or not isinstance(role, Following)
             or role.leader_epoch != followed.leader_epoch
+            or replica.log.leo != leo
         ):
             return
         manager = self._manager

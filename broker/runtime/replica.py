@@ -152,8 +152,13 @@ class Replica:
             runs.append(EpochRun(epoch, base, last))
         return runs
 
+    def cut_producers(self, now_ms: float) -> None:
+        """The log was cut: forget what went. Reading the log for it would stand everything else still."""
+        if not self.producers.cut(self.log.written_leo):
+            self.restore_producers(now_ms)
+
     def restore_producers(self, now_ms: float) -> None:
-        """Rebuild the producers' state, after a start or a truncation: newest snapshot, then batch headers."""
+        """Rebuild the producers' state: newest snapshot, then batch headers."""
         log = self.log
         position = log.log_start_offset
         self.producers.clear(position)

@@ -49,6 +49,7 @@ class TopicConfigCache:
         self._known: dict[str, tuple[str, Mapping[str, str]]] = {}
         """Topic → (topic id it was read for, overrides)."""
         self._listeners: list[OnChange] = []
+        self._first: list[OnChange] = []
         self._notified: list[OnChange] = []
         self._entity_listeners: list[Callable[[str], None]] = []
         self._seen: set[str] = set()
@@ -61,6 +62,14 @@ class TopicConfigCache:
     def add_listener(self, listener: OnChange) -> None:
         """listener(topic, overrides) after a change, never for the first reading."""
         self._listeners.append(listener)
+
+    def add_first_listener(self, listener: OnChange) -> None:
+        """listener(topic, overrides) after the first reading for a topic id; what it knows may be older."""
+        self._first.append(listener)
+
+    def knows(self, topic: str) -> bool:
+        """Whether its settings have been read; its overrides look empty before."""
+        return topic in self._known
 
     def add_notification_listener(self, listener: OnChange) -> None:
         """listener(topic, overrides) on every notification of a topic, known here or not, changed or not."""
@@ -117,6 +126,9 @@ class TopicConfigCache:
             before = self._known.get(topic)
             now = usable_overrides(topic, found.get(topic, {}))
             self._known[topic] = (topic_id, now)
+            if before is None or before[0] != topic_id:
+                for listener in self._first:
+                    _tell(listener, topic, now)
             if before is not None and before[1] != now:
                 for listener in self._listeners:
                     _tell(listener, topic, now)

@@ -285,8 +285,11 @@ class ZkClient:
                 asked = [(index, self._commit_async(multis[index])) for index in window]
                 for index, result in asked:
                     try:
-                        results[index] = _outcome(multis[index], result.get())
+                        results[index] = outcome = _outcome(multis[index], result.get())
                         self._note(result, sent_ms)
+                        if attempt and isinstance(outcome, WriteRefused):
+                            # By what an earlier attempt wrote, perhaps, of which a lagging server knew nothing.
+                            results[index] = self._read_back(multis[index]) or outcome
                     except ConnectionLoss:
                         lost.append(index)
                     except SessionExpiredError:

@@ -790,6 +790,22 @@ def test_store_closed_unused_leaves_the_mark_as_it_found_it(path: str) -> None:
     kill(store)
 
 
+def test_settings_that_changed_since_the_logs_were_opened_reach_them(path: str) -> None:
+    store = open_store(path, Clock())
+    open_log(store)
+    store.close(clean=True)
+    store = open_store(path, Clock(), topic_configs={TP.topic: {"retention.ms": "1"}})
+    log = store.logs()[TP]
+    assert log.config.retention_ms == 1
+    store.learn_config(TP.topic, {"retention.ms": "1"})
+    same = log.config
+    store.learn_config(TP.topic, {"retention.ms": "1"})
+    assert log.config is same, "nothing is parsed again for what is known"
+    store.learn_config(TP.topic, {})
+    assert log.config.retention_ms != 1
+    kill(store)
+
+
 def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path) -> None:
     """The same partition in two dirs: the second makes the start fail when the first is open already."""
     first, second = str(tmp_path / "first"), str(tmp_path / "second")

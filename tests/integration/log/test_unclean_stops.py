@@ -13,7 +13,7 @@ import pytest
 from broker.log.run_mark import FILE_NAME
 from broker.log.stops import UNCLEAN_MARK
 from broker.log.store import DiskLogStore
-from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
+from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_log, open_store
 
 CONFIG = {"segment.bytes": "100000"}
 
@@ -150,6 +150,29 @@ def test_damage_is_remembered_over_orderly_stops(path: str) -> None:
         assert store.unclean[TP].startswith("damaged: ")
         store.close(clean=True)
         assert store.offline_logs
+
+
+def test_mended_log_believes_no_hole_either(path: str) -> None:
+    """A segment lost what had been synced of its end; the next one makes it look like compaction's work."""
+    overrides = {"cleanup.policy": "delete"}
+    config = {"segment.bytes": "700"}
+    store = open_store(path, Clock(), config)
+    log = store.create(TP, TOPIC_ID, overrides)
+    for value in range(20):
+        log.append_as_leader(batch(value), 0)
+        log.write()
+    second = log.segment_base_offsets[1]
+    log.flush()
+    store.checkpoint_recovery_points()
+    kill(store)
+    lose_the_host(path)
+    os.truncate(segment(path), segment(path).stat().st_size // second * (second - 2))
+    recovery = Path(path, "recovery-point-offset-checkpoint")
+    recovery.write_text(recovery.read_text().replace("t 0 20", f"t 0 {second - 1}"))
+    store = open_store(path, Clock(), config, topic_configs={TP.topic: overrides})
+    assert list(store.offline_logs) == [TP]
+    assert store.restore(TP, TOPIC_ID, overrides).leo == second - 2
+    kill(store)
 
 
 def test_damaged_log_whose_folder_was_taken_away_lets_the_others_stop_in_order(path: str) -> None:

@@ -388,6 +388,35 @@ def test_connection_file_slice_that_waits_behind_an_open_slot_survives_its_descr
     os.close(reused)
 
 
+def test_connections_that_wait_for_the_same_file_hold_one_descriptor_together(
+    server: Server, until: Until, segment: tuple[int, bytes, Path]
+) -> None:
+    fd, data, path = segment
+    again = os.open(path, os.O_RDONLY)
+    clients = [server.connect() for _ in range(3)]
+    for client in clients:
+        client.send(framed(*([b"first"] + [b"rest"] * 20)))
+    until(lambda: len(server.slots) == 63)
+    before = len(os.listdir("/proc/self/fd"))
+    rest = [slot for slot, frame in zip(server.slots, server.frames, strict=True) if frame == b"rest"]
+    for number, slot in enumerate(rest):
+        slot.fulfil([FileSlice(again if number % 2 else fd, number, 10)])
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    os.close(again)
+    gone = next(c for c in server.listener.connections if c.in_flight == 21)
+    gone.close()
+    server.loop.run_once(timeout_ms_max=0)
+    for slot, frame in zip(server.slots, server.frames, strict=True):
+        if frame == b"first" and slot.open:
+            slot.fulfil([b"A"])
+    answered = [client for client in clients if client.getsockname()[1] != int(gone.address.rpartition(":")[2])]
+    got = [read_frames(client, 21, until)[1:] for client in answered]
+    assert sorted(piece for pieces in got for piece in pieces) == sorted(
+        data[number : number + 10] for number, slot in enumerate(rest) if slot._owner is not gone
+    )
+    assert len(os.listdir("/proc/self/fd")) == before - 2, "the shared one, the closed connection, and `again`"
+
+
 def test_connection_closed_with_held_file_slices_gives_the_descriptors_back(
     server: Server, until: Until, segment: tuple[int, bytes, Path]
 ) -> None:

@@ -45,3 +45,32 @@ def test_producer_states_agree_with_the_plain_model(tries: list[tuple[int, int, 
             at = len(history)
             states.append(producer, epoch, first, last, at, at, 0.0)
             history.append((producer, epoch, first, last))
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=40),
+    st.floats(0, 1),
+)
+def test_producer_states_that_were_cut_know_each_producers_last_batch_or_say_that_they_do_not(
+    tries: list[tuple[int, int, int]], at: float
+) -> None:
+    states = ProducerStates()
+    history: list[Step] = []
+    next_first: dict[tuple[int, int], int] = {}
+    for producer, epoch, extra in tries:
+        first = next_first.get((producer, epoch), 0)
+        if states.check(producer, epoch, first, first + extra)[0] is ErrorCode.NONE:
+            states.append(producer, epoch, first, first + extra, len(history), len(history), 0.0)
+            history.append((producer, epoch, first, first + extra))
+            next_first[producer, epoch] = first + extra + 1
+    remembered = {producer: [batch.base_offset for batch in entry.batches] for producer, entry in states}
+    offset = int(at * len(history))
+    if not states.cut(offset):
+        assert any(min(offsets) >= offset for offsets in remembered.values())
+        return
+    for producer, entry in states:
+        _, epoch, first, last = [batch for batch in history[:offset] if batch[0] == producer][-1]
+        assert (entry.epoch, entry.batches[-1].first_sequence, entry.batches[-1].last_sequence) == (epoch, first, last)
+        assert all(batch.last_offset < offset for batch in entry.batches)
+    assert {producer for producer, *_ in history[:offset]} == {producer for producer, _ in states}

@@ -81,6 +81,23 @@ def test_settings_cache_whose_listener_fails_still_tells_the_others_and_goes_on(
     assert cache.overrides("t") == {"retention.ms": "5"}
 
 
+def test_settings_read_for_the_first_time_are_told_to_whoever_may_know_older_ones() -> None:
+    loop, store = FakeLoop(), Store()
+    cache = TopicConfigCache(store, Worker(), loop)
+    first: list[tuple[str, Mapping[str, str]]] = []
+    changes: list[str] = []
+    cache.add_first_listener(lambda topic, overrides: first.append((topic, overrides)))
+    cache.add_listener(lambda topic, overrides: changes.append(topic))
+    assert not cache.knows("t")
+    for stored, topic_id in (("5", "id"), ("6", "id"), ("7", "made-again")):
+        store.configs["t"] = {"retention.ms": stored}
+        cache.load({"t": topic_id}, lambda: None)
+        loop.run_soon()
+    assert cache.knows("t")
+    assert first == [("t", {"retention.ms": "5"}), ("t", {"retention.ms": "7"})]
+    assert changes == ["t", "t"]
+
+
 def test_partition_that_cannot_be_taken_up_fails_alone_and_the_request_is_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

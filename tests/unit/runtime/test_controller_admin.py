@@ -167,6 +167,14 @@ def test_partitions_that_are_added_get_leaders_and_others_keep_what_they_have() 
     assert cluster.term.state.replicas(PARTITION) == (4, 2, 3, 1)
 
 
+def test_partitions_that_a_reassignment_found_first_get_leaders_all_the_same() -> None:
+    cluster = settled()
+    write_topic(cluster, replace(topic(cluster), partitions={0: (1, 2, 3), 1: (2, 3)}))
+    cluster.reassign((4, 2, 3))
+    cluster.step(lambda: cluster.term.admin.topic_changed("t"))
+    assert cluster.data.states[TopicPartition("t", 1)].state.leader == 2
+
+
 def test_preferred_election_on_request_is_done_once() -> None:
     cluster = settled()
     cluster.fail(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -380,3 +380,86 @@ def test_report_that_comes_after_the_election_decides_no_later_one() -> None:
     assert stored(world).leader == NO_LEADER
     world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 5, 1000)})
     assert list(state.reports) == [(PARTITION, 3)]
+
+
+# What broke off
+
+
+def test_load_that_breaks_off_before_the_failover_is_written_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broker 2 came back with a new registration while nobody looked: only the load knows, and must write it."""
+    world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
+    world._register(world.nodes[2])
+    world._elect()
+    assert world.term.loaded
+    world.data.states[PARTITION] = StoredState(LeaderAndIsr(1, 5, (1, 2), 1, 3), 1)
+
+    def unavailable(term: Term, writes: Sequence[StateWrite]) -> None:
+        raise StoreUnavailable("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "write_states", unavailable)
+        with pytest.raises(StoreUnavailable):
+            world.term.load()
+    assert not world.term.loaded
+    world.term.load()
+    assert world.term.loaded
+    assert 2 not in stored(world).isr
+
+
+def test_election_whose_answer_was_lost_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    for node in world.nodes.values():
+        node.queue.clear()
+    write = world.store.write_states
+
+    def lost(term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:
+        write(term, writes)
+        monkeypatch.setattr(world.store, "write_states", write)
+        return dict.fromkeys((one.topic_partition for one in writes), None)
+
+    monkeypatch.setattr(world.store, "write_states", lost)
+    world.fail(1)
+    assert stored(world).leader == 2
+    for id_ in (2, 3):
+        assert (2, stored(world).leader_epoch) in [
+            (state.leader, state.leader_epoch) for state in told(list(world.nodes[id_].queue))
+        ]
+
+
+# Deletions whose end was lost
+
+
+def test_deletion_that_was_done_though_its_answer_was_lost_takes_no_namesake(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    world.data.deletions.add("t")
+    world.term.deletions_changed()
+    for id_ in (1, 2, 3):
+        world.term.replicas_deleted(id_, [PARTITION])
+    finish = world.store.finish_deletion
+
+    def lost(term: Term, topic: str) -> None:
+        finish(term, topic)
+        raise StoreUnavailable("no answer")
+
+    topics = dict(world.data.topics)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "finish_deletion", lost)
+        with pytest.raises(StoreUnavailable):
+            world.term.finish_deletions()
+    world.data.topics.update(topics)
+    for again in (world.term.load, world.term.deletions_changed):
+        again()
+        assert world.term.finish_deletions() == []
+        assert "t" in world.data.topics
+
+
+def test_broker_whose_queue_was_given_up_is_asked_again_to_delete() -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    world.data.deletions.add("t")
+    world.term.deletions_changed()
+    world.nodes[2].queue.clear()
+    world.term.send_everything(2)
+    assert any(PARTITION in request.deletes for request in world.nodes[2].queue)

@@ -294,3 +294,32 @@ def test_fetcher_that_waits_for_the_flush_of_a_partition_goes_on_when_that_one_i
     follower.turn()
     assert (TOPIC, 0) not in follower.manager.replicas
     assert len(follower.leader.sent) == asked + 1
+
+
+def test_fetcher_that_waits_for_a_flush_goes_on_when_group_commit_is_turned_off(follower: Follower) -> None:
+    replica = follower.manager.replicas[(TOPIC, 0)]
+    replica.group_commit = True
+    follower.leader.sent[-1].answer(result(0, "a"))
+    follower.turn()
+    asked = len(follower.leader.sent)
+    assert follower.manager.group_commit.behind
+    follower.manager.configure(replica)
+    assert not replica.group_commit
+    follower.turn()
+    assert not follower.manager.group_commit.behind
+    assert [sent.positions for sent in follower.leader.sent[asked:]] == [{0: 1}]
+
+
+def test_late_answer_to_where_the_leaders_log_is_cuts_nothing_that_was_fetched_since(follower: Follower) -> None:
+    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.turn()
+    late = follower.manager.follower_logs.fetchers[1]._out_of_range
+    followed = next(f for f in follower.manager.follower_logs.fetchers[1].partitions.values() if f.key[1] == 0)
+    follower.leader.end = 1
+    leo = follower.log(0).leo
+    follower.leader.sent[-1].answer(result(0, "c", base=2))
+    follower.turn()
+    late._reset(followed, leo, 0, 1)
+    assert follower.log(0).values() == ["a", "b", "c"]
+    late._reset(followed, follower.log(0).leo, 0, 1)
+    assert follower.log(0).values() == ["a"]

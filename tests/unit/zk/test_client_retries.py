@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from kazoo.exceptions import ConnectionLoss
+from kazoo.exceptions import BadVersionError, ConnectionLoss
 
 from broker.core.cluster_state import StoreUnavailable
 from broker.zk import client as module
-from broker.zk.client import ZkClient
+from broker.zk.client import WriteRefused, ZkClient
+from broker.zk.operations import SetData
 
 
 class Lost:
@@ -62,3 +63,30 @@ def test_lost_connections_are_tried_a_bounded_number_of_times_with_jitter(
             whole = min(module._BACKOFF_MAX_S, module._BACKOFF_FIRST_S * 2**attempt)
             assert whole / 2 <= seconds <= whole
     assert len({waited[0] for waited in rounds}) > 5, "brokers that lost it together do not come back together"
+
+
+class Answered(Lost):
+    """A server's answer."""
+
+    def __init__(self, results: list[object]) -> None:
+        self._results = results
+
+    def get(self) -> object:
+        return self._results
+
+    def successful(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("landed", "expected"), [(True, [4]), (False, "refused")])
+def test_repeated_write_that_is_refused_may_have_met_its_own_first_attempt(
+    waits: tuple[ZkClient, Closing], monkeypatch: pytest.MonkeyPatch, landed: bool, expected: object
+) -> None:
+    client, _ = waits
+    # The server that is asked after the loss lags behind: it has neither value yet, then refuses the repeat.
+    answers = iter([Lost(), Answered([BadVersionError()])])
+    read_back = iter([None, [4] if landed else None])
+    monkeypatch.setattr(client, "_commit_async", lambda operations: next(answers))
+    monkeypatch.setattr(client, "_read_back", lambda operations: next(read_back))
+    (result,) = client.multi_many([[SetData("/x", b"", 3)]])
+    assert ("refused" if isinstance(result, WriteRefused) else result) == expected
