@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -13,7 +14,9 @@ from tests.support.brokers import ROOT, running_cluster
 
 
 def _run(*argv: str | Path) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=240)
+    # With the work tree on the path pip would take the wheel for installed already.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, env=env)
     assert done.returncode == 0, f"{argv}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
 

@@ -861,6 +861,7 @@ def test_clean_start_believes_no_damaged_last_batch(path: str) -> None:
     kill(store)
 
 
+@pytest.mark.patches
 def test_retention_of_other_logs_goes_on_beside_a_damaged_one(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(path, Clock(), TINY | {"retention.ms": "1"})
     _append(store, range(40))

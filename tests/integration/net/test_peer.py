@@ -88,6 +88,7 @@ def test_peer_pipelines_and_gets_each_answer_to_its_request(broker: Broker, peer
     assert {request[1] for request in broker.requests} == {"broker-1"}
 
 
+@pytest.mark.patches
 def test_peer_bytes_leave_after_the_hooks_of_the_turn(
     broker: Broker, peer: BrokerPeer, loop: EpollLoop, until: Until
 ) -> None:
@@ -214,6 +215,7 @@ def test_peer_timeout_fails_its_request_closes_and_fails_the_rest(
     assert outcomes.answers == {"again": b"AGAIN"}
 
 
+@pytest.mark.patches
 def test_peer_answer_that_trickles_in_does_not_time_out_and_one_that_stops_does(
     loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +309,7 @@ def test_peer_answer_out_of_order_or_malformed_closes(loop: EpollLoop, until: Un
     server.close()
 
 
+@pytest.mark.patches
 def test_peer_queue_is_bounded(loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_module, "QUEUED_MAX", 3)
     peer = BrokerPeer(loop, "127.0.0.1", 9, "me")

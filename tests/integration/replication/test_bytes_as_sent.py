@@ -68,6 +68,7 @@ def test_batch_is_stored_and_served_as_it_was_sent_but_for_offset_and_epoch(
     assert served == expected
 
 
+@pytest.mark.patches
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP], ids=["none", "gzip"])
 def test_large_batch_takes_as_many_steps_as_a_small_one(cluster: DiskCluster, codec: Compression) -> None:
     def append_replicate_and_read(data: bytes) -> Calls:

@@ -284,6 +284,7 @@ def test_replica_that_ends_below_what_was_deleted_begins_anew_behind_it(cluster:
     assert [record.offset for record in records_of(log)] == list(range(77, 120))
 
 
+@pytest.mark.patches
 @pytest.mark.parametrize(("away_ms", "known"), [(3_600_000, True), (90_000_000, False)])
 def test_idle_producer_expires_also_while_its_broker_is_away(
     cluster: DiskCluster, monkeypatch: pytest.MonkeyPatch, away_ms: int, known: bool
