@@ -87,12 +87,14 @@ def load(
     mend: bool = False,
     has_holes: bool = False,
     host_lived: bool = True,
+    damaged: bool = False,
 ) -> tuple[PartitionLog, RecoveryReport]:
     """The log in folder `path`. recovery_point, log_start, high_watermark: as checkpointed, 0 when they were not.
 
     Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with mend it
     is cut where the damage begins, and CorruptLog says that nothing can be kept. OSError. has_holes: it was compacted
-    once, whatever its config says now. host_lived: no power failure since, so what was renamed has its name.
+    once, whatever its config says now. host_lived: no power failure since, so what was renamed has its name. damaged:
+    it was found so once; what looks like a hole of compaction's may be that damage.
     """
     tp = topic_partition
     has_holes = has_holes or config.may_have_holes
@@ -131,7 +133,7 @@ def load(
             recovery_point,
             entries,
             Damage(tp, checkpointed, mend, config.group_commit),
-            host_lived,
+            host_lived and not damaged,
         )
         state.reason = state.reason or reason
     if state.leo < log_start:

@@ -87,12 +87,13 @@ def scan(
     recovery_point: Offset,
     entries: list[tuple[Epoch, Offset]] | None,
     damage: Damage,
-    host_lived: bool,
+    holes_are_old: bool,
 ) -> Scan:
     """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog.
 
     A hole between two segments is compaction's work, which never touches what is not on disk; or else it is the end of
-    a segment that a power failure took, while the name of the next one was there already.
+    a segment that a power failure took, while the name of the next one was there already. holes_are_old: there was no
+    power failure, nor any other damage.
     """
     first = 0
     if entries is not None:
@@ -105,7 +106,7 @@ def scan(
     if has_holes:
         state.filed = [entry for entry in entries or () if entry[1] >= scan_from]
     for place, segment in enumerate(segments):
-        hole_allowed = has_holes and (host_lived or segment.base_offset <= damage.fsynced)
+        hole_allowed = has_holes and (holes_are_old or segment.base_offset <= damage.fsynced)
         if segment.base_offset < state.leo or (segment.base_offset > state.leo and not hole_allowed):
             state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
             state.corrupt_middle = any(_has_batch(later) for later in segments[place:])

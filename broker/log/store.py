@@ -131,7 +131,7 @@ class DiskLogStore(OpenLogs):
                 log_start=log_dir.checkpointed_log_starts.get(tp, 0),
                 high_watermark=log_dir.checkpointed_high_watermarks.get(tp, 0),
                 mend=True,
-                host_lived=False,
+                damaged=True,
                 has_holes=tp in log_dir.cleaner_offsets,
             )  # fmt: skip
         except CorruptLog as damage:

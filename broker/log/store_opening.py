@@ -141,7 +141,7 @@ class OpenLogs:
                     clean=epoch is not None and not damaged,
                     recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
                     high_watermark=high_watermarks.get(tp, 0), has_holes=tp in log_dir.cleaner_offsets,
-                    host_lived=(epoch is not None or last_run.same_kernel) and not damaged,
+                    host_lived=epoch is not None or last_run.same_kernel, damaged=damaged,
                 )  # fmt: skip
             except CorruptLog as error:
                 return error
