@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.machinery
 import importlib.metadata
 import platform
 import re
@@ -19,7 +20,7 @@ LAB = ("harness", "nemesis", "checkers")
 
 
 def code_digest(broker_source: Path) -> str:
-    """Of every Python file of the broker under test and of the lab, 12 hex digits.
+    """Of every file of the broker under test and of the lab that can be imported, compiled ones too, 12 hex digits.
 
     broker_source: the folder that holds the `broker` package.
     """
@@ -30,10 +31,16 @@ def code_digest(broker_source: Path) -> str:
 def _digest(packages: Iterable[Path]) -> str:
     found = hashlib.sha256()
     for package in packages:
-        for file in sorted(package.rglob("*.py")):
-            found.update(f"{package.name}/{file.relative_to(package)}\0".encode())
-            found.update(file.read_bytes())
+        for file in sorted(package.rglob("*")):
+            if _importable(file.relative_to(package)) and file.is_file():
+                found.update(f"{package.name}/{file.relative_to(package)}\0".encode())
+                found.update(file.read_bytes())
     return found.hexdigest()[:12]
+
+
+def _importable(file: Path) -> bool:
+    # What lies in __pycache__ counts for its source only, and comes and goes.
+    return file.name.endswith(tuple(importlib.machinery.all_suffixes())) and "__pycache__" not in file.parts
 
 
 @functools.cache

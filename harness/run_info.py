@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.nodes.base import Node
+from harness.nodes.compiled import compiled_modules
 from harness.plan import Plan
 from harness.plan_source import PlanError
 from harness.provenance import code_digest, versions
@@ -33,6 +34,7 @@ def run_json(
     plan: Plan, argv: Sequence[str], origin_monotonic_ns: int, origin_wall_ns: int, run_file: Path
 ) -> dict[str, object]:
     """run.json at the beginning: `nodes` without addresses, not finished. run_file: the one that the store keeps."""
+    source = broker_source(plan)
     return {
         "schema": SCHEMA,
         "name": plan.name,
@@ -42,12 +44,14 @@ def run_json(
         "origin_wall_ns": origin_wall_ns,
         "highwater_version": version(),
         "versions": versions(),
-        "code": code_digest(broker_source(plan)),
+        "code": code_digest(source),
         "command": list(argv),
         "run_file": str(run_file),
         "system": {
             "kind": plan.system.kind,
             "event_log": True,
+            "source": str(source),
+            "compiled": bool(compiled_modules(source / "broker")),
             "settings": dict(plan.system.settings),
             "broker": {str(broker): dict(settings) for broker, settings in plan.system.broker.items()},
         },

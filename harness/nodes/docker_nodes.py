@@ -21,6 +21,7 @@ import docker.types
 
 from harness.nodes import transfer
 from harness.nodes.base import CommandFailed, Completed, Node
+from harness.nodes.compiled import check_compiled_modules
 from harness.nodes.docker_engine import EngineMissing, OwnEngine, can_start, connect
 from harness.nodes.docker_image import NodeImage
 from harness.nodes.manifest import Manifest
@@ -203,6 +204,7 @@ class DockerNodeSet:
             container.start()
         node.container = container
         node.run(["mkdir", "-p", f"{ROOT}/logs"])
+        check_compiled_modules(node, node.python, self._payload.broker_folder / "broker")
         node.put(self._payload.broker_folder / "broker", f"{ROOT}/lib/broker")
         names = ", ".join(self._payload.importable())
         node.run(["env", f"PYTHONPATH={node.broker_path}", node.python, "-c", f"import {names}"])

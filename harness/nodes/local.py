@@ -17,6 +17,7 @@ from pathlib import Path
 
 from harness.nodes import netns
 from harness.nodes.base import Completed, Node
+from harness.nodes.compiled import check_compiled_modules
 from harness.nodes.manifest import Manifest
 from harness.nodes.payload import Payload
 from harness.nodes.posix import PosixNode, failed, timed_out
@@ -116,6 +117,8 @@ class LocalNodeSet:
         for place in self._places:
             netns.make_namespace(place)
             Path(self._locals[place.name].root, "logs").mkdir(parents=True, exist_ok=True)
+        node = next(iter(self._locals.values()))
+        check_compiled_modules(node, node.python, self._payload.broker_folder / "broker")
 
     def close(self) -> None:
         if not self._manifest.exists():

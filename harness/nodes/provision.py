@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from harness.nodes.base import CommandFailed
+from harness.nodes.compiled import check_compiled_modules
 from harness.nodes.payload import HERE, Payload, PythonKind
 from harness.nodes.posix import PosixNode
 from harness.tools.java import ZOOKEEPER_VERSIONS_MIN, packaged_java
@@ -46,9 +47,12 @@ class Provision:
         return f"{self._node.root}/lib"
 
     def upload_broker(self, payload: Payload) -> None:
-        """Send the broker package and its dependencies; CommandFailed when the node has no Python 3.11+."""
+        """Send the broker package and its dependencies; CommandFailed when the node has no Python 3.11+, or one that
+        the package's compiled modules are not for.
+        """
         self._payload = payload
         path = self.python()
+        check_compiled_modules(self._node, path, payload.broker_folder / "broker")
         self._node.put(payload.dependencies(self._python_kind()), self.broker_path)
         self._node.put(payload.broker_folder / "broker", f"{self.broker_path}/broker")
         names = ", ".join(payload.importable())

@@ -2,7 +2,8 @@
 
 A mutant is a TOML file in this folder: `mistake` (one sentence), `finds` (checkers, one of which at least must fire),
 `run` (the run file that brings the bug out), and edits (`file`, `old`, `new`). `old` must occur exactly once in its
-file: a patch that no longer fits the broker is an error, never a silent no-op.
+file: a patch that no longer fits the broker is an error, never a silent no-op. So is a broker with compiled modules,
+which would run instead of the sources that were patched.
 `python -m tests.mutants.patches NAME FOLDER` makes the copy; `[system] source = "FOLDER"` in a run file runs it.
 """
 
@@ -14,12 +15,14 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.nodes.compiled import compiled_modules
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 
 class PatchDoesNotApply(Exception):
-    """The text names mutant, file, and how often the text to be replaced was found."""
+    """The text names mutant, file, and how often the text to be replaced was found; or what stands in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,12 @@ def mutants() -> list[Mutant]:
 
 def apply(mutant: Mutant, target: Path, source: Path = ROOT) -> None:
     """Copy the `broker` package of `source` into `target`, with the mutant's edits. Raises PatchDoesNotApply."""
+    compiled = compiled_modules(source / "broker")
+    if compiled:
+        raise PatchDoesNotApply(
+            f"{mutant.name}: {compiled[0]} is a compiled module and would run instead of the patched source;"
+            " patch a source folder without compiled modules"
+        )
     shutil.copytree(source / "broker", target / "broker", ignore=shutil.ignore_patterns("__pycache__"))
     for edit in mutant.edits:
         file = target / edit.file

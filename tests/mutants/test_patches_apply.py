@@ -56,3 +56,15 @@ def test_patch_of_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
     edit = Edit("broker/core/gone.py", "a", "b")
     with pytest.raises(PatchDoesNotApply, match="is not there"):
         apply(Mutant("m", "x", ("lost-write",), tmp_path, (edit,)), tmp_path)
+
+
+def test_patch_of_a_compiled_broker_is_refused_before_anything_is_copied(tmp_path: Path) -> None:
+    source = tmp_path / "compiled"
+    package = source / "broker"
+    package.mkdir(parents=True)
+    (package / "leader.py").write_text("old")
+    (package / "hot__mypyc.cpython-311-x86_64-linux-gnu.so").write_bytes(b"")
+    mutant = Mutant("m", "x", ("lost-write",), tmp_path, (Edit("broker/leader.py", "old", "new"),))
+    with pytest.raises(PatchDoesNotApply, match=r"hot__mypyc\..* is a compiled module and would run instead"):
+        apply(mutant, tmp_path / "target", source)
+    assert not (tmp_path / "target").exists()
