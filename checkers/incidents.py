@@ -13,7 +13,7 @@ from typing import Any
 from checkers.run_info import RunInfo
 from checkers.run_report import Fault
 
-TOLD = ("crash", "heal", "evidence", "unavailable")
+TOLD = ("crash", "heal", "evidence", "logs", "unavailable")
 """Values of `f` that this module reads."""
 
 Marks = Sequence[Mapping[str, Any]]
@@ -27,6 +27,8 @@ def unexplained(marks: Marks) -> list[str]:
             said.append(f"the process of {mark['node']} {mark['error'] or 'ended'} (phase {mark['phase']})")
         elif mark["f"] == "heal" and mark["error"]:
             said.append(f"after the faults: {mark['error']}")
+        elif mark["f"] == "logs" and mark["error"]:
+            said.append(f"what {mark['node']} logged after its evidence was copied is not known: {mark['error']}")
     return said
 
 

@@ -24,8 +24,8 @@ from harness.plan import TopicPlan
 class BrokerControl(Protocol):
     """The part of a system that the rotation needs; both block, and raise when it did not work."""
 
-    def stop_broker(self, node: str) -> None:
-        """Clean stop (SIGTERM)."""
+    def stop_broker(self, node: str) -> str | None:
+        """Clean stop (SIGTERM); returns what was wrong with it where the broker had to be killed."""
         ...
 
     def start_broker(self, node: str) -> None: ...
@@ -136,8 +136,14 @@ class Rotation:
             time.sleep(self._settle_s)
             # Noted first: a stop that fails half-way is reverted too.
             stopped.append(other)
-            self._control.stop_broker(self._admin.cluster.names[other])
+            self._stop(other)
             self._wait(broker_id, lambda now: all(b >= 0 and b not in stopped for b in now), mine)
+
+    def _stop(self, broker_id: int) -> None:
+        node = self._admin.cluster.names[broker_id]
+        wrong = self._control.stop_broker(node)
+        if wrong is not None:
+            self._history.harness("crash", node=node, error=wrong)
 
     def _wait(self, broker_id: int, good: Callable[[list[int]], bool], mine: list[int]) -> bool:
         try:

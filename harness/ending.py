@@ -1,7 +1,8 @@
 """The end of a run, once the faults are gone: final writes, drain, evidence, rotation.
 
 Decides the order. What does not come about in time is recorded: the checkers judge it. Must not know faults, or how the
-evidence is copied. Evidence comes before the rotation, which changes the logs.
+evidence is copied. Evidence comes before the rotation, which changes the logs; the brokers' own logs are copied once
+more after it (harness/run.py).
 """
 
 from __future__ import annotations

@@ -197,7 +197,8 @@ class _Run:
             self._with_system(system)
         except Exception:
             # What the nodes say of it, before they are gone.
-            self._last("evidence", lambda: self._collect(system))
+            collect = self._collect_logs if self._collected else self._collect
+            self._last("evidence", lambda: collect(system))
             raise
         finally:
             self._last("teardown", system.teardown)
@@ -211,6 +212,11 @@ class _Run:
         self._phase_shown("evidence")
         for node, missing in system.collect(self._store.evidence):
             self._history.harness("evidence", node=node, error=missing)
+
+    def _collect_logs(self, system: HighwaterSystem) -> None:
+        """What the brokers logged since, while they led in turn and were stopped for it."""
+        for node, missing in system.collect_logs(self._store.evidence):
+            self._history.harness("logs", node=node, error=missing)
 
     def _say_crashes(self, system: HighwaterSystem) -> None:
         """What the nemesis says of the load, for the time after it."""
@@ -279,6 +285,7 @@ class _Run:
                 self._plan, self._history, self._abort, admin, interpreter, drain, self._begin, self._phase_shown
             ).carry_out(system, lambda: self._collect(system))
             self._say_crashes(system)
+            self._collect_logs(system)
         finally:
             for worker in self._background:
                 worker.end()

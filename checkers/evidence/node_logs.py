@@ -2,7 +2,8 @@
 
 Text in, sentences out. A traceback under a line of level WARNING or below is one that the broker expected and went on
 from; any other one (under ERROR or CRITICAL, or of a thread that just ended) is a fault of the broker's that no rule
-might show. Source: `logging.basicConfig` of broker/cli.py (`16:35:01.355 INFO broker: …`), threading.excepthook.
+might show. Logs are copied with the evidence, and once more after the rotation. Source: `logging.basicConfig` of
+broker/cli.py (`16:35:01.355 INFO broker: …`), threading.excepthook.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _RECORD = re.compile(r"^[\d:.,\- ]*\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 _EXPECTED = frozenset({"DEBUG", "INFO", "WARNING"})
 _TRACEBACK = "Traceback (most recent call last)"
 _SHOWN = 200
+_COPIES = ("logs", "logs-after")
 
 
 def failures(lines: Iterable[str]) -> list[str]:
@@ -56,12 +58,21 @@ def log_failures(run_dir: Path, info: RunInfo) -> list[str]:
         return []
     said: list[str] = []
     for node in info.brokers:
-        for path in sorted((run_dir / "evidence" / node.name / "logs").glob("*")):
-            if not path.is_file():
-                continue
-            with path.open(encoding="utf-8", errors="replace") as file:
-                found = failures(file)
+        for name, texts in sorted(_texts(run_dir / "evidence" / node.name).items()):
+            found = [one for text in texts for one in failures(text.splitlines())]
             if found:
                 more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-                said.append(f"{path.name} of {node.name}: {found[0]}{more}")
+                said.append(f"{name} of {node.name}: {found[0]}{more}")
     return said
+
+
+def _texts(evidence: Path) -> dict[str, list[str]]:
+    """Log → what its copies hold; a copy that goes on from where the one before it ends stands for both."""
+    found: dict[str, list[bytes]] = {}
+    for folder in _COPIES:
+        for path in (evidence / folder).glob("*"):
+            if path.is_file():
+                held = path.read_bytes()
+                before = [one for one in found.get(path.name, ()) if not held.startswith(one)]
+                found[path.name] = [*before, held]
+    return {name: [one.decode(errors="replace") for one in copies] for name, copies in found.items()}

@@ -5,7 +5,8 @@ checkers. Invariant: a broker that ends without `expect_down` having been told i
 
 Evidence of a broker is copied while it runs: its log folders first and its event log last. The event log is written
 before any effect is visible, so a later copy of it says of every record in the earlier copy of the segments who
-appended it and when; truncations and appends after the folders were copied are in the event log only.
+appended it and when; truncations and appends after the folders were copied are in the event log only. What a broker
+logs after that, in the rotation and when it is stopped, is copied once more at the end.
 """
 
 from __future__ import annotations
@@ -142,17 +143,19 @@ class HighwaterSystem:
                 self._meant_down.discard(name)
                 self._told.discard(name)
 
-    def stop_broker(self, name: str) -> None:
-        """SIGTERM, and SIGKILL when that takes too long."""
+    def stop_broker(self, name: str) -> str | None:
+        """SIGTERM, and SIGKILL when that takes too long, which is what is returned then."""
         node = self._node(name)
         self._note_crash(node, DAEMON)
         self.expect_down(name)
         for number in (signal.SIGTERM, signal.SIGKILL):
             if node.pid(DAEMON) is None:
-                return
+                return None
             node.signal(DAEMON, number)
             if node.wait_gone(DAEMON, STOP_TIMEOUT_S):
-                return
+                if number == signal.SIGTERM:
+                    return None
+                return f"did not end within {STOP_TIMEOUT_S:g} s of SIGTERM and was killed"
         raise SystemFailed(f"node {name}: the broker survives SIGKILL")
 
     def restart(self, name: str) -> None:
@@ -186,6 +189,11 @@ class HighwaterSystem:
             brokers = pool.map(lambda node: _collected(node, evidence, _collect_broker), self.brokers)
             zookeepers = pool.map(lambda node: _collected(node, evidence, self.zookeeper.collect), self.zookeeper.nodes)
             return [*brokers, *zookeepers]
+
+    def collect_logs(self, evidence: Path) -> list[tuple[str, str]]:
+        """Copy every broker's own logs to evidence/<node>/logs-after; (node, why) of those that could not be."""
+        with ThreadPoolExecutor(max_workers=len(self.brokers)) as pool:
+            return [failed for failed in pool.map(lambda node: _logs_after(node, evidence), self.brokers) if failed]
 
     def teardown(self) -> None:
         """End every process of the system, whatever state it is in; idempotent."""
@@ -259,6 +267,14 @@ def _collect_broker(node: Node, folder: Path) -> None:
     node.get(f"{node.root}/logs", folder / "logs")
     node.get(f"{node.root}/server.properties", folder / "server.properties")
     node.get(_event_log(node), folder / "events.jsonl")
+
+
+def _logs_after(node: Node, evidence: Path) -> tuple[str, str] | None:
+    try:
+        node.get(f"{node.root}/logs", evidence / node.name / "logs-after")
+    except (OSError, shutil.Error, CommandFailed) as error:
+        return node.name, f"{type(error).__name__}: {error}"
+    return None
 
 
 def _collected(node: Node, evidence: Path, collect: object) -> tuple[str, str | None]:

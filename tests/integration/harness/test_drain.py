@@ -153,10 +153,11 @@ class Control:
             broker.partitions[0].epoch = epoch
             broker.partitions[0].isr = [1, 2]
 
-    def stop_broker(self, node: str) -> None:
+    def stop_broker(self, node: str) -> str | None:
         self.calls.append(f"stop {node}")
         self.running.remove(node)
         self.elect()
+        return None
 
     def start_broker(self, node: str) -> None:
         self.calls.append(f"start {node}")
@@ -196,7 +197,7 @@ def test_rotation_broker_that_does_not_stop_is_recorded_and_started_again(
     broker: FakeBroker, cluster: Cluster, history: History
 ) -> None:
     class Stubborn(Control):
-        def stop_broker(self, node: str) -> None:
+        def stop_broker(self, node: str) -> str | None:
             self.calls.append(f"stop {node}")
             raise RuntimeError("survives")
 
@@ -209,6 +210,25 @@ def test_rotation_broker_that_does_not_stop_is_recorded_and_started_again(
     admin.close()
     assert control.calls == ["stop n2", "start n2"]
     assert any("survives" in str(line.get("error")) for line in lines(history, "rotation"))
+
+
+def test_rotation_broker_that_had_to_be_killed_is_told_as_a_crash(
+    broker: FakeBroker, cluster: Cluster, history: History
+) -> None:
+    class Hanging(Control):
+        def stop_broker(self, node: str) -> str:
+            self.running.remove(node)
+            broker.partitions[0].leader = 1
+            return "did not end"
+
+    fill(broker, 0, [1])
+    both = Cluster("hw", {1: cluster.addresses[1], 2: cluster.addresses[1]}, {1: "n1", 2: "n2"})
+    control = Hanging({"n1": broker, "n2": broker})
+    admin = Admin(both)
+    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 5.0).run()
+    admin.close()
+    told = [(line["node"], line["error"], line["phase"]) for line in lines(history, "crash")]
+    assert told[0] == ("n2", "did not end", "drain-n1")
 
 
 def test_current_leaders_without_an_answer_is_none(broker: FakeBroker, cluster: Cluster) -> None:

@@ -46,6 +46,7 @@ class World:
         self.on: dict[str, Callable[[], None]] = {}
         self.nodes: dict[str, object] = {}
         self.crashes: list[tuple[str, str]] = []
+        self.logs_missing: list[tuple[str, str]] = []
 
     def call(self, name: str) -> None:
         self.calls.append(name)
@@ -77,6 +78,10 @@ class World:
     def collect(self, evidence: Path) -> list[tuple[str, str | None]]:
         self.call("collect")
         return [("n1", None), ("zk1", "no such folder")]
+
+    def collect_logs(self, evidence: Path) -> list[tuple[str, str]]:
+        self.call("collect logs")
+        return self.logs_missing
 
     def crashed(self) -> list[tuple[str, str]]:
         told, self.crashes = self.crashes, []
@@ -118,6 +123,7 @@ def test_run_goes_through_all_phases_and_closes_everything(world: World, tmp_pat
         "open",
         "setup",
         "collect",
+        "collect logs",
         "teardown",
         "close",
     ]
@@ -190,6 +196,23 @@ def test_run_replica_that_lost_its_end_is_written_over_and_drained_again(world: 
         if line["f"] == "drain-complete" and line["phase"] == "drain-again"
     }
     assert again == {(0, "wire"), (0, "confluent"), (1, "wire"), (1, "confluent")}
+
+
+def test_run_logs_of_the_rotation_that_are_not_had_are_told(world: World, tmp_path: Path) -> None:
+    world.logs_missing = [("n1", "OSError: gone")]
+    ended = carry_out(tmp_path)
+    (told,) = [line for line in read_lines(ended.store.history) if line["f"] == "logs"]
+    assert (told["node"], told["error"], told["phase"]) == ("n1", "OSError: gone", "drain-n1")
+    assert ended.problem is None
+
+
+def test_run_that_breaks_off_after_its_evidence_keeps_the_logs_since(world: World, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("broken")
+
+    world.on["collect"] = fail
+    assert carry_out(tmp_path).exit_code == 255
+    assert world.calls[-3:] == ["collect logs", "teardown", "close"]
 
 
 def test_run_without_a_seed_draws_and_keeps_one(world: World, tmp_path: Path) -> None:

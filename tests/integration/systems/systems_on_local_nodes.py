@@ -15,6 +15,7 @@ from harness.nodes.base import Node, NodeSet
 from harness.nodes.factory import make_nodes
 from harness.plan import Plan
 from harness.plan_file import parse_plan
+from harness.systems import highwater
 from harness.systems.coordination import Coordination
 from harness.systems.highwater import DAEMON, HighwaterSystem
 from harness.systems.waiting import SystemFailed
@@ -142,6 +143,29 @@ def test_system_life_from_setup_to_evidence(system: HighwaterSystem, tmp_path: P
         system.stop_broker(name)
         assert view.node(name).pid(DAEMON) is None
     assert system.crashed() == []
+
+
+def test_broker_that_hangs_on_sigterm_is_killed_and_told(
+    system: HighwaterSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = system.view().node("n1")
+    evidence = tmp_path / "evidence"
+    assert dict(system.collect(evidence))["n1"] is None
+    assert system.stop_broker("n2") is None
+    monkeypatch.setattr(highwater, "STOP_TIMEOUT_S", 1.0)
+    node.signal(DAEMON, signal.SIGSTOP)
+    assert system.stop_broker("n1") == "did not end within 1 s of SIGTERM and was killed"
+    assert node.pid(DAEMON) is None
+    assert system.crashed() == []
+
+    # What it logs after its evidence was copied is copied by itself.
+    node.run(["sh", "-c", f'echo "its last words" >> "{node.root}/logs/broker.log"'])
+    assert system.collect_logs(evidence) == []
+    assert "its last words" not in (evidence / "n1" / "logs" / "broker.log").read_text()
+    assert "its last words" in (evidence / "n1" / "logs-after" / "broker.log").read_text()
+    node.run(["rm", "-r", f"{node.root}/logs"])
+    ((name, why),) = system.collect_logs(evidence)
+    assert (name, "FileNotFoundError" in why) == ("n1", True)
 
 
 def test_broker_that_cannot_start_is_told_with_its_log(system: HighwaterSystem) -> None:

@@ -66,6 +66,16 @@ def test_unexplained_tells_what_was_not_healed() -> None:
     ]
 
 
+def test_unexplained_tells_of_a_broker_that_had_to_be_killed_and_of_logs_that_are_not_known() -> None:
+    killed = mark("crash", node="n2", error="did not end within 30 s of SIGTERM and was killed", phase="drain-n1")
+    assert incidents.unexplained([killed, mark("logs", node="n3", error="OSError: gone")]) == [
+        "the process of n2 did not end within 30 s of SIGTERM and was killed (phase drain-n1)",
+        "what n3 logged after its evidence was copied is not known: OSError: gone",
+    ]
+    # No rule rests on it: what was found elsewhere stays found.
+    assert incidents.evidence_holes([mark("logs", node="n1", error="OSError: gone")], INFO) == {}
+
+
 def test_floor_holds_what_is_unexplained() -> None:
     seen = replace(SEEN, silenced=frozenset({2}), unexplained=["the process of n2 ended"])
     assert judge_floor(seen, scripted=False, checks={"acknowledged": 1}).missing == ["the process of n2 ended"]

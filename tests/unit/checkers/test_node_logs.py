@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from checkers.evidence.node_logs import failures, log_failures
 from tests.unit.checkers.test_incidents import INFO
 
@@ -77,3 +79,41 @@ def test_log_failures_are_told_by_node_and_only_of_brokers(tmp_path: Path) -> No
         "n1.log of n1: 16:35:02.000 ERROR broker.zk: watch failed: KeyError: 'hw-0' (and 1 more)"
     ]
     assert log_failures(tmp_path, replace(INFO, system_kind="kafka")) == []
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Path:
+    """A node's, whose log had nothing wrong when it was copied first."""
+    for folder in ("logs", "logs-after"):
+        (tmp_path / "evidence" / "n1" / folder).mkdir(parents=True)
+    (tmp_path / "evidence" / "n1" / "logs" / "broker.log").write_text(EXPECTED)
+    return tmp_path / "evidence" / "n1"
+
+
+def test_log_failures_of_the_rotation_are_in_the_later_copy(evidence: Path, tmp_path: Path) -> None:
+    (evidence / "logs-after" / "broker.log").write_text(EXPECTED + LOGGED)
+    assert log_failures(tmp_path, INFO) == [
+        "broker.log of n1: 16:35:02.000 ERROR broker.zk: watch failed: KeyError: 'hw-0'"
+    ]
+
+
+def test_log_failures_that_both_copies_hold_count_once(evidence: Path, tmp_path: Path) -> None:
+    # The first copy was made while a line was being written.
+    (evidence / "logs" / "broker.log").write_text(LOGGED + EXPECTED[:20])
+    (evidence / "logs-after" / "broker.log").write_text(LOGGED + EXPECTED)
+    (told,) = log_failures(tmp_path, INFO)
+    assert "more" not in told
+
+
+def test_log_failures_of_a_log_that_was_begun_anew_are_those_of_both_copies(evidence: Path, tmp_path: Path) -> None:
+    (evidence / "logs" / "broker.log").write_text(LOGGED)
+    (evidence / "logs-after" / "broker.log").write_text(OF_A_THREAD)
+    (told,) = log_failures(tmp_path, INFO)
+    assert told.endswith("KeyError: 'hw-0' (and 1 more)")
+
+
+def test_log_failures_of_a_run_without_later_copies_are_those_of_the_first(evidence: Path, tmp_path: Path) -> None:
+    (evidence / "logs-after").rmdir()
+    assert log_failures(tmp_path, INFO) == []
+    (evidence / "logs" / "broker.log").write_text(LOGGED)
+    assert len(log_failures(tmp_path, INFO)) == 1
