@@ -6,6 +6,7 @@ history.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from checkers.load_history import History
 from checkers.run_info import RunInfo
 from checkers.run_report import Fault
 from checkers.service import touches
-from checkers.white_box.inputs import Evidence
+from checkers.white_box.inputs import FILE_FAULTS, Evidence
 from checkers.white_box.znode_rules import elections, unclean_elections
 
 WALL_SLACK_NS = 100_000_000
@@ -122,12 +123,14 @@ def elections_of(evidence: Evidence) -> list[Election]:
 def election_faults(found: Sequence[Election], faults: Sequence[Fault], info: RunInfo) -> list[str]:
     """Kinds of faults that can have caused an election that nobody asked for: they touched the broker that led before,
     and it came between the first attempt to apply them and the end that was seen.
+
+    A broker that was killed for a fault of its files lost its leadership by the kill.
     """
     names = {node.broker_id: node.name for node in info.brokers}
     zookeepers = frozenset(node.name for node in info.zookeepers)
     return sorted(
         {
-            fault.fault
+            "kill" if _killed_for_it(fault) else fault.fault
             for election in found
             if election.reason not in _BY_HAND
             for fault in faults
@@ -135,6 +138,15 @@ def election_faults(found: Sequence[Election], faults: Sequence[Fault], info: Ru
             and touches(fault, names.get(election.led), zookeepers, names.get(election.by))
         }
     )
+
+
+def _killed_for_it(fault: Fault) -> bool:
+    if fault.fault not in FILE_FAULTS:
+        return False
+    try:
+        return bool(json.loads(fault.params_json or "{}").get("while") == "down")
+    except (ValueError, AttributeError):
+        return False
 
 
 def isr_changes(evidence: Evidence) -> tuple[int, int]:

@@ -60,6 +60,21 @@ def test_election_counts_for_a_fault_that_touched_the_old_leader_alone(one: Faul
     assert election_faults([election(150)], [one], THREE) == ([one.fault] if touched else [])
 
 
+@pytest.mark.parametrize("kind", ["bitflip", "truncate-file", "remove-file"])
+@pytest.mark.parametrize(("during", "counted"), [("down", "kill"), ("up", None)])
+def test_election_of_a_broker_killed_for_its_files_counts_for_a_kill(
+    kind: str, during: str, counted: str | None
+) -> None:
+    hurt = replace(fault(kind, "n1"), params_json=json.dumps({"file": "segment", "while": during, "seed": 1}))
+    assert election_faults([election(150)], [hurt], THREE) == [counted or kind]
+    assert election_faults([election(150)], [fault("kill", "n1"), hurt], THREE) == sorted({"kill", counted or kind})
+
+
+@pytest.mark.parametrize("params", [None, "torn", "[]", "{}"])
+def test_election_under_a_file_fault_that_does_not_say_how_counts_for_it(params: str | None) -> None:
+    assert election_faults([election(150)], [replace(fault("bitflip", "n1"), params_json=params)], THREE) == ["bitflip"]
+
+
 def test_election_by_hand_counts_for_nothing() -> None:
     assert election_faults([election(150, reason="preferred")], [fault("kill", "n1")], THREE) == []
 
