@@ -32,6 +32,7 @@ from checkers.floor_queries import (
     elections_of,
     isr_changes,
     leader_changes,
+    load_gaps,
     replicas_by_partition,
     unclean_partitions,
 )
@@ -127,6 +128,7 @@ def _judge(
     marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     found_elections = pool.submit(elections_of, evidence)
     around = pool.submit(around_faults, history)
+    left_out = pool.submit(load_gaps, history, info.partitions)
     changes = pool.submit(isr_changes, evidence)
     replicas = pool.submit(replicas_by_partition, evidence)
     families = {**black_box(facts), **white_box(evidence, raw_events)}
@@ -161,6 +163,7 @@ def _judge(
             expansions=expansions if has_events and has_znodes else None,
             faults=[fault.as_json() for fault in faults],
             around=around.result(),
+            load_gaps=left_out.result(),
             drain_gaps=drain_gaps(info, rows, replicas.result()),
             silenced=silenced(info, faults),
             unexplained=[*incidents.unexplained(marks.result()), *log_failures(run_dir, info)],

@@ -1,8 +1,9 @@
 """The floor of a valid verdict: a run that proved little says so (requirement H8).
 
-Pure. Two kinds of floors. *Coverage and evidence*: every fault's effect observed and taken back, a drain from every
-replica as leader that covered every acknowledged record, the same records by the real client, no process that ended by
-itself. Nothing lowers them.
+Pure. Two kinds of floors. *Coverage and evidence*: every fault's effect observed and taken back, a load that wrote to
+and read from every partition, a drain from every replica as leader that covered every acknowledged record, the same
+records by the real client, no process that ended by itself. Nothing lowers them; a script, which is a load of its own,
+need not reach every partition.
 *Counts*: acknowledged records, kinds of faults that caused an election, ISR shrinks for lag, expansions, and
 acknowledged writes and polls before, during and after every fault. `checks` of the run file may set the first four; a
 scripted run, whose steps are the point, need not write during its faults; nor need anyone while a fault leaves too few
@@ -62,6 +63,8 @@ class Seen:
     """Ids of the faults under which no write could be acknowledged."""
     unexplained: Sequence[str] = ()
     """What went wrong beside the faults, in sentences."""
+    load_gaps: Sequence[str] = ()
+    """Partitions that the load did not reach, in sentences."""
 
 
 @dataclass(slots=True)
@@ -95,6 +98,7 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
     ]
     missing += _fault_gaps(seen.faults)
     missing += _around_gaps(seen, scripted)
+    missing += () if scripted else seen.load_gaps
     missing += seen.drain_gaps
     missing += seen.unexplained
     if scripted and seen.faults:

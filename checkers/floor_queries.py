@@ -24,6 +24,11 @@ from checkers.white_box.znode_rules import elections, unclean_elections
 WALL_SLACK_NS = 100_000_000
 """How far ZooKeeper's wall clock may be off the harness's, in what decides that something came before an election."""
 
+MAIN = "main"
+"""Phase of the load: sentinels and drains come after it."""
+
+SHOWN = 5
+
 _BY_HAND = ("preferred", "reassignment", "new-topic")
 
 
@@ -92,6 +97,27 @@ def around_faults(history: History) -> list[AroundFault]:
         AroundFault(r.fault_id, r.w_before, r.w_during, r.w_after, r.r_before, r.r_during, r.r_after, r.w_tried)
         for r in rows
     ]
+
+
+def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:
+    """Partitions that the load itself got nothing into, or nothing out of.
+
+    Sentinels and drains reach every partition of a healed cluster; they say nothing of what it did before.
+    """
+    ok, main = F.col("outcome") == "ok", F.col("phase") == MAIN
+    # What acks=0 sent nobody acknowledges: that it got there is for the polls to show.
+    told = F.col("base_offset").isNotNull() | (F.col("acks") == 0)
+    wrote = history.ops.where((F.col("f") == "send") & main & ok & told & ~F.col("sentinel"))
+    read = history.requests.where((F.col("f") == "poll") & main & ok & (F.col("returned") > 0))
+    seen = wrote.select("p", F.lit("w").alias("work")).unionByName(read.select("p", F.lit("r").alias("work")))
+    found = {(row.p, row.work) for row in seen.distinct().collect()}
+    gaps: list[str] = []
+    for work, what in (("w", "acknowledged write to"), ("r", "poll that returned a record of")):
+        without = [p for p in partitions if (p, work) not in found]
+        if without:
+            more = " and others" if len(without) > SHOWN else ""
+            gaps.append(f"no {what} {', '.join(without[:SHOWN])}{more} in the main phase of the load")
+    return gaps
 
 
 def elections_of(evidence: Evidence) -> list[Election]:

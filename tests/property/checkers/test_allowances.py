@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.floor_queries import around_faults
+from checkers.floor_queries import around_faults, load_gaps
 from checkers.load_history import load_history
 from checkers.verdict import CheckResult
 from tests.support.histories import Story, write_history
@@ -278,3 +278,32 @@ def test_work_while_a_fault_is_taken_back_is_none_under_it(spark: SparkSession, 
     assert (one.w_before, one.w_during, one.w_after, one.w_tried) == (True, False, True, True)
     assert (one.r_before, one.r_during, one.r_after) == (True, True, False)
     assert around[2].w_during
+
+
+def test_partition_that_only_sentinels_and_drains_reached_is_a_gap_of_the_load(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    story = Story()
+    # Served: hw-0. Read only: hw-1. Written only, and read to its end: hw-2. Dead until the heal: hw-3.
+    story.send(1, 0, process=1)
+    story.poll(0, [(0, 1)], process=20)
+    story.poll(0, [(0, 2)], partition=1, process=20)
+    story.send(3, 0, partition=2, process=1)
+    story.poll(1, [], partition=2, process=20)
+    story.send(4, outcome="info", partition=3, process=2)
+    story.send(5, outcome="fail", partition=3, process=3)
+    story.send(6, 0, partition=3, process=4, sentinel=True)
+    story.send(7, 1, partition=3, process=4, phase="final", sentinel=True)
+    story.poll(0, [(0, 6), (1, 7)], partition=3, process=21, phase="drain-current")
+    story.poll(0, [(0, 3)], partition=2, process=21, phase="drain-n1")
+    # Nobody acknowledges acks=0: it is the polls that show it.
+    story.send(8, acks=0, partition=4, process=5)
+    story.poll(0, [(0, 8)], partition=4, process=20)
+    with pyspark_sockets():
+        history, health = load_history(spark, write_history(tmp_path / "history.jsonl", story.lines), tmp_path / "p")
+        assert not health.problems
+        assert load_gaps(history, [f"{story.topic}-{number}" for number in range(5)]) == [
+            f"no acknowledged write to {story.topic}-1, {story.topic}-3 in the main phase of the load",
+            f"no poll that returned a record of {story.topic}-2, {story.topic}-3 in the main phase of the load",
+        ]
+        assert load_gaps(history, [f"{story.topic}-0"]) == []

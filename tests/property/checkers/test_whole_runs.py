@@ -148,6 +148,29 @@ def test_whole_run_that_lacks_something_is_unknown_and_says_what(
         assert any(reason in text for text in texts), (reason, texts)
 
 
+def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(
+    spark: SparkSession, run_dir: Path, tmp_path: Path
+) -> None:
+    """The partition is served from the final phase on, in the history of it."""
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    path = folder / "history.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "client" and line["partition"] == 1 and line["phase"] == "main":
+            line["phase"] = "final"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**run, "scripted": False}))
+    results = _judge(spark, folder)
+    assert results["verdict"] == "unknown", results["sentence"]
+    told = [text for text in results["floor"]["missing"] if "main phase of the load" in text]
+    assert told == [
+        "no acknowledged write to hw-1 in the main phase of the load",
+        "no poll that returned a record of hw-1 in the main phase of the load",
+    ]
+
+
 def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(
     spark: SparkSession, run_dir: Path, tmp_path: Path
 ) -> None:

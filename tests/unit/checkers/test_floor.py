@@ -46,6 +46,7 @@ def test_floor_met_by_all_figures() -> None:
         ({"lag_shrinks": None}, "ISR shrinks by a leader for lag: no evidence"),
         ({"expansions": 0}, "ISR expansions: 0"),
         ({"drain_gaps": ["drain of hw-0: not read"]}, "drain of hw-0"),
+        ({"load_gaps": ["no acknowledged write to hw-0"]}, "no acknowledged write to hw-0"),
         ({"faults": [{**FAULT, "observed": False}]}, "its effect was not observed"),
         ({"faults": [{**FAULT, "stop_observed": False}]}, "its end was not observed"),
         ({"faults": [{**FAULT, "stop_ns": None}]}, "was not taken back"),
@@ -80,6 +81,16 @@ def test_floor_of_a_script_needs_no_writes_during_faults_but_says_so() -> None:
     assert result.met
     assert result.lowered["writes_during_faults"] == 0
     assert result.lowered["acknowledged"] == 2
+
+
+def test_floor_of_a_script_needs_not_reach_every_partition() -> None:
+    assert judge_floor(replace(FULL, load_gaps=["no acknowledged write to hw-1"]), scripted=True, checks={}).met
+
+
+def test_floor_of_a_partition_that_the_load_left_out_is_lowered_by_nothing() -> None:
+    checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
+    result = judge_floor(replace(FULL, load_gaps=["no poll of hw-1"]), scripted=False, checks=checks)
+    assert result.missing == ["no poll of hw-1"]
 
 
 def test_floor_of_a_script_keeps_its_coverage() -> None:
