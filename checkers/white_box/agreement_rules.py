@@ -6,6 +6,7 @@ version. A row of kind invalid proves that a broker acted by a state that never 
 
 from __future__ import annotations
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from checkers.findings import Family, Rule, apply_rules, figures, text
@@ -14,7 +15,8 @@ from checkers.white_box.znode_rules import ISR_ZNODE
 
 
 def agreement_rules(evidence: Evidence) -> Family:
-    """Every version of a state that a broker took a role by, or thought committed, is in ZooKeeper, and says the same.
+    """Every version of a state that a broker took a role by, or thought committed, is in ZooKeeper, and says the same:
+    who leads, in which epoch, with which ISR.
 
     One that is not there is unknown: the transaction log may have been cut off at its end. Lines from after the drain
     began may be younger than the copy of the transaction log.
@@ -26,14 +28,16 @@ def agreement_rules(evidence: Evidence) -> Family:
         .where(F.col("p").isin(*evidence.info.partitions))
         .crossJoin(F.broadcast(began))
         .where(F.col("drain_ns").isNull() | (F.col("t_ns") < F.col("drain_ns")))
-        .select("b", "e", "p", "le", "pe", "isr", "t_ns")
+        # Who takes an ISR for committed leads, as who becomes leader does.
+        .withColumn("led_by", F.when(F.col("e") == "become_follower", F.col("leader")).otherwise(F.col("b")))
+        .select("b", "e", "p", "le", "pe", "led_by", "isr", "t_ns")
     )
     # A topic made anew counts its versions from 0 again: any of its lives will do.
     states = evidence.znodes.states.groupBy("p", F.col("version").alias("pe")).agg(
-        F.collect_set(F.struct(F.col("leader_epoch").alias("le"), F.array_sort("isr").alias("isr"))).alias("said")
+        F.collect_set(_claim(F.col("leader"), F.col("leader_epoch"))).alias("said")
     )
     judged = acted.join(F.broadcast(states), on=["p", "pe"], how="left")
-    agrees = F.array_contains("said", F.struct("le", F.array_sort("isr").alias("isr")))
+    agrees = F.array_contains("said", _claim(F.col("led_by"), F.col("le")))
     found = apply_rules(
         judged,
         [
@@ -41,12 +45,13 @@ def agreement_rules(evidence: Evidence) -> Family:
                 ISR_ZNODE,
                 F.col("said").isNull() | ~agrees,
                 text(
-                    "broker {b} acted by version {v} of {p} ({e}) with leader epoch {le} and ISR {i}; "
+                    "broker {b} acted by version {v} of {p} ({e}) with leader {l}, leader epoch {le} and ISR {i}; "
                     "ZooKeeper's log has {z}",
                     b=F.col("b"),
                     v=F.col("pe"),
                     p=F.col("p"),
                     e=F.col("e"),
+                    l=F.col("led_by"),
                     le=F.col("le"),
                     i=F.col("isr"),
                     z=F.coalesce(F.to_json("said"), F.lit("no such version")),
@@ -59,3 +64,7 @@ def agreement_rules(evidence: Evidence) -> Family:
     )
     per_partition = judged.groupBy("p").agg(F.count(F.lit(1)).alias("acted"))
     return Family(found, figures(per_partition, {(ISR_ZNODE, "versions_acted_by"): F.col("acted")}))
+
+
+def _claim(leader: Column, leader_epoch: Column) -> Column:
+    return F.struct(leader.alias("leader"), leader_epoch.alias("le"), F.array_sort("isr").alias("isr"))

@@ -92,13 +92,15 @@ def build_timeline(events: DataFrame) -> DataFrame:
 
     was_leader: struct(le, hw), the highest HW of the latest epoch in which this broker took or advanced it as leader.
     was_isr: the committed ISR of its last leadership. was_leo: its log end (own_leo: what the line itself makes it).
-    was_le: its last role's epoch.
+    was_le: its last role's epoch. role_le: the same, but null again once the log was opened anew (a topic deleted and
+    made again counts its epochs from 0).
     """
     lines = events.where(F.col("p").isNotNull() & F.col("e").isin(*_IN_TIMELINE))
     before = Window.partitionBy("b", "i", "p").orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
     takes_hw = (F.col("e") == "become_leader") | ((F.col("e") == "hw") & (F.col("role") == "leader"))
     takes_isr = F.col("e").isin("become_leader", "isr_commit")
     takes_role = F.col("e").isin("become_leader", "become_follower")
+    role = F.when(takes_role | (F.col("e") == "recovered"), F.struct(F.when(takes_role, F.col("le")).alias("le")))
     leo = (
         F.when(F.col("e") == "append", F.col("last") + 1)
         .when(F.col("e") == "truncate", F.col("to"))
@@ -114,6 +116,7 @@ def build_timeline(events: DataFrame) -> DataFrame:
         "p",
         "le",
         "pe",
+        "leader",
         "role",
         "hw",
         "leo",
@@ -138,6 +141,7 @@ def build_timeline(events: DataFrame) -> DataFrame:
         F.last(F.when(takes_isr, F.col("isr")), ignorenulls=True).over(before).alias("was_isr"),
         F.last(leo, ignorenulls=True).over(before).alias("was_leo"),
         F.last(F.when(takes_role, F.col("le")), ignorenulls=True).over(before).alias("was_le"),
+        F.last(role, ignorenulls=True).over(before).getField("le").alias("role_le"),
     )
 
 

@@ -32,7 +32,7 @@ def watermark_rules(evidence: Evidence) -> Family:
     )
     info = evidence.info
     least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
-    rules = [_offset_order(), _hw_within_isr(), _hw_monotone(), _ack(least), _shown(), _stamped_epoch()]
+    rules = [_offset_order(), _hw_within_isr(), _hw_monotone(), _ack(least), _shown(), _stamped_epoch(), _role_epoch()]
     return Family(
         union([apply_rules(timeline, rules), _shown_to_clients(evidence)]),
         figures(
@@ -176,6 +176,16 @@ def _stamped_epoch() -> Rule:
         (F.col("e") == "append") & (F.col("role") == "leader") & ~F.col("was_le").eqNullSafe(F.col("le")),
         text("appended as leader of epoch {le}; its last role was of epoch {w}", le=F.col("le"), w=F.col("was_le")),
         F.col("base"),
+    )
+
+
+def _role_epoch() -> Rule:
+    """A broker takes no role of an epoch below that of its last role."""
+    return line_rule(
+        ONE_LEADER,
+        F.col("e").isin("become_leader", "become_follower") & (F.col("le") < F.col("role_le")),
+        text("{e} in epoch {le} after a role of epoch {w}", e=F.col("e"), le=F.col("le"), w=F.col("role_le")),
+        F.col("leo"),
     )
 
 

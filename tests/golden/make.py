@@ -576,6 +576,33 @@ def _end_told_too_high(case: Case) -> None:
     ]
 
 
+def _put_after(case: Case, line: dict[str, Any], *new: dict[str, Any]) -> None:
+    """New lines in the event log of the broker that wrote `line`, right behind it."""
+    for later in case.tables["events"]:
+        if later["i"] == line["i"] and later["s"] > line["s"]:
+            later["s"] += len(new)
+    who = {name: line[name] for name in ("b", "i", "w", "m", "node", "t_ns")}
+    at = case.tables["events"].index(line) + 1
+    case.tables["events"][at:at] = [{**fields, **who, "s": line["s"] + nth} for nth, fields in enumerate(new, 1)]
+
+
+def _first_role_again(case: Case, *between: str) -> None:
+    """A broker that was never restarted takes its first role once more; `between`: events that come before that."""
+    last = _last(case, e="become_follower")
+    first = next(e for e in case.tables["events"] if e["i"] == last["i"] and e["e"] == "become_follower")
+    assert first["le"] < last["le"]
+    now = {"p": last["p"], "leo": last["leo"], "hw": last["hw"]}
+    _put_after(case, last, *({"e": e, "log_start": 0, "clean": True, **now} for e in between), {**first, **now})
+
+
+def _role_of_an_old_epoch(case: Case) -> None:
+    _first_role_again(case)
+
+
+def _log_opened_anew(case: Case) -> None:
+    _first_role_again(case, "recovered")
+
+
 def _as_it_is(_: Case) -> None:
     """A run that keeps every rule."""
 
@@ -608,6 +635,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("isr-znode", "ok-eligible"): _eligible_leader,
     ("isr-znode", "bad-ineligible"): _ineligible_leader,
     ("isr-znode", "bad-old-eligibility"): _leader_of_an_old_eligibility,
+    ("one-leader-per-epoch", "bad-old-epoch"): _role_of_an_old_epoch,
+    ("one-leader-per-epoch", "ok-anew"): _log_opened_anew,
 }
 
 

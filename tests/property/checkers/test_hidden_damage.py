@@ -96,6 +96,29 @@ def _isr_of_its_own(case: Case) -> None:
     roles[0]["isr"] = roles[0]["isr"][:1]
 
 
+def _follows_another(case: Case) -> None:
+    """A broker takes the follower's role under another leader than the version that it names."""
+    role = next(event for event in case.tables["events"] if event["e"] == "become_follower")
+    role["leader"] = next(broker for broker in role["replicas"] if broker not in (role["b"], role["leader"]))
+
+
+def _leads_unelected(case: Case) -> None:
+    """A broker leads by a version in which another does."""
+    role = next(event for event in case.tables["events"] if event["e"] == "become_follower")
+    role.update(e="become_leader", epoch_start=role["leo"])
+
+
+def _commits_of_another(case: Case) -> None:
+    """Who takes an ISR for committed is not the leader of that version, whose line it would be."""
+    commit = next(event for event in case.tables["events"] if event["e"] == "isr_commit")
+    other = next(
+        event
+        for event in case.tables["events"]
+        if event["e"] in ("become_leader", "become_follower") and event["b"] != commit["b"]
+    )
+    commit.update({name: other[name] for name in ("b", "i", "node")}, s=10_000)
+
+
 def _answer_cannot_be_read(case: Case) -> None:
     poll = next(line for line in case.history if line["f"] == "poll" and line["type"] == "ok")
     for field in ("next_position", "hw", "lso", "log_start", "records"):
@@ -112,6 +135,9 @@ CASES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
     "transactions-cut": (_transactions_cut_off, "isr-znode", "unknown", "ZooKeeper's log has no such version"),
     "isr-of-its-own": (_isr_of_its_own, "isr-znode", "invalid", "acted by version"),
     "unreadable-answer": (_answer_cannot_be_read, "phantom-read", "invalid", "answered a poll of"),
+    "follows-another": (_follows_another, "isr-znode", "invalid", "with leader"),
+    "leads-unelected": (_leads_unelected, "isr-znode", "invalid", "(become_leader) with leader"),
+    "commits-of-another": (_commits_of_another, "isr-znode", "invalid", "(isr_commit) with leader"),
 }
 
 
