@@ -1,9 +1,9 @@
 """Read above the high watermark, from what clients saw alone.
 
-Input grain: one row per answered wire poll or list_offsets. A row proves: an answer in leader epoch e showed offset o
-(or an end beyond it), and a request invoked after that answer completed was answered in e with HW <= o. Within an
-epoch the HW never falls, so o had been shown above it. The HW in the same answer proves nothing: it may be older than
-the read.
+Input grain: one row per answered wire poll or list_offsets. A row proves: an answer in leader epoch e showed offset o,
+or told a HW or an end beyond it, and a request invoked after that answer completed was answered in e with HW <= o.
+Within an epoch the HW never falls, so o had been shown above it. The HW in the same answer does not bound what that
+answer shows: it may be older than the read.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def visibility_checks(facts: Facts) -> Family:
         (F.col("outcome") == "ok") & (F.coalesce("reader", F.lit("wire")) == "wire")
     )
     latest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -1)
+    carried = F.when((F.col("f") == "poll") & (F.col("returned") > 0), F.col("last_offset") + 1)
+    told = F.when(F.col("f") == "poll", F.col("hw"))
     answered = requests.select(
         "p",
         "op",
         F.when(latest, F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch")).alias("epoch"),
         "invoke_ns",
         "complete_ns",
-        F.when(latest, F.col("end_offset"))
-        .when((F.col("f") == "poll") & (F.col("returned") > 0), F.col("last_offset") + 1)
-        .alias("shown_end"),
-        F.when(latest & (F.col("isolation") == 0), F.col("end_offset"))
-        .when(F.col("f") == "poll", F.col("hw"))
-        .alias("hw"),
+        # A watermark told shows that all below it is committed, with records or without; the greatest of what is there.
+        F.when(latest, F.col("end_offset")).otherwise(F.greatest(carried, told)).alias("shown_end"),
+        F.when(latest & (F.col("isolation") == 0), F.col("end_offset")).otherwise(told).alias("hw"),
+        F.when(latest, F.col("end_offset")).otherwise(carried).alias("data_end"),
     ).where(F.col("epoch") >= 0)
     shown = answered.where(F.col("shown_end").isNotNull()).select(
         "p",
@@ -83,7 +83,7 @@ def visibility_checks(facts: Facts) -> Family:
         ],
     )
     per_partition = answered.groupBy("p").agg(
-        F.count("shown_end").alias("answers_with_data"), F.count("hw").alias("answers_with_hw")
+        F.count("data_end").alias("answers_with_data"), F.count("hw").alias("answers_with_hw")
     )
     return Family(
         found,

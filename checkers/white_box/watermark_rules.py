@@ -190,14 +190,17 @@ def _role_epoch() -> Rule:
 
 
 def _shown_to_clients(evidence: Evidence) -> DataFrame:
-    """What clients saw in an epoch lies below the highest HW that the leader of that epoch ever logged.
+    """What clients saw in an epoch, or were told is committed, lies below the highest HW that its leader ever logged.
 
     Only answers that completed before their node's log was copied: for those every line had been written.
     """
     copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
     highest = evidence.epochs.select("p", F.col("le").alias("leader_epoch"), "leader_hw")
-    polled = (F.col("f") == "poll") & (F.col("reader") == "wire") & (F.col("returned") > 0)
-    # An end offset told to a consumer shows that everything below it is committed.
+    carried = F.when(F.col("returned") > 0, F.col("last_offset") + 1)
+    # An end offset, or a high watermark, told to a consumer shows that everything below it is committed. The greatest
+    # of what is there: an answer need not tell one.
+    end = F.when(F.col("f") == "poll", F.greatest(carried, F.col("hw"))).otherwise(F.col("end_offset"))
+    polled = (F.col("f") == "poll") & (F.col("reader") == "wire") & (end > 0)
     listed = (F.col("f") == "list_offsets") & (F.col("timestamp") == -1) & (F.col("end_offset") > 0)
     answers = (
         evidence.history.requests.where((F.col("outcome") == "ok") & (polled | listed))
@@ -207,7 +210,7 @@ def _shown_to_clients(evidence: Evidence) -> DataFrame:
             "f",
             "node",
             F.when(listed, F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch")).alias("leader_epoch"),
-            F.when(listed, F.col("end_offset") - 1).otherwise(F.col("last_offset")).alias("last_offset"),
+            (end - 1).alias("last_offset"),
             "invoke_ns",
             "complete_ns",
         )

@@ -142,6 +142,23 @@ def _above_bad(s: Story) -> None:
     s.poll(0, log[:2], hw=2, process=21, consumer="c1", invoked=61, completed=65)
 
 
+def _told_ok(s: Story) -> None:
+    """Empty answers: of one epoch none that was asked for later tells less, and the next epoch may begin lower."""
+    log = _sent(s)
+    s.poll(0, log, process=20, invoked=50, completed=60)
+    s.poll(4, [], hw=6, process=21, consumer="c1", invoked=61, completed=65)
+    s.poll(4, [], hw=5, process=22, consumer="c2", invoked=64, completed=70)
+    s.poll(4, [], hw=4, epoch=1, process=23, consumer="c3", invoked=71, completed=75)
+
+
+def _told_bad(s: Story) -> None:
+    """An answer without a record told more than one that was asked for later."""
+    log = _sent(s)
+    s.poll(0, log, process=20, invoked=50, completed=60)
+    s.poll(4, [], hw=6, process=21, consumer="c1", invoked=61, completed=65)
+    s.poll(4, [], hw=5, process=22, consumer="c2", invoked=66, completed=70)
+
+
 def _above_unknown(s: Story) -> None:
     log = _sent(s)
     s.poll(0, log, process=20, epoch=-1)
@@ -366,6 +383,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("confluent-repeat", "ok-read-on"): _repeat_ok_one_read_on,
     ("vanished-read", "bad-earliest"): _vanished_below_earliest,
     ("final-drain", "bad-gone"): _drain_gone,
+    ("read-above-hw", "bad-told"): _told_bad,
+    ("read-above-hw", "ok-told"): _told_ok,
 }
 
 
@@ -576,6 +595,29 @@ def _end_told_too_high(case: Case) -> None:
     ]
 
 
+def _empty_poll(case: Case, above: int) -> None:
+    """An empty answer at the end of the log tells a watermark `above` the highest that the leader logged."""
+    hw = _last(case, e="hw", role="leader")
+    topic, number = hw["p"].rsplit("-", 1)
+    asked = {"type": "invoke", "process": 70_000, "kind": "client", "f": "poll", "phase": "main"}
+    asked |= {"topic": topic, "partition": int(number), "node": hw["node"]}
+    index, at_ns, told = len(case.history), hw["m"], hw["hw"] + above
+    how = {"position": hw["hw"], "leader_epoch": hw["le"], "isolation": 0, "reader": "wire", "consumer": "e"}
+    answer = {"next_position": hw["hw"], "hw": told, "lso": told, "log_start": 0, "records": []}
+    case.history += [
+        {"index": index, "time_ns": at_ns, **asked, **how},
+        {"index": index + 1, "time_ns": at_ns + 1, **asked, "type": "ok", "invoke": index, **answer},
+    ]
+
+
+def _watermark_told_too_high(case: Case) -> None:
+    _empty_poll(case, 1)
+
+
+def _watermark_told(case: Case) -> None:
+    _empty_poll(case, 0)
+
+
 def _put_after(case: Case, line: dict[str, Any], *new: dict[str, Any]) -> None:
     """New lines in the event log of the broker that wrote `line`, right behind it."""
     for later in case.tables["events"]:
@@ -637,6 +679,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("isr-znode", "bad-old-eligibility"): _leader_of_an_old_eligibility,
     ("one-leader-per-epoch", "bad-old-epoch"): _role_of_an_old_epoch,
     ("one-leader-per-epoch", "ok-anew"): _log_opened_anew,
+    ("shown-below-hw", "bad-told"): _watermark_told_too_high,
+    ("shown-below-hw", "ok-told"): _watermark_told,
 }
 
 

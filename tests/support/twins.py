@@ -179,10 +179,9 @@ def read_above_hw(ops: list[Op]) -> set[Any]:
         a.index
         for a in wire
         for b in wire
-        if a.records
-        and a.asked["leader_epoch"] == b.asked["leader_epoch"]
+        if a.asked["leader_epoch"] == b.asked["leader_epoch"]
         and (a.done or 0) < b.invoked
-        and b.answer["hw"] <= max(r[0] for r in a.records)
+        and b.answer["hw"] < max([a.answer["hw"], *(r[0] + 1 for r in a.records)])
     }
 
 
