@@ -15,8 +15,8 @@ from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence, sent_fetches
 from checkers.white_box.watermark_rules import HW_WITHIN_ISR, line_rule
 
-OUT_OF_RANGE = "1"
-"""Kafka's error code OFFSET_OUT_OF_RANGE, as `parts` of a `fetch_answered` line has it."""
+NO_ERROR, OUT_OF_RANGE = "0", "1"
+"""Kafka's error codes NONE and OFFSET_OUT_OF_RANGE, as `parts` of a `fetch_answered` line has them."""
 
 
 def fetch_rules(evidence: Evidence) -> Family:
@@ -29,11 +29,26 @@ def fetch_rules(evidence: Evidence) -> Family:
 
 
 def _claims(evidence: Evidence) -> DataFrame:
-    """HW advances and proposed joiners against the highest offset that the member asked for in this epoch."""
+    """HW advances and proposed joiners against what the member asked for last, in this epoch.
+
+    A follower may ask lower again: it has lost what it does not ask beyond. What it asked before counts no more once a
+    fetch was surely taken for what it says, which is one that was answered with records. Any other may have been
+    passed over, as one of a dead incarnation is that comes late: the highest offset since the last sure one bounds
+    what the leader may believe.
+    """
     null_long = F.lit(None).cast("bigint")
     line = ("b", "i", "s", "t_ns", "p", "le")
-    fetched = evidence.fetches.join(F.broadcast(_refused(evidence)), on=["rid", "b", "p"], how="left_anti").select(
-        *line, F.col("follower").alias("member"), "offset", null_long.alias("claim"), F.lit("fetch").alias("what")
+    fetched = (
+        evidence.fetches.join(_answers(evidence), on=["rid", "b", "p"], how="left")
+        .where(~F.coalesce("refused", F.lit(False)))
+        .select(
+            *line,
+            F.col("follower").alias("member"),
+            "offset",
+            F.coalesce("served", F.lit(False)).alias("sure"),
+            null_long.alias("claim"),
+            F.lit("fetch").alias("what"),
+        )
     )
     advances = (F.col("e") == "hw") & (F.col("role") == "leader")
     joins = (F.col("e") == "isr_propose") & (F.col("kind") == "expand")
@@ -49,10 +64,15 @@ def _claims(evidence: Evidence) -> DataFrame:
             F.explode(members).alias("member"),
         )
         .where(F.col("member") != F.col("b"))
-        .select(*line, "member", null_long.alias("offset"), "claim", "what")
+        .select(*line, "member", null_long.alias("offset"), F.lit(False).alias("sure"), "claim", "what")
     )
-    before = Window.partitionBy("b", "i", "p", "le", "member").orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
-    judged = fetched.unionByName(claims).withColumn("asked", F.max("offset").over(before))
+    order = Window.partitionBy("b", "i", "p", "le", "member").orderBy("s")
+    since = Window.partitionBy("b", "i", "p", "le", "member", "turn").orderBy("s")
+    judged = (
+        fetched.unionByName(claims)
+        .withColumn("turn", F.count_if("sure").over(order.rowsBetween(Window.unboundedPreceding, 0)))
+        .withColumn("asked", F.max("offset").over(since.rowsBetween(Window.unboundedPreceding, -1)))
+    )
     return apply_rules(
         judged,
         [
@@ -60,7 +80,7 @@ def _claims(evidence: Evidence) -> DataFrame:
                 HW_WITHIN_ISR,
                 F.col("claim") > F.coalesce("asked", F.lit(0)),
                 text(
-                    "{w} {c}, but broker {m} had asked for nothing beyond {a} in epoch {le}",
+                    "{w} {c}, but broker {m} had last asked for nothing beyond {a} in epoch {le}",
                     w=F.col("what"),
                     c=F.col("claim"),
                     m=F.col("member"),
@@ -73,18 +93,22 @@ def _claims(evidence: Evidence) -> DataFrame:
     )
 
 
-def _refused(evidence: Evidence) -> DataFrame:
-    """(rid, b, p): what leader b refused of a fetch, as the follower's log has the answer.
+def _answers(evidence: Evidence) -> DataFrame:
+    """(rid, b, p, refused, served): how leader b answered a fetch, as the follower's log has it, where either is true.
 
-    Only what is decided as the fetch arrives, and once for all: an error of another kind may come of a role that
-    changed after the leader had rightly counted the fetch.
+    refused: only for what is decided as the fetch arrives, and once for all. An error of another kind may come of a
+    role that changed after the leader had rightly counted the fetch. served: with records, so it was not fenced.
     """
+    error, diverging = F.get("part", F.lit(1)), F.coalesce(F.get("part", F.lit(4)).cast("int"), F.lit(-1))
+    refused = (error == OUT_OF_RANGE) | (diverging >= 0)
+    served = (error == NO_ERROR) & (diverging < 0) & (F.get("part", F.lit(3)).cast("bigint") > 0)
     return (
         evidence.events.where(F.col("e") == "fetch_answered")
         .select("rid", F.col("leader").alias("b"), F.explode("parts").alias("part"))
-        .where((F.get("part", F.lit(1)) == OUT_OF_RANGE) | (F.get("part", F.lit(4)).cast("int") >= 0))
-        .select("rid", "b", F.get("part", F.lit(0)).alias("p"))
-        .distinct()
+        .select("rid", "b", F.get("part", F.lit(0)).alias("p"), refused.alias("refused"), served.alias("served"))
+        .where(F.col("refused") | F.col("served"))
+        .groupBy("rid", "b", "p")
+        .agg(F.bool_or("refused").alias("refused"), F.bool_and("served").alias("served"))
     )
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.verdict import ONE_LINE
 from checkers.white_box.inputs import Evidence
 from checkers.white_box.watermark_rules import OFFSET_ORDER
 
@@ -23,7 +24,7 @@ def leadership_rules(evidence: Evidence) -> Family:
     cuts = (F.col("e") == "truncate") & F.coalesce("in_isr", F.lit(False)) & (F.col("to") < F.col("from_leo"))
     takes_or_cuts = (
         timeline.where((F.col("e") == "become_leader") | cuts)
-        .select("e", "b", "p", "le", "leo", "from_leo", "to", "reason", "t_ns")
+        .select("e", "b", "p", "le", "leo", "hw", "from_leo", "to", "reason", "t_ns")
         .join(evidence.epochs.select("p", "le", "earlier"), on=["p", "le"], how="inner")
     )
     per_partition = timeline.groupBy("p").agg(
@@ -108,10 +109,16 @@ def _completeness() -> Rule:
 
 
 def _truncation() -> Rule:
-    """A member of the ISR cut a record that an earlier epoch had exposed."""
+    """A member of the ISR cut a record that an earlier epoch had exposed, or that it knew to be committed itself.
+
+    `hw` of the line is from before the cut. It is of this epoch too, and one that nobody exposed may be.
+    """
+    cut = F.col("e") == "truncate"
+    own = cut & (F.col("to") < F.col("hw"))
+    exposed = cut & (F.col("to") < F.col("earlier.exposed"))
     return Rule(
         TRUNCATION,
-        (F.col("e") == "truncate") & (F.col("to") < F.col("earlier.exposed")),
+        F.coalesce(own, F.lit(False)) | F.coalesce(exposed, F.lit(False)),
         F.concat(
             text(
                 "broker {b}, in the ISR of {p} in epoch {le}, cut its log from {f} to {t} ({r})",
@@ -122,8 +129,10 @@ def _truncation() -> Rule:
                 t=F.col("to"),
                 r=F.col("reason"),
             ),
-            _exposed_before(),
+            F.when(own, text("; its own high watermark was {h}", h=F.col("hw"))).otherwise(F.lit("")),
+            F.when(exposed, _exposed_before()).otherwise(F.lit("")),
         ),
+        name=F.when(own, F.lit(ONE_LINE)).otherwise(F.lit("")),
         offset=F.col("to"),
         from_ns=F.col("t_ns"),
         to_ns=F.col("t_ns"),

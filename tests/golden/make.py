@@ -645,6 +645,48 @@ def _log_opened_anew(case: Case) -> None:
     _first_role_again(case, "recovered")
 
 
+def _follower_cuts(case: Case, below: int) -> None:
+    """A follower's last line is a cut, in the epoch in which all that goes was committed."""
+    hw = _last(case, e="hw", role="follower")
+    last = [e for e in case.tables["events"] if e["i"] == hw["i"]][-1]
+    cut = {"from_leo": hw["hw"] + 1, "to": hw["hw"] - below, "hw": hw["hw"], "in_isr": True}
+    _put_after(case, last, {"e": "truncate", "p": hw["p"], "le": hw["le"], "reason": "diverging-epoch", **cut})
+
+
+def _cut_below_own_watermark(case: Case) -> None:
+    _follower_cuts(case, 1)
+
+
+def _cut_to_own_watermark(case: Case) -> None:
+    _follower_cuts(case, 0)
+
+
+def _asked_lower_again(case: Case, answered: bool) -> None:
+    """Before its leader's last advance a follower asks for a record that it had; the leader counts it as before."""
+    events = case.tables["events"]
+    hw = _last(case, e="hw", role="leader")
+    before = [e for e in events[: events.index(hw)] if e["e"] == "fetch_received" and e["b"] == hw["b"]]
+    # The last one makes the watermark rise; the other follower's is between the two.
+    first = [e for e in before if e["follower"] != before[-1]["follower"]][-1]
+    sent = next(e for e in events if e["e"] == "fetch_sent" and e["rid"] == first["rid"])
+    taken = next(e for e in events if e["e"] == "fetch_answered" and e["rid"] == first["rid"])
+    rid, (p, offset, *epochs) = f"{first['rid']}0", first["parts"][0]
+    assert offset == hw["hw"]
+    again = {"rid": rid, "parts": [[p, offset - 1, *epochs]]}
+    _put_after(case, first, {**first, **again})
+    answer = {**taken, "rid": rid, "parts": [[p, 0, hw["hw"] - 1, 70, -1, -1]]}
+    _put_after(case, taken, {**sent, **again}, *([answer] if answered else []))
+
+
+def _lower_fetch_passed_over(case: Case) -> None:
+    _asked_lower_again(case, answered=True)
+
+
+def _lower_fetch_never_answered(case: Case) -> None:
+    """It may be one of a dead incarnation, that came late: the leader need not have believed it."""
+    _asked_lower_again(case, answered=False)
+
+
 def _as_it_is(_: Case) -> None:
     """A run that keeps every rule."""
 
@@ -681,6 +723,10 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("one-leader-per-epoch", "ok-anew"): _log_opened_anew,
     ("shown-below-hw", "bad-told"): _watermark_told_too_high,
     ("shown-below-hw", "ok-told"): _watermark_told,
+    ("truncation", "bad-own-watermark"): _cut_below_own_watermark,
+    ("truncation", "ok-own-watermark"): _cut_to_own_watermark,
+    ("hw-within-isr", "bad-asked-lower"): _lower_fetch_passed_over,
+    ("hw-within-isr", "ok-asked-lower"): _lower_fetch_never_answered,
 }
 
 

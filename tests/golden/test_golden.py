@@ -28,7 +28,7 @@ COMPANY: dict[str, set[str]] = {
     # The follower took the higher mark while its leader had it.
     "hw-monotone": {"offset-order"},
     # The follower went on as if it had not cut its log.
-    "truncation": {"hw-within-isr"},
+    "truncation/bad": {"hw-within-isr"},
     "log-contiguous": {"log-matching"},
     # Passed over by a poll of the drain.
     "final-drain/bad-gone": {"vanished-read"},
