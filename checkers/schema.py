@@ -115,6 +115,7 @@ EVENT_LINE = _struct(
     ("acks", _INT),
     ("upto", _LONG),
     ("what", _TEXT),
+    ("delete", _BOOL),
     (CORRUPT, _TEXT),
 )
 

@@ -12,6 +12,7 @@ from checkers.white_box.fetch_rules import fetch_rules
 from checkers.white_box.inputs import Evidence
 from checkers.white_box.leadership_rules import leadership_rules
 from checkers.white_box.log_rules import log_rules
+from checkers.white_box.restart_rules import restart_rules
 from checkers.white_box.watermark_rules import watermark_rules
 from checkers.white_box.znode_rules import znode_rules
 
@@ -20,7 +21,7 @@ def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, Group]:
     """Groups that run as one job each."""
 
     def timeline() -> list[Family]:
-        return [watermark_rules(evidence), leadership_rules(evidence)]
+        return [watermark_rules(evidence), leadership_rules(evidence), restart_rules(evidence)]
 
     def logs() -> list[Family]:
         return [event_log_rules(evidence, raw_events), fetch_rules(evidence)]

@@ -687,6 +687,60 @@ def _lower_fetch_never_answered(case: Case) -> None:
     _asked_lower_again(case, answered=False)
 
 
+def _opened_again(case: Case, above: int, *between: dict[str, Any]) -> None:
+    """A restarted broker finds a log that ends `above` the highest watermark of its life before.
+
+    between: the last lines of that life.
+    """
+    opened = _last(case, e="recovered")
+    mine = [e for e in case.tables["events"] if e["b"] == opened["b"] and e["i"] != opened["i"]]
+    known = max(e["hw"] for e in mine if "hw" in e)
+    opened.update(leo=known + above, hw=min(opened["hw"], known + above))
+    _put_after(case, mine[-1], *({"p": opened["p"], "le": 0, **line} for line in between))
+
+
+def _end_forgotten(case: Case) -> None:
+    _opened_again(case, -1)
+
+
+def _end_at_the_watermark(case: Case) -> None:
+    _opened_again(case, 0)
+
+
+def _end_deleted(case: Case) -> None:
+    """The partition was told to go, and came back."""
+    _opened_again(case, -1, {"e": "stop_replica", "delete": True})
+
+
+def _end_forgotten_after_a_stop(case: Case) -> None:
+    """It was told to stop, not to go."""
+    _opened_again(case, -1, {"e": "stop_replica", "delete": False})
+
+
+def _end_cut(case: Case) -> None:
+    """What is missing was cut, by a replica outside the ISR."""
+    cut = {"e": "truncate", "from_leo": 3, "to": 2, "hw": 2, "in_isr": False, "reason": "diverging-epoch"}
+    _opened_again(case, -1, cut)
+
+
+def _begun_anew(case: Case) -> None:
+    """The restarted broker finds that its leader's log begins above all that it ever had."""
+    _opened_again(case, -1)
+    anew = {"e": "truncate", "from_leo": 2, "to": 3, "hw": 2, "in_isr": False, "reason": "out-of-range"}
+    role = _last(case, e="become_follower", b=_last(case, e="recovered")["b"])
+    role.update(leo=2, hw=2)
+    _put_after(case, role, {**anew, "p": role["p"], "le": role["le"]})
+
+
+def _end_damaged(case: Case) -> None:
+    """A fault had taken bytes of that node's files."""
+    _opened_again(case, -1)
+    opened = _last(case, e="recovered")
+    kill = next(line for line in case.history if line.get("fault") == "kill" and line["f"] == "start")
+    hit = {"fault": "truncate-file", "fault_id": 999, "targets": [opened["node"]]}
+    case.history.append({**kill, **hit, "index": len(case.history)})
+
+
 def _as_it_is(_: Case) -> None:
     """A run that keeps every rule."""
 
@@ -727,6 +781,13 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("truncation", "ok-own-watermark"): _cut_to_own_watermark,
     ("hw-within-isr", "bad-asked-lower"): _lower_fetch_passed_over,
     ("hw-within-isr", "ok-asked-lower"): _lower_fetch_never_answered,
+    ("truncation", "bad-restart"): _end_forgotten,
+    ("truncation", "bad-restart-stopped"): _end_forgotten_after_a_stop,
+    ("truncation", "ok-restart"): _end_at_the_watermark,
+    ("truncation", "ok-restart-deleted"): _end_deleted,
+    ("truncation", "ok-restart-cut"): _end_cut,
+    ("truncation", "ok-restart-damaged"): _end_damaged,
+    ("truncation", "ok-restart-anew"): _begun_anew,
 }
 
 
