@@ -255,8 +255,8 @@ class Connection:
                 done = self._output.send(self._socket)
             if not done:
                 self._output.own_pending()
-        except ShortRead as error:
-            self.close(str(error))
+        except ShortRead as short:
+            self.close(str(short))
             return
         except OSError as error:
             # The other end is gone, or (own_pending) we are out of descriptors.

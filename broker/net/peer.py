@@ -257,8 +257,8 @@ class BrokerPeer:
         try:
             while self._connected and (frame := self._received.next_frame()) is not None:
                 self._on_frame(frame)
-        except (FrameSizeError, MalformedFrame) as error:
-            self._fail(f"closed: {self.address} sent nonsense: {error}")
+        except (FrameSizeError, MalformedFrame) as nonsense:
+            self._fail(f"closed: {self.address} sent nonsense: {nonsense}")
 
     def _on_frame(self, frame: memoryview) -> None:
         if not self._in_flight:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import runpy
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,20 @@ def test_mypyc_takes_every_hot_module(tree: Path) -> None:
     made = {path.name for path in (tree / "build").rglob("__native_*.c")}
     assert "__native_broker___net___loop.c" in made
     assert len(made) > 40
+
+
+def test_no_hot_function_gives_exceptions_of_two_kinds_one_name() -> None:
+    """mypyc gives a name one type in all of a function, mypy one in each clause: the second kind raises TypeError."""
+    hot = runpy.run_path(str(ROOT / "setup.py"))["FILES"]
+    for file in hot:
+        for function in ast.walk(ast.parse((ROOT / file).read_text())):
+            if isinstance(function, ast.FunctionDef):
+                kinds: dict[str, set[str]] = defaultdict(set)
+                for handler in ast.walk(function):
+                    if isinstance(handler, ast.ExceptHandler) and handler.name and handler.type:
+                        kinds[handler.name].add(ast.unparse(handler.type))
+                twice = {name: found for name, found in kinds.items() if len(found) > 1}
+                assert not twice, f"{file}, {function.name}: {twice}"
 
 
 def test_nothing_is_compiled_unless_it_is_asked_for(tree: Path) -> None:
