@@ -64,7 +64,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 def sender(admin: Admin, history: History) -> ScriptSender:
     numbers = iter(range(100, 200))
     return ScriptSender(
-        admin, history, lambda: next(numbers), record_bytes=60, request_timeout_ms=100, sleep=lambda _s: None
+        admin, history, lambda: next(numbers), record_bytes=60, request_timeout_ms=2000, sleep=lambda _s: None
     )
 
 

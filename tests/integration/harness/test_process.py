@@ -25,7 +25,7 @@ def shared() -> Shared:
 def make(cluster: Cluster, shared: Shared) -> Iterator[MakeProcess]:
     made: list[Process] = []
 
-    def make_process(process: int = 0, thread: int = 0, acks: int = -1, timeout_ms: int = 300) -> Process:
+    def make_process(process: int = 0, thread: int = 0, acks: int = -1, timeout_ms: int = 3000) -> Process:
         settings = ProcessSettings(cluster, acks, 60, timeout_ms, seed=1)
         made.append(Process(process, thread, settings, shared, lambda: "main"))
         return made[-1]
@@ -146,7 +146,7 @@ def test_send_error_has_its_outcome(broker: FakeBroker, make: MakeProcess, code:
 
 def test_send_without_an_answer_is_info_and_goes_out_once(broker: FakeBroker, make: MakeProcess) -> None:
     broker.next(ApiKey.PRODUCE, lambda _header: b"")
-    _, completion = carry_out(make(timeout_ms=50), send(1))
+    _, completion = carry_out(make(timeout_ms=500), send(1))
     assert (completion.outcome, completion.error) == ("info", "timeout")
     assert broker.asked(ApiKey.PRODUCE) == 1
 

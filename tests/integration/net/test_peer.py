@@ -198,18 +198,24 @@ def test_peer_closed_by_the_other_end_fails_as_closed(
     assert outcomes.failures["a"].startswith("closed")
 
 
+@pytest.mark.patches
 def test_peer_timeout_fails_its_request_closes_and_fails_the_rest(
-    broker: Broker, peer: BrokerPeer, loop: EpollLoop, until: Until
+    broker: Broker, peer: BrokerPeer, loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock_ms = [1000.0]
+    monkeypatch.setattr(loop, "now_ms", lambda: clock_ms[0])
     broker.at_once = False
     outcomes = Outcomes()
     outcomes.send(peer, "slow", timeout_ms=30)
     outcomes.send(peer, "behind")
+    until(lambda: peer.in_flight == 2)
+    clock_ms[0] += 30
     until(lambda: len(outcomes) == 2)
     assert outcomes.failures["slow"].startswith("timeout")
     assert outcomes.failures["behind"].startswith("closed")
     assert not peer.connected
     broker.at_once = True
+    clock_ms[0] += 20  # the longest that the peer may wait before it connects again
     outcomes.send(peer, "again")
     until(lambda: len(outcomes) == 3)
     assert outcomes.answers == {"again": b"AGAIN"}
@@ -346,7 +352,12 @@ def test_peer_callback_that_raises_does_not_hurt_the_next(
     assert "bad callback" in caplog.text
 
 
-def test_peer_that_gives_a_connection_up_takes_back_what_was_not_delivered(loop: EpollLoop, until: Until) -> None:
+@pytest.mark.patches
+def test_peer_that_gives_a_connection_up_takes_back_what_was_not_delivered(
+    loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock_ms = [1000.0]
+    monkeypatch.setattr(loop, "now_ms", lambda: clock_ms[0])
     # A receiver that is behind: its buffers are full, so the rest of the request is still with the sender.
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -355,6 +366,8 @@ def test_peer_that_gives_a_connection_up_takes_back_what_was_not_delivered(loop:
         peer = BrokerPeer(loop, "127.0.0.1", server.getsockname()[1], "me", backoff=Backoff(5, 20, seed=1))
         outcomes = Outcomes()
         outcomes.send(peer, "x" * 50_000_000, timeout_ms=200)
+        until(lambda: peer.in_flight == 1)
+        clock_ms[0] += 200
         until(lambda: len(outcomes) == 1)
         peer.close()
         accepted, _ = server.accept()
