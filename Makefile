@@ -16,7 +16,7 @@ ARGS ?=
 .PHONY: help demo test test-compiled check unit nightly bench bench-quick compiled wheel wheel-compiled doctor heal clean python
 
 help: ## What can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 python:
 	@test -n "$(PYTHON)" || { echo "highwater needs Python 3.11, 3.12 or 3.13 on PATH; none was found. On Debian or Ubuntu:"; \

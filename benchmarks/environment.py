@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.kafka import VERSION, java_for_kafka
 from benchmarks.measure.os_usage import processors, total_bytes
 from benchmarks.systems import SETTINGS
+from harness.nodes.compiled import compiled_modules
 
 
 def describe(source: Path) -> dict[str, object]:
@@ -42,8 +43,7 @@ def _java() -> str:
 
 
 def _form(source: Path) -> str:
-    compiled = any((source / "broker").glob("hot__mypyc.*"))
-    return "hot modules compiled by mypyc" if compiled else "sources as they are"
+    return "hot modules compiled by mypyc" if compiled_modules(source / "broker") else "sources as they are"
 
 
 def _commit(source: Path) -> str:

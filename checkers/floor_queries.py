@@ -6,7 +6,6 @@ history.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F
 from checkers.floor import AroundFault
 from checkers.load_history import History
 from checkers.run_info import RunInfo
-from checkers.run_report import Fault
+from checkers.run_report import Fault, read_params
 from checkers.service import touches
 from checkers.white_box.inputs import FILE_FAULTS, Evidence
 from checkers.white_box.znode_rules import elections, unclean_elections
@@ -27,7 +26,7 @@ WALL_SLACK_NS = 100_000_000
 MAIN = "main"
 """Phase of the load: sentinels and drains come after it."""
 
-SHOWN = 5
+_SHOWN = 5
 
 _BY_HAND = ("preferred", "reassignment", "new-topic")
 
@@ -115,8 +114,8 @@ def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:
     for work, what in (("w", "acknowledged write to"), ("r", "poll that returned a record of")):
         without = [p for p in partitions if (p, work) not in found]
         if without:
-            more = " and others" if len(without) > SHOWN else ""
-            gaps.append(f"no {what} {', '.join(without[:SHOWN])}{more} in the main phase of the load")
+            more = " and others" if len(without) > _SHOWN else ""
+            gaps.append(f"no {what} {', '.join(without[:_SHOWN])}{more} in the main phase of the load")
     return gaps
 
 
@@ -167,12 +166,7 @@ def election_faults(found: Sequence[Election], faults: Sequence[Fault], info: Ru
 
 
 def _killed_for_it(fault: Fault) -> bool:
-    if fault.fault not in FILE_FAULTS:
-        return False
-    try:
-        return bool(json.loads(fault.params_json or "{}").get("while") == "down")
-    except (ValueError, AttributeError):
-        return False
+    return fault.fault in FILE_FAULTS and read_params(fault.params_json).get("while") == "down"
 
 
 def isr_changes(evidence: Evidence) -> tuple[int, int]:

@@ -31,6 +31,15 @@ LINEARIZABLE_NOT_CHECKED = (
 )
 
 
+def read_params(params_json: str | None) -> Mapping[str, Any]:
+    """A fault's parameters as the history has them; empty where they cannot be read."""
+    try:
+        said = json.loads(params_json or "{}")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One fault of the run, in run time; stop_ns None while nobody took it back.

@@ -8,12 +8,11 @@ shrunk before) is left out: where this says that writes can be acknowledged, the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from checkers.run_info import RunInfo
-from checkers.run_report import Fault
+from checkers.run_report import Fault, read_params
 
 DOWN = frozenset({"kill", "stop", "pause"})
 CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way", "cut-zookeeper"})
@@ -77,8 +76,8 @@ def silenced(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
 
 def _grudge(params_json: str | None) -> Mapping[str, AbstractSet[str]]:
     try:
-        said = json.loads(params_json or "{}").get("grudge", {})
+        said = read_params(params_json).get("grudge", {})
         return {str(node): frozenset(dropped) for node, dropped in said.items()}
-    except (ValueError, AttributeError, TypeError):
+    except (AttributeError, TypeError):
         # A cut that cannot be read excuses nothing.
         return {}

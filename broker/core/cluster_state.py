@@ -125,9 +125,14 @@ class ClusterState:
         """Brokers that may lead or join an ISR: registered, not shutting down, not suspected."""
         return frozenset(self.brokers) - self.shutting_down - self.suspected
 
+    def is_registered(self, broker: BrokerId, epoch: int) -> bool:
+        """Under just this broker epoch."""
+        known = self.brokers.get(broker)
+        return known is not None and known.epoch == epoch
+
     def still_registered(self, epochs: Mapping[BrokerId, int]) -> set[BrokerId]:
         """Those that are registered under just this broker epoch."""
-        return {b for b, epoch in epochs.items() if b in self.brokers and self.brokers[b].epoch == epoch}
+        return {broker for broker, epoch in epochs.items() if self.is_registered(broker, epoch)}
 
     def forget_broker(self, broker: BrokerId) -> None:
         """Its registration is over, and with it all that was known under it."""

@@ -44,10 +44,7 @@ class Unchanged:
 
 def check_sender(state: ClusterState, sender: BrokerId, sender_epoch: int) -> ErrorCode:
     """Whether the sender is the registered incarnation."""
-    broker = state.brokers.get(sender)
-    if broker is None or broker.epoch != sender_epoch:
-        return ErrorCode.STALE_BROKER_EPOCH
-    return ErrorCode.NONE
+    return ErrorCode.NONE if state.is_registered(sender, sender_epoch) else ErrorCode.STALE_BROKER_EPOCH
 
 
 def decide(

@@ -137,49 +137,39 @@ class SwappingLog(ShorteningLog):
             swap.done(False)
 
     def _begin(self, swap: _Swap, error: OSError | None) -> None:
-        if self._swap is not swap:
-            return
-        try:
-            self._check(error)
-            self._rename(swap.base, CLEANED_SUFFIX, SWAP_SUFFIX)
-        except OSError as failure:
-            self._dir.fail(failure)
-        if self._dir.failed is not None:
-            self.abandon_swap()
-            return
-        self._environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
+        if self._step(swap, error, lambda: self._rename(swap.base, CLEANED_SUFFIX, SWAP_SUFFIX)):
+            self._environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
 
     def _hide_old(self, swap: _Swap, error: OSError | None) -> None:
-        if self._swap is not swap:
-            return
-        try:
-            self._check(error)
+        def hide() -> None:
             for segment in swap.old:
                 segment.rename(DELETED_SUFFIX)
-        except OSError as failure:
-            self._dir.fail(failure)
-        if self._dir.failed is not None:
-            self.abandon_swap()
-            return
-        swap.hidden = True
-        self._environment.background(self._sync_names, lambda error: self._take_in(swap, error))
+
+        if self._step(swap, error, hide):
+            swap.hidden = True
+            self._environment.background(self._sync_names, lambda error: self._take_in(swap, error))
 
     def _take_in(self, swap: _Swap, error: OSError | None) -> None:
+        if self._step(swap, error, lambda: self._finish(swap)):
+            swap.done(True)
+
+    def _step(self, swap: _Swap, error: OSError | None, work: Callable[[], None]) -> bool:
+        """Do what comes after something in the background, which ended with error; True when it was done.
+
+        False where the swap was given up meanwhile, or is now, for the dir has failed.
+        """
         if self._swap is not swap:
-            return
+            return False
         try:
-            self._check(error)
-            self._finish(swap)
+            if error is not None:
+                raise error
+            work()
         except OSError as failure:
             self._dir.fail(failure)
         if self._dir.failed is not None:
             self.abandon_swap()
-            return
-        swap.done(True)
-
-    def _check(self, error: OSError | None) -> None:
-        if error is not None:
-            raise error
+            return False
+        return True
 
     def _finish(self, swap: _Swap) -> None:
         self._rename(swap.base, SWAP_SUFFIX, "")

@@ -45,9 +45,6 @@ class HeldFiles:
         self._files: dict[tuple[int, int], int] = {}  # (device, inode) → duplicate; no other file gets it meanwhile
         self._uses: dict[int, tuple[tuple[int, int], int]] = {}
 
-    def __len__(self) -> int:
-        return len(self._files)
-
     def take(self, fd: int) -> int:
         """A descriptor of the same file that stays good until it is given back; raises OSError."""
         stat = os.fstat(fd)

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from broker.core import controller as rules
 from broker.runtime.controller_elections import AskedElections
 from broker.runtime.controller_reassignment import Reassignments
 from broker.runtime.controller_requests import RequestBatch
@@ -88,11 +87,5 @@ class ControllerAdmin:
             _log.info("topic %s has new partitions: %s", name, assigned)
             state.topics[name] = replace(known, partitions={**known.partitions, **assigned})
             new += [TopicPartition(name, partition) for partition in added]
-        if not new:
-            return
-        stored = tools.store.states(new)
-        state.states.update((topic_partition, one.state) for topic_partition, one in stored.found.items())
-        state.unreadable |= stored.malformed
-        batch = tools.new_batch()
-        tools.settle(lambda: rules.elect_offline(state, tools.term.epoch), batch)
-        tools.send(batch)
+        if new:
+            tools.take_up(new)

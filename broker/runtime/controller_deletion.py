@@ -7,12 +7,10 @@ thread. Source: kafka.controller.TopicDeletionManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
-from broker.core.cluster_state import ClusterState
-from broker.runtime.controller_ports import ControllerStore, Outbox, Term
-from broker.runtime.controller_requests import RequestBatch
+from broker.runtime.controller_tools import TermTools
 from broker.runtime.ports import BrokerId, TopicPartition
 
 _log = logging.getLogger("broker.controller")
@@ -23,29 +21,20 @@ Replica = tuple[TopicPartition, BrokerId]
 class TopicDeletion:
     """Replicas that have yet to be deleted, by topic."""
 
-    def __init__(
-        self,
-        store: ControllerStore,
-        term: Term,
-        outbox: Outbox,
-        new_batch: Callable[[], RequestBatch],
-        enabled: bool,
-    ) -> None:
-        self._store = store
-        self._term = term
-        self._outbox = outbox
-        self._new_batch = new_batch
+    def __init__(self, tools: TermTools, enabled: bool) -> None:
+        self._tools = tools
         self._enabled = enabled
         self._open: dict[str, set[Replica]] = {}
 
-    def load(self, state: ClusterState, requested: AbstractSet[str], anew: bool = False) -> None:
+    def load(self, requested: AbstractSet[str], anew: bool = False) -> None:
         """Begin the deletions that are asked for and not under way. anew: none is, for all was read again."""
+        state = self._tools.state
         for topic in self._open.keys() - (frozenset() if anew else requested):
             # Done already, though the answer was lost; what has the name by now is another topic.
             del self._open[topic]
         for topic in sorted(requested - self._open.keys()):
             if not self._enabled or topic not in state.topics:
-                self._store.drop_deletion(self._term, topic)
+                self._tools.store.drop_deletion(self._tools.term, topic)
                 state.deleting.discard(topic)
                 continue
             _log.info("deleting topic %s", topic)
@@ -55,19 +44,20 @@ class TopicDeletion:
                 for partition, replicas in state.topics[topic].partitions.items()
                 for broker in {*replicas, *state.topics[topic].removing.get(partition, ())}
             }
-        self.resume(state)
+        self.resume()
 
-    def resume(self, state: ClusterState) -> None:
+    def resume(self) -> None:
         """Ask all live brokers for what is missing; asking twice is harmless."""
         if not self._open:
             return
-        batch = self._new_batch()
+        state = self._tools.state
+        batch = self._tools.new_batch()
         for replicas in self._open.values():
             for topic_partition, broker in replicas:
                 batch.stop(broker, topic_partition, delete=True)
         deleting = [topic_partition for topic_partition in state.states if topic_partition.topic in self._open]
         batch.metadata(state.brokers, deleting)
-        self._outbox.send(batch.encode(state))
+        self._tools.send(batch)
 
     def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> None:
         """Note what a broker deleted."""
@@ -78,7 +68,7 @@ class TopicDeletion:
         """Remove the znodes of the topics that have no replica left; returns these topics."""
         finished = [topic for topic, missing in self._open.items() if not missing]
         for topic in finished:
-            self._store.finish_deletion(self._term, topic)
+            self._tools.store.finish_deletion(self._tools.term, topic)
             del self._open[topic]
             _log.info("topic %s is deleted", topic)
         return finished

@@ -34,9 +34,7 @@ class AskedElections:
         partitions = [tp for tp, _ in state.partitions()] if wanted is None else list(dict.fromkeys(wanted))
         refusals = {tp: why for tp in partitions if (why := preferred.refusal(state, tp, kind)) is not None}
         electable = [tp for tp in partitions if tp not in refusals]
-        batch = tools.new_batch()
-        tools.settle(lambda: preferred.elect(state, electable, kind, tools.term.epoch), batch)
-        tools.send(batch)
+        tools.settle_and_send(lambda: preferred.elect(state, electable, kind, tools.term.epoch))
         results: dict[TopicPartition, Result] = dict(refusals)
         for topic_partition in electable:
             why = preferred.refusal(state, topic_partition, kind)

@@ -42,8 +42,7 @@ class Suspicions:
         """Elect away from this broker; once per registration."""
         tools = self._tools
         state = tools.state
-        known = state.brokers.get(broker)
-        if known is None or known.epoch != broker_epoch or broker in state.suspected:
+        if not state.is_registered(broker, broker_epoch) or broker in state.suspected:
             return
         try:
             spent = tools.store.spend_suspicion(tools.term, broker, broker_epoch)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from broker.core import controller as rules
 from broker.core import elr, suspicion
@@ -57,7 +58,7 @@ class ControllerTerm:
         """Whether `state` is whole. Where a load broke off it is not, and nothing may be decided on it."""
         self._tools = tools = TermTools(term, broker_id, store, outbox, watches)
         self._topics = TopicReader(tools, new_topic_id)
-        self._deletion = TopicDeletion(store, term, outbox, tools.new_batch, delete_enabled)
+        self._deletion = TopicDeletion(tools, delete_enabled)
         self.suspicions = Suspicions(tools)
         self.leavers = Leavers(tools)
         self.isr_changes = IsrChanges(tools)
@@ -107,14 +108,13 @@ class ControllerTerm:
         batch = self._tools.new_batch(addresses_first=True)
         # The minimum may have been lowered while nobody, or another, was controller: first of all, for an election
         # must not choose from what that voided.
-        for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
-            self._tools.settle(lambda topic=topic: rules.drop_elrs(state, topic, self.term.epoch), batch)  # type: ignore[misc]
+        self._drop_void_elrs(batch)
         self._tools.settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
         self._judged = {broker.id: broker.epoch for broker in state.brokers.values()}
         # Not before: who stopped while nobody looked is known from here on by what was written.
         self.loaded = True
         for broker in state.suspected:
-            self._tools.settle(lambda broker=broker: suspicion.suspected(state, broker, self.term.epoch), batch)  # type: ignore[misc]
+            self._tools.settle(partial(suspicion.suspected, state, broker, self.term.epoch), batch)
         for broker in state.brokers:
             # Who was to tell them of a new partition may have gone before.
             self._tell_everything(broker, batch, may_be_new=broker not in failed_dirs)
@@ -126,9 +126,15 @@ class ControllerTerm:
             len(state.topics),
             len(partitions),
         )
-        self._deletion.load(state, deletions, anew=True)
+        self._deletion.load(deletions, anew=True)
         self.admin.loaded()
         self._store.forget_suspicions(self.term, state.brokers)
+
+    def _drop_void_elrs(self, batch: RequestBatch) -> None:
+        """In all topics: where the minimum is lower than the one that made them."""
+        state = self.state
+        for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
+            self._tools.settle(partial(rules.drop_elrs, state, topic, self.term.epoch), batch)
 
     def _tell_everything(self, broker: BrokerId, batch: RequestBatch, may_be_new: bool = False) -> None:
         """All metadata, and all replicas of this broker as its whole list.
@@ -181,7 +187,7 @@ class ControllerTerm:
             for broker in difference.started | difference.updated:
                 self._tell_everything(broker, batch)
             self._tools.send(batch)
-            self._deletion.resume(state)
+            self._deletion.resume()
         if state.unreadable and self._store.states(sorted(state.unreadable)).found:
             # Someone has mended it. What it says is judged as at a start of a term.
             self.load()
@@ -196,17 +202,14 @@ class ControllerTerm:
         if added:
             self._topics.read(added)
             new = [topic_partition for topic_partition, _ in state.partitions() if topic_partition.topic in added]
-            found, malformed = self._store.states(new)
-            state.states.update((topic_partition, stored.state) for topic_partition, stored in found.items())
-            state.unreadable |= malformed
-            self._tools.settle_and_send(lambda: rules.elect_offline(state, self.term.epoch))
+            self._tools.take_up(new)
 
     def deletions_changed(self) -> None:
         requested = self._store.deletions(self._watches.deletions)
         if requested - self.state.topics.keys():
             # Created and deleted in a row: of two watches that fire, either may be heard first.
             self.topics_changed()
-        self._deletion.load(self.state, requested)
+        self._deletion.load(requested)
 
     def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
         self._deletion.replicas_deleted(broker, deleted)
@@ -228,8 +231,7 @@ class ControllerTerm:
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: Iterable[tuple[str, int]]) -> None:
         """Take leadership and ISR places from replicas that their live broker cannot use."""
         state = self.state
-        known = state.brokers.get(broker)
-        if known is None or known.epoch != broker_epoch:
+        if not state.is_registered(broker, broker_epoch):
             return
         names = self._tools.topic_names
         partitions = [TopicPartition(names[id_], index) for id_, index in failed if id_ in names]
@@ -248,8 +250,7 @@ class ControllerTerm:
     ) -> None:
         """Elect anew where a broker does not lead under the leader epoch that it was told."""
         state = self.state
-        known = state.brokers.get(broker)
-        if known is None or known.epoch != broker_epoch:
+        if not state.is_registered(broker, broker_epoch):
             return
         names = self._tools.topic_names
         told = {TopicPartition(names[id_], i): epoch for id_, i, epoch in refused if id_ in names}
@@ -261,8 +262,7 @@ class ControllerTerm:
     ) -> None:
         """What a broker's stop has cost it: partitions without a leader may get one, or it is known who is awaited."""
         state = self.state
-        known = state.brokers.get(broker)
-        if known is None or known.epoch != broker_epoch:
+        if not state.is_registered(broker, broker_epoch):
             return
         state.take_reports(broker, reports)
         self._tools.settle_and_send(lambda: rules.elect_offline(state, self.term.epoch))
@@ -302,8 +302,7 @@ class ControllerTerm:
         self._unclean_default = state.unclean_default = unclean
         self._min_isr_default = state.min_isr_default = min_isr
         batch = self._tools.new_batch()
-        for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
-            self._tools.settle(lambda topic=topic: rules.drop_elrs(state, topic, self.term.epoch), batch)  # type: ignore[misc]
+        self._drop_void_elrs(batch)
         if unclean:
             self._tools.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
         self._tools.send(batch)
@@ -313,7 +312,7 @@ class ControllerTerm:
         batch = self._tools.new_batch(addresses_first=True)
         self._tell_everything(broker, batch)
         self._tools.send(batch)
-        self._deletion.resume(self.state)
+        self._deletion.resume()
 
     def flush_metadata(self) -> None:
         """Tell all brokers of ISR changes since the last flush, and take the steps that these allow."""

@@ -90,6 +90,13 @@ class TermTools:
         self.send(batch)
         return changed
 
+    def take_up(self, new: Sequence[TopicPartition]) -> None:
+        """Partitions that this term did not know: their states, and leaders where they have none yet."""
+        found, malformed = self.store.states(new)
+        self.state.states.update((topic_partition, stored.state) for topic_partition, stored in found.items())
+        self.state.unreadable |= malformed
+        self.settle_and_send(lambda: rules.elect_offline(self.state, self.term.epoch))
+
     def announce(self, change: rules.Change, batch: RequestBatch) -> None:
         """Say a change that is written and applied."""
         topic_partition = change.topic_partition

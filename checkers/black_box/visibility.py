@@ -11,6 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from checkers.answers import answered_epoch, asks_latest, carried_end, shown_end, told_watermark
 from checkers.black_box.facts import Facts
 from checkers.findings import Family, Rule, apply_rules, figures, text
 
@@ -21,19 +22,16 @@ def visibility_checks(facts: Facts) -> Family:
     requests = facts.history.requests.where(
         (F.col("outcome") == "ok") & (F.coalesce("reader", F.lit("wire")) == "wire")
     )
-    latest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -1)
-    carried = F.when((F.col("f") == "poll") & (F.col("returned") > 0), F.col("last_offset") + 1)
-    told = F.when(F.col("f") == "poll", F.col("hw"))
+    latest, end_offset = asks_latest(), F.col("end_offset")
     answered = requests.select(
         "p",
         "op",
-        F.when(latest, F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch")).alias("epoch"),
+        answered_epoch().alias("epoch"),
         "invoke_ns",
         "complete_ns",
-        # A watermark told shows that all below it is committed, with records or without; the greatest of what is there.
-        F.when(latest, F.col("end_offset")).otherwise(F.greatest(carried, told)).alias("shown_end"),
-        F.when(latest & (F.col("isolation") == 0), F.col("end_offset")).otherwise(told).alias("hw"),
-        F.when(latest, F.col("end_offset")).otherwise(carried).alias("data_end"),
+        shown_end().alias("shown_end"),
+        F.when(latest & (F.col("isolation") == 0), end_offset).otherwise(told_watermark()).alias("hw"),
+        F.when(latest, end_offset).otherwise(carried_end()).alias("data_end"),
     ).where(F.col("epoch") >= 0)
     shown = answered.where(F.col("shown_end").isNotNull()).select(
         "p",

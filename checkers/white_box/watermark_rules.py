@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.answers import answered_epoch, asks_latest, is_poll, shown_end
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.verdict import ONE_LINE
 from checkers.white_box.inputs import Evidence
@@ -196,20 +197,16 @@ def _shown_to_clients(evidence: Evidence) -> DataFrame:
     """
     copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
     highest = evidence.epochs.select("p", F.col("le").alias("leader_epoch"), "leader_hw")
-    carried = F.when(F.col("returned") > 0, F.col("last_offset") + 1)
-    # An end offset, or a high watermark, told to a consumer shows that everything below it is committed. The greatest
-    # of what is there: an answer need not tell one.
-    end = F.when(F.col("f") == "poll", F.greatest(carried, F.col("hw"))).otherwise(F.col("end_offset"))
-    polled = (F.col("f") == "poll") & (F.col("reader") == "wire") & (end > 0)
-    listed = (F.col("f") == "list_offsets") & (F.col("timestamp") == -1) & (F.col("end_offset") > 0)
+    end = shown_end()
+    by_client = asks_latest() | (is_poll() & (F.col("reader") == "wire"))
     answers = (
-        evidence.history.requests.where((F.col("outcome") == "ok") & (polled | listed))
+        evidence.history.requests.where((F.col("outcome") == "ok") & by_client & (end > 0))
         .select(
             "p",
             "op",
             "f",
             "node",
-            F.when(listed, F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch")).alias("leader_epoch"),
+            answered_epoch().alias("leader_epoch"),
             (end - 1).alias("last_offset"),
             "invoke_ns",
             "complete_ns",

@@ -75,6 +75,14 @@ def _no_confluent(folder: Path) -> None:
     _drop(folder, lambda line: line["f"] == "drain-complete" and line["reader"] == "confluent")
 
 
+def _history(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+def _write_history(folder: Path, lines: list[dict[str, Any]]) -> None:
+    (folder / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 def _no_sentinel(folder: Path) -> None:
     path = folder / "history.jsonl"
     path.write_text(path.read_text().replace('"sentinel": true', '"sentinel": false'))
@@ -102,14 +110,13 @@ def _fault_never_seen(folder: Path) -> None:
 
 def _drop(folder: Path, unwanted: Callable[[dict[str, Any]], bool]) -> None:
     """Remove lines and number the rest anew (only lines that nothing refers to)."""
-    path = folder / "history.jsonl"
-    kept = [line for line in map(json.loads, path.read_text().splitlines()) if not unwanted(line)]
+    kept = [line for line in _history(folder) if not unwanted(line)]
     new = {line["index"]: nth for nth, line in enumerate(kept)}
     for line in kept:
         line["index"] = new[line["index"]]
         if "invoke" in line:
             line["invoke"] = new[line["invoke"]]
-    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    _write_history(folder, kept)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +161,11 @@ def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(
     """The partition is served from the final phase on, in the history of it."""
     folder = tmp_path / "r"
     shutil.copytree(run_dir, folder)
-    path = folder / "history.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = _history(folder)
     for line in lines:
         if line["kind"] == "client" and line["partition"] == 1 and line["phase"] == "main":
             line["phase"] = "final"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _write_history(folder, lines)
     run = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**run, "scripted": False}))
     results = _judge(spark, folder)
@@ -176,14 +182,13 @@ def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(
 ) -> None:
     folder = tmp_path / "r"
     shutil.copytree(run_dir, folder)
-    path = folder / "history.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = _history(folder)
     sent = next(line for line in lines if line.get("f") == "send" and line["type"] == "ok")
     (gone,) = lines[sent["invoke"]]["values"][:1]
     for line in lines:
         if "records" in line:
             line["records"] = [record for record in line["records"] if record["value"] != gone]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["verdict"] == "invalid"
     assert results["sentence"].startswith("Invalid: 1 acknowledged record lost")
@@ -202,8 +207,7 @@ def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(
 ) -> None:
     folder = tmp_path / "r"
     shutil.copytree(run_dir, folder)
-    path = folder / "history.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = _history(folder)
     invokes = {line["index"]: line for line in lines if line["type"] == "invoke"}
     drained = [
         line
@@ -212,7 +216,7 @@ def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(
     ]
     (missed,) = drained[-1]["records"][:1]
     drained[-1]["records"] = drained[-1]["records"][1:]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["verdict"] == "invalid"
     p = "-".join(str(invokes[drained[-1]["invoke"]][name]) for name in ("topic", "partition"))
@@ -233,13 +237,12 @@ def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_
     content = bytearray(segment.read_bytes())
     content[80] ^= 1
     segment.write_bytes(content)
-    path = folder / "history.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = _history(folder)
     chosen = next(line["fault_id"] for line in lines if line.get("fault"))
     for line in lines:
         if line.get("fault_id") == chosen:
             line.update(fault="bitflip", targets=[aimed_at])
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["checkers"]["log-contiguous"]["verdict"] == verdict
     assert results["checkers"]["log-matching"]["verdict"] == verdict

@@ -1,0 +1,39 @@
+"""What an answered request says of the log's end, as columns over `requests` of a history; both halves of the checkers
+go by them."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def is_poll() -> Column:
+    return F.col("f") == "poll"
+
+
+def asks_latest() -> Column:
+    return (F.col("f") == "list_offsets") & (F.col("timestamp") == -1)
+
+
+def answered_epoch() -> Column:
+    """Leader epoch under which it was answered."""
+    return F.when(asks_latest(), F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch"))
+
+
+def carried_end() -> Column:
+    """Offset after the last record that a poll returned; null without any, and for all else."""
+    return F.when(is_poll() & (F.col("returned") > 0), F.col("last_offset") + 1)
+
+
+def told_watermark() -> Column:
+    """The high watermark in a poll's answer; null where it has none, and for all else."""
+    return F.when(is_poll(), F.col("hw"))
+
+
+def shown_end() -> Column:
+    """End of what the answer shows to be committed; null where it shows nothing.
+
+    An end offset, or a watermark told, shows that of all below it, with records or without: the greatest of what
+    is there.
+    """
+    return F.when(asks_latest(), F.col("end_offset")).otherwise(F.greatest(carried_end(), told_watermark()))
