@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.support.brokers import ROOT, running_cluster
 
 
-def _run(*argv: str | Path) -> str:
+def _run(*argv: str | Path, cwd: Path = ROOT, **variables: str) -> str:
     # With the work tree on the path pip would take the wheel for installed already.
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, env=env)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=600, env=env, cwd=cwd)
     assert done.returncode == 0, f"{argv}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
 
 
-def test_broker_only_wheel_runs_against_an_external_zookeeper(tmp_path: Path) -> None:
-    _run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", ROOT)
-    (wheel,) = (tmp_path / "dist").glob("highwater-*.whl")
-    venv.create(tmp_path / "venv", with_pip=True)
-    python = tmp_path / "venv" / "bin" / "python"
+def _install(wheel: Path, into: Path) -> Path:
+    """The interpreter of a new environment that has the wheel and what it requires."""
+    venv.create(into, with_pip=True)
+    python = into / "bin" / "python"
     _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
-    installed = _run(python, "-m", "pip", "list", "--format=freeze").lower()
-    assert "kazoo" in installed
-    assert not [name for name in ("pyspark", "paramiko", "docker", "confluent", "pytest") if name in installed]
+    return python
 
-    command = [str(tmp_path / "venv" / "bin" / "highwater-broker")]
+
+def _serves_and_stops(python: Path, tmp_path: Path) -> None:
+    command = [str(python.parent / "highwater-broker")]
     with running_cluster(tmp_path / "cluster", brokers=1, command=command, source=tmp_path) as cluster:
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
         producer.produce("alone", b"hello", partition=0)
@@ -44,3 +45,28 @@ def test_broker_only_wheel_runs_against_an_external_zookeeper(tmp_path: Path) ->
         assert message.error() is None
         assert message.value() == b"hello"
         assert cluster.brokers[1].stop() == 0
+
+
+def test_broker_only_wheel_runs_against_an_external_zookeeper(tmp_path: Path) -> None:
+    _run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", ROOT)
+    (wheel,) = (tmp_path / "dist").glob("highwater-*.whl")
+    python = _install(wheel, tmp_path / "venv")
+    installed = _run(python, "-m", "pip", "list", "--format=freeze").lower()
+    assert "kazoo" in installed
+    assert not [name for name in ("pyspark", "paramiko", "docker", "confluent", "pytest") if name in installed]
+    _serves_and_stops(python, tmp_path)
+
+
+@pytest.mark.nightly
+def test_compiled_wheel_is_of_this_machine_s_kind_and_runs_compiled(tmp_path: Path) -> None:
+    # In a copy: the compiler writes beside what it compiles.
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "build", "dist", "store"))
+    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", ".")
+    _run(*build, cwd=copy, HIGHWATER_COMPILE="1")
+    (wheel,) = (tmp_path / "dist").glob("highwater-*.whl")
+    assert not wheel.name.endswith("-any.whl")
+    python = _install(wheel, tmp_path / "venv")
+    loader = _run(python, "-c", "import broker.net.loop as m; print(type(m.__loader__).__name__)", cwd=tmp_path)
+    assert loader.strip() == "ExtensionFileLoader"
+    _serves_and_stops(python, tmp_path)
