@@ -142,11 +142,23 @@ class ClusterState:
         self.offline = {(tp, other) for tp, other in self.offline if other != broker}
         self.reports = {key: report for key, report in self.reports.items() if key[1] != broker}
 
-    def take_reports(self, broker: BrokerId, reports: Mapping[TopicPartition, ReplicaReport]) -> None:
-        """What a broker says of its stop; where somebody leads by now it would be out of date at the next election."""
+    def take_reports(
+        self,
+        broker: BrokerId,
+        reports: Mapping[TopicPartition, ReplicaReport],
+        asked_under: Mapping[TopicPartition, Epoch],
+    ) -> None:
+        """What a broker says of its stop; where somebody leads by now it would be out of date at the next election.
+
+        asked_under: the leader epochs of the states that it was asked about. Under another somebody may have led since.
+        """
         for topic_partition, report in reports.items():
             current = self.states.get(topic_partition)
-            if current is not None and current.leader == NO_LEADER:
+            if (
+                current is not None
+                and current.leader == NO_LEADER
+                and current.leader_epoch == asked_under.get(topic_partition)
+            ):
                 self.reports[topic_partition, broker] = report
 
     def forget_reports(self, topic_partition: TopicPartition) -> None:

@@ -23,7 +23,7 @@ from broker.runtime.controller_channels import ControllerChannels, PeerFactory, 
 from broker.runtime.controller_outbox import Emit, LoopOutbox
 from broker.runtime.controller_ports import ControllerStore, Term, Watch
 from broker.runtime.controller_term import ControllerTerm
-from broker.runtime.ports import BrokerId, Loop, TopicPartition
+from broker.runtime.ports import BrokerId, Epoch, Loop, TopicPartition
 from broker.runtime.suspicion import Suspect
 from broker.runtime.topic_ids import new_topic_id
 from broker.wire.errors import ErrorCode
@@ -226,9 +226,16 @@ class Controller(Reports):
         )
 
     def replicas_reported(
-        self, broker: BrokerId, broker_epoch: int, reports: dict[TopicPartition, ReplicaReport]
+        self,
+        broker: BrokerId,
+        broker_epoch: int,
+        reports: dict[TopicPartition, ReplicaReport],
+        asked_under: dict[TopicPartition, Epoch],
     ) -> None:
-        self._put("reported", lambda: self._in_term(lambda term: term.replicas_reported(broker, broker_epoch, reports)))
+        def event() -> None:
+            self._in_term(lambda term: term.replicas_reported(broker, broker_epoch, reports, asked_under))
+
+        self._put("reported", event)
 
     def needs_everything(self, broker: BrokerId) -> None:
         self._put_once(f"everything-{broker}", lambda: self._in_term(lambda term: term.send_everything(broker)))

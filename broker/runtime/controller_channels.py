@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from broker.core.cluster_state import Broker
 from broker.core.elr import ReplicaReport
 from broker.runtime.controller_requests import Outgoing
-from broker.runtime.ports import BrokerId, Loop, Peer, Timer, TopicPartition
+from broker.runtime.ports import BrokerId, Epoch, Loop, Peer, Timer, TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode, error_name
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -55,9 +55,13 @@ class Reports:
         raise NotImplementedError
 
     def replicas_reported(
-        self, broker: BrokerId, broker_epoch: int, reports: dict[TopicPartition, ReplicaReport]
+        self,
+        broker: BrokerId,
+        broker_epoch: int,
+        reports: dict[TopicPartition, ReplicaReport],
+        asked_under: dict[TopicPartition, Epoch],
     ) -> None:
-        """What a broker says of its replicas' last stop."""
+        """What a broker says of its replicas' last stop. asked_under: leader epochs as it was asked."""
         raise NotImplementedError
 
     def leaderships_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
@@ -189,7 +193,7 @@ class _Channel:
         if request.api_key == ApiKey.UPDATE_METADATA:
             return UpdateMetadataResponse.decode(request.api_version, view).error_code
         if request.api_key == ApiKey.REPLICA_REPORT:
-            return self._read_reports(ReplicaReportResponse.decode(request.api_version, view))
+            return self._read_reports(request, ReplicaReportResponse.decode(request.api_version, view))
         if request.api_key == ApiKey.LEADER_AND_ISR:
             answer = LeaderAndIsrResponse.decode(request.api_version, view)
             refused = [(t.topic_id, p) for t in answer.topics for p in t.partition_errors if p.error_code != 0]
@@ -211,7 +215,7 @@ class _Channel:
                 self._reports.replicas_kept(self.broker.id, sorted(kept))
         return stopped.error_code
 
-    def _read_reports(self, answer: ReplicaReportResponse) -> int:
+    def _read_reports(self, request: Outgoing, answer: ReplicaReportResponse) -> int:
         """A replica whose files failed has nothing to say; LeaderAndIsr's answer tells that too."""
         said = {
             TopicPartition(part.topic_name, part.partition_index): ReplicaReport(
@@ -221,7 +225,7 @@ class _Channel:
             if part.error_code == ErrorCode.NONE
         }
         if said:
-            self._reports.replicas_reported(self.broker.id, self.broker.epoch, said)
+            self._reports.replicas_reported(self.broker.id, self.broker.epoch, said, dict(request.asked_under))
         return answer.error_code
 
     def _read_refusals(self, request: Outgoing, errors: Mapping[tuple[str, int], int]) -> None:

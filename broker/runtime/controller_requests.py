@@ -47,7 +47,11 @@ _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL"
 
 
 class Outgoing(NamedTuple):
-    """One request for one registration of one broker. topics: what a StopReplica deletes."""
+    """One request for one registration of one broker.
+
+    deletes: what a StopReplica deletes. asked_under: the leader epochs that a ReplicaReport's partitions have no leader
+    under.
+    """
 
     broker: BrokerId
     broker_epoch: int
@@ -55,6 +59,7 @@ class Outgoing(NamedTuple):
     api_version: int
     body: bytes
     deletes: tuple[TopicPartition, ...] = ()
+    asked_under: tuple[tuple[TopicPartition, Epoch], ...] = ()
 
 
 @dataclass(slots=True)
@@ -121,7 +126,8 @@ class RequestBatch:
                 topics.setdefault(name, ReportTopic(name, topic.topic_id, [])).partitions.append(partition)
         request = ReplicaReportRequest(self.controller, self.epoch, broker.epoch, list(topics.values()))
         body = request.encode(REPLICA_REPORT_VERSION)
-        return Outgoing(broker.id, broker.epoch, ApiKey.REPLICA_REPORT, REPLICA_REPORT_VERSION, body)
+        under = tuple((tp, state.states[tp].leader_epoch) for tp in sorted(partitions) if tp in state.states)
+        return Outgoing(broker.id, broker.epoch, ApiKey.REPLICA_REPORT, REPLICA_REPORT_VERSION, body, asked_under=under)
 
     def _leader_and_isr(self, state: ClusterState, broker: Broker, roles: dict[TopicPartition, bool]) -> Outgoing:
         topics: dict[str, LeaderAndIsrTopicState] = {}

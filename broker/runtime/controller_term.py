@@ -258,14 +258,25 @@ class ControllerTerm:
             _log.warning("broker %d leads no more in %s, elected anew", broker, ", ".join(map(str, told)))
 
     def replicas_reported(
-        self, broker: BrokerId, broker_epoch: int, reports: Mapping[TopicPartition, elr.ReplicaReport]
+        self,
+        broker: BrokerId,
+        broker_epoch: int,
+        reports: Mapping[TopicPartition, elr.ReplicaReport],
+        asked_under: Mapping[TopicPartition, Epoch],
     ) -> None:
-        """What a broker's stop has cost it: partitions without a leader may get one, or it is known who is awaited."""
+        """What a broker's stop has cost it: partitions without a leader may get one, or it is known who is awaited.
+
+        asked_under: the leader epochs as it was asked. What came too late is asked for again.
+        """
         state = self.state
         if not state.is_registered(broker, broker_epoch):
             return
-        state.take_reports(broker, reports)
-        self._tools.settle_and_send(lambda: rules.elect_offline(state, self.term.epoch))
+        state.take_reports(broker, reports, asked_under)
+        batch = self._tools.new_batch()
+        self._tools.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+        for topic_partition in reports.keys() & state.states.keys():
+            self._tools.ask_for_report(broker, topic_partition, batch)
+        self._tools.send(batch)
         for topic_partition, report in reports.items():
             if report.unclean:
                 self._tell_of_wait(topic_partition, broker)

@@ -2,9 +2,9 @@
 
 Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers; a
 min.insync.replicas that changes and that everybody hears of at another time; disks put back from an older backup; ends
-and starts that no controller sees before the next one is elected. The claim: whenever somebody is elected, every
-acknowledged record that any replica still holds, up or down, is in the new leader's log. So no record is lost as long
-as one replica that held it keeps its bytes and returns.
+and starts that no controller sees before the next one is elected; reports of stops that are long on their way. The
+claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or down, is in the new
+leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ WHAT_OF_BACKUPS = [*WHAT, "backup", "backup", "restore"]
 WHAT_OF_BOUNCES = [*WHAT, "bounce", "bounce", "failover"]
 WHAT_OF_MINIMA = [*WHAT, "minimum", "hear", "hear", "controller-hears"]
 
-WHAT_OF_ALL = [*WHAT_OF_BACKUPS, "bounce", "minimum", "hear", "controller-hears"]
+WHAT_OF_DELAYS = [*WHAT, "ask", "ask", "answer", "answer"]
+WHAT_OF_ALL = [*WHAT_OF_BACKUPS, "bounce", "minimum", "hear", "controller-hears", "ask", "answer"]
 
 
 def lives(what: list[str]) -> st.SearchStrategy[list[tuple[str, int]]]:
@@ -58,6 +59,8 @@ class World:
         """Of each disk: log, what is synced of it, whether a mark of an unclean stop is there, its registration."""
         self.unseen: dict[int, Broker] = {}
         """Registrations that the controller has not heard of: it still has the earlier ones."""
+        self.on_their_way: dict[int, tuple[int, int, ReplicaReport]] = {}
+        """Answers: of which registration, asked under which leader epoch, and what they say."""
         self.loading = False
         """A controller that loads tells nobody anything before it is done."""
         self.acknowledged: list[Record] = []
@@ -223,13 +226,26 @@ class World:
             self.logs[broker] = list(log)
             self.unclean = self.unclean | {broker} if unclean else self.unclean - {broker}
 
-    def report(self, broker: int) -> None:
-        """Asked while nobody led; the answer may come when somebody does."""
-        if self.is_there(broker):
+    def ask(self, broker: int) -> None:
+        """One at a time, while nobody leads."""
+        if self.is_there(broker) and self.current.leader == NO_LEADER and broker not in self.on_their_way:
             log = self.logs[broker]
             report = ReplicaReport(broker in self.unclean, log[-1][0] if log else -1, len(log))
-            self.state.take_reports(broker, {TP: report})
-            self.apply(controller.elect_offline(self.state, 1))
+            self.on_their_way[broker] = (self.state.brokers[broker].epoch, self.current.leader_epoch, report)
+
+    def answer(self, broker: int) -> None:
+        """It may come when somebody leads, or has led meanwhile."""
+        if broker in self.on_their_way:
+            epoch, asked_under, report = self.on_their_way.pop(broker)
+            if self.state.is_registered(broker, epoch):
+                self.state.take_reports(broker, {TP: report}, {TP: asked_under})
+                self.apply(controller.elect_offline(self.state, 1))
+
+    def report(self, broker: int) -> None:
+        """The answer to the question before this one comes first."""
+        self.answer(broker)
+        self.ask(broker)
+        self.answer(broker)
 
     def suspect(self, broker: int) -> None:
         """The process ends; the controller acts on the evidence, then the session ends."""
@@ -293,6 +309,10 @@ class World:
                 self.start(broker)
             case "report":
                 self.report(broker)
+            case "ask":
+                self.ask(broker)
+            case "answer":
+                self.answer(broker)
             case "suspect":
                 self.suspect(broker)
             case "failover":
@@ -346,6 +366,21 @@ def test_no_acknowledged_record_is_lost_where_replicas_bounce_and_no_controller_
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
     World(min_isr).live(life)
+
+
+@given(lives(WHAT_OF_DELAYS), st.sampled_from(REPLICAS))
+@settings(derandomize=True, deadline=None, max_examples=300)
+def test_no_acknowledged_record_is_lost_where_reports_of_stops_are_long_on_their_way(
+    life: list[tuple[str, int]], min_isr: int
+) -> None:
+    World(min_isr).live(life)
+
+
+def test_report_that_was_on_its_way_for_a_whole_leadership_decides_nothing() -> None:
+    """2 was empty as it was asked, and has more than the others by the time that its answer comes."""
+    life = [("kill", 2), ("kill", 3), ("kill", 1), ("start", 2), ("ask", 2), ("start", 1), ("report", 1), ("start", 3)]
+    life += [("catch-up", 2), ("catch-up", 3), ("write", 0), ("sync", 3), ("lag", 3), ("write", 0), ("lag", 2)]
+    World(1).live([*life, ("power", 1), ("answer", 2), ("start", 1), ("report", 1), ("ask", 3), ("answer", 3)])
 
 
 @given(lives(WHAT_OF_ALL), st.sampled_from(REPLICAS))

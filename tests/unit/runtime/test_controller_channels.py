@@ -7,8 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from broker.core.cluster_state import Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
+from broker.core.elr import ReplicaReport
 from broker.runtime.controller_channels import QUEUE_MAX, ControllerChannels, Reports
-from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, UPDATE_METADATA_VERSION, Outgoing, RequestBatch
+from broker.runtime.controller_requests import (
+    LEADER_AND_ISR_VERSION,
+    REPLICA_REPORT_VERSION,
+    UPDATE_METADATA_VERSION,
+    Outgoing,
+    RequestBatch,
+)
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
@@ -17,6 +24,7 @@ from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
+from broker.wire.messages.replica_report import ReplicaReportResponse, ReportedPartition
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeLoop
 
@@ -48,6 +56,17 @@ class Heard(Reports):
     def __init__(self) -> None:
         self.failed: list[tuple[str, int]] = []
         self.refused: list[tuple[str, int, int]] = []
+        self.reported: list[tuple[dict[TopicPartition, ReplicaReport], dict[TopicPartition, int]]] = []
+
+    def replicas_reported(
+        self,
+        broker: int,
+        broker_epoch: int,
+        reports: dict[TopicPartition, ReplicaReport],
+        asked_under: dict[TopicPartition, int],
+    ) -> None:
+        assert (broker, broker_epoch) == (1, 7)
+        self.reported.append((reports, asked_under))
 
     def replicas_failed(self, broker: int, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         assert (broker, broker_epoch) == (1, 7)
@@ -115,6 +134,21 @@ def test_leadership_that_a_broker_refuses_is_reported_with_the_epoch_that_it_was
 def test_partition_that_a_broker_cannot_take_up_is_reported_as_failed() -> None:
     heard = answered({0: ErrorCode.UNKNOWN_SERVER_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}, {0: 1, 1: 2})
     assert heard.failed == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+
+
+def test_report_of_a_stop_names_the_leader_epoch_that_it_was_asked_under() -> None:
+    partition = TopicPartition(TOPIC, 0)
+    state = _state({0: -1})
+    batch = RequestBatch(9, 1)
+    batch.report(1, partition)
+    peer, heard = Peer(), Heard()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    channels.send(batch.encode(state))
+    state.states[partition] = state.states[partition].changed(1, (1,))
+    answer = ReplicaReportResponse(partitions=[ReportedPartition(TOPIC, 0, 0, True, 3, 10)])
+    peer.on_response(memoryview(answer.encode(REPLICA_REPORT_VERSION)))
+    assert heard.reported == [({partition: ReplicaReport(True, 3, 10)}, {partition: 4})]
 
 
 def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_told_everything_anew() -> None:

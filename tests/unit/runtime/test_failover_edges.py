@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable, Topic
-from broker.core.elr import ReplicaReport
+from broker.core.elr import CLEAN, ReplicaReport
 from broker.runtime.controller_ports import StateWrite, StoredState, Term
 from broker.runtime.controller_requests import INCREMENTAL, LEADER_AND_ISR_VERSION, Outgoing, RequestBatch
 from broker.runtime.controller_topics import MIN_ISR
@@ -373,13 +373,43 @@ def test_report_that_comes_after_the_election_decides_no_later_one() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
     world.term.load()
     state = world.term.state
-    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 5, 1000)})
+    report = {PARTITION: ReplicaReport(False, 5, 1000)}
+    world.term.replicas_reported(3, state.brokers[3].epoch, report, {PARTITION: 5})
     assert not state.reports
     world.fail(1)
     world.fail(2)
     assert stored(world).leader == NO_LEADER
-    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 5, 1000)})
+    now = stored(world).leader_epoch
+    world.term.replicas_reported(3, state.brokers[3].epoch, report, {PARTITION: now})
     assert list(state.reports) == [(PARTITION, 3)]
+
+
+def asked_under(world: ReassignedCluster, broker: int) -> list[int]:
+    """Leader epochs of the questions after this broker's stop that wait to be sent."""
+    return [
+        dict(request.asked_under)[PARTITION]
+        for request in world.nodes[broker].queue
+        if request.api_key == ApiKey.REPLICA_REPORT
+    ]
+
+
+def test_report_that_was_on_its_way_while_somebody_led_is_asked_for_again() -> None:
+    world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
+    world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
+    world.term.load()
+    state = world.term.state
+    assert asked_under(world, 3) == [5]
+    world.term.replicas_reported(1, state.brokers[1].epoch, {PARTITION: CLEAN}, {PARTITION: 5})
+    assert stored(world).leader == 1
+    world.fail(1)
+    assert stored(world).leader == NO_LEADER
+    assert asked_under(world, 3) == [5, 7]
+    world.nodes[3].queue.clear()
+    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 5, 1000)}, {PARTITION: 5})
+    assert not state.reports
+    assert asked_under(world, 3) == [7]
+    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 6, 9)}, {PARTITION: 7})
+    assert state.reports == {(PARTITION, 3): ReplicaReport(False, 6, 9)}
 
 
 # What broke off
