@@ -243,4 +243,5 @@ def _live_broker(broker: Broker) -> UpdateMetadataBroker:
             for e in broker.endpoints
         ],
         rack=broker.rack,
+        broker_epoch=broker.epoch,
     )

@@ -31,11 +31,12 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownBroker:
-    """A live broker. addresses: by listener name."""
+    """A live broker. addresses: by listener name. epoch: of its registration, -1 where Apache Kafka is controller."""
 
     id: BrokerId
     addresses: Mapping[str, Address]
     rack: str | None
+    epoch: int
 
 
 @dataclass(slots=True)
@@ -101,7 +102,10 @@ class MetadataCache:
         self._told_epoch = request.broker_epoch
         self.brokers = {
             broker.id: KnownBroker(
-                broker.id, {e.listener: Address(e.host, e.port) for e in broker.endpoints}, broker.rack
+                broker.id,
+                {e.listener: Address(e.host, e.port) for e in broker.endpoints},
+                broker.rack,
+                broker.broker_epoch,
             )
             for broker in request.live_brokers
         }

@@ -3,8 +3,9 @@
 Every broker keeps an empty connection to every other (`net.link`); what that shows is `core.suspicion`'s `LinkState`.
 Two brokers act on it: the controller on any broker, and every broker on the controller. Before anything is asked of the
 others the target's registration is fixed (`prepare_suspicion`): a suspicion is about that one, and what happens between
-the evidence and the deed voids it. Rounds of questions go on while the own evidence stands, at growing intervals.
-Loop thread. Source: C10 of the design; docs/adr/0011.
+the evidence and the deed voids it. A link's evidence is about the registration that this broker had been told of as the
+link was made; with the next one it begins anew. Rounds of questions go on while the own evidence stands, at growing
+intervals. Loop thread. Source: C10 of the design; docs/adr/0011.
 """
 
 from __future__ import annotations
@@ -66,17 +67,18 @@ class SuspicionSink(Protocol):
 
 
 class _Watched:
-    """One other broker."""
+    """One registration of one other broker. told_epoch: its broker epoch, None where the controller does not tell."""
 
-    __slots__ = ("address", "asking", "broker_epoch", "link", "noted", "peer", "rounds", "state")
+    __slots__ = ("address", "asking", "broker_epoch", "link", "noted", "peer", "rounds", "state", "told_epoch")
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, told_epoch: int | None) -> None:
         self.address = address
+        self.told_epoch = told_epoch
         self.state = LinkState()
         self.link: Link | None = None
         self.peer: Peer | None = None
         self.asking = False
-        self.broker_epoch: int | None = None
+        self.broker_epoch = told_epoch
         """The registration that what the link has shown since the last connection is about, once it is known."""
         self.noted = False
         self.rounds = 0
@@ -121,22 +123,22 @@ class Suspicion:
         if self._closed:
             return
         wanted = {
-            id_: address
-            for id_ in self._cache.brokers
+            id_: (address, known.epoch if known.epoch >= 0 else None)
+            for id_, known in self._cache.brokers.items()
             if id_ != self._broker_id and (address := self._cache.address(id_)) is not None
         }
         for id_, watched in list(self._watched.items()):
-            if wanted.get(id_) != watched.address:
+            if wanted.get(id_) != (watched.address, watched.told_epoch):
                 watched.close()
                 del self._watched[id_]
-        for id_, address in wanted.items():
+        for id_, (address, told_epoch) in wanted.items():
             if id_ not in self._watched:
-                self._watch(id_, address)
+                self._watch(id_, address, told_epoch)
         for id_, watched in list(self._watched.items()):
             self._consider(id_, watched)
 
-    def _watch(self, id_: BrokerId, address: Address) -> None:
-        watched = self._watched[id_] = _Watched(address)
+    def _watch(self, id_: BrokerId, address: Address, told_epoch: int | None) -> None:
+        watched = self._watched[id_] = _Watched(address, told_epoch)
         watched.link = self._open_link(address, lambda event: self._on_link(id_, watched, event))
 
     def _on_link(self, id_: BrokerId, watched: _Watched, event: LinkEvent) -> None:
@@ -146,7 +148,7 @@ class Suspicion:
         if event is LinkEvent.CONNECTED:
             watched.rounds = 0
             watched.noted = False
-            watched.broker_epoch = None
+            watched.broker_epoch = watched.told_epoch
             # Also to a term that is only beginning: it may have judged on what this takes back.
             self._controller.reachable(id_)
         self._consider(id_, watched)
@@ -172,7 +174,7 @@ class Suspicion:
         if watched.broker_epoch is None:
             watched.broker_epoch = suspect.broker_epoch
         if watched.broker_epoch != suspect.broker_epoch:
-            # It has registered anew, which this link has yet to reach.
+            # It has registered anew, which this broker has yet to be told, or this link to reach.
             return
         if watched.state.suspicious:
             watched.asking = True

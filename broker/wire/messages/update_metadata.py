@@ -1,5 +1,6 @@
 """UpdateMetadata: the controller tells every broker what Metadata should answer.
 
+The live brokers' epochs (docs/adr/0011) are highwater's own; Kafka passes over tags that it does not know.
 Source: UpdateMetadataRequest.json, UpdateMetadataResponse.json.
 """
 
@@ -9,7 +10,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, boolean, int8, int16, int32, int32_array, int64, nullable_string, string, uuid
+from broker.wire.fields import (
+    OWN_TAG,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    int32_array,
+    int64,
+    nullable_string,
+    string,
+    uuid,
+)
 from broker.wire.schema import Message, Struct
 
 
@@ -45,6 +58,7 @@ class UpdateMetadataBroker(Struct):
     id: int = int32("0+")
     endpoints: list[UpdateMetadataEndpoint] = array(UpdateMetadataEndpoint, "1+", ignorable=True)
     rack: str | None = nullable_string("2+", ignorable=True)
+    broker_epoch: int = int64("6+", -1, tag=OWN_TAG, tagged="6+", ignorable=True)
 
 
 @dataclass(slots=True)

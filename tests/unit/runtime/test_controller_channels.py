@@ -104,7 +104,7 @@ def test_leader_hears_of_its_epoch_first_and_a_started_broker_of_all_there_is(st
         if request.api_key == ApiKey.UPDATE_METADATA:
             update = UpdateMetadataRequest.decode(UPDATE_METADATA_VERSION, memoryview(request.body))
             said.append(sum(len(topic.partition_states) for topic in update.topic_states))
-            assert [broker.id for broker in update.live_brokers] == [1]
+            assert [(broker.id, broker.broker_epoch) for broker in update.live_brokers] == [(1, 7)]
         else:
             said.append(ApiKey(request.api_key).name)
     assert said == ([1, "LEADER_AND_ISR"] if started else ["LEADER_AND_ISR", 1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import pytest
 
@@ -99,8 +100,13 @@ class World:
         self.links[address.port] = FakeLink()
         return self.links[address.port]
 
-    def tell(self, brokers: tuple[int, ...], controller: int = ME) -> None:
-        live = [UpdateMetadataBroker(i, [UpdateMetadataEndpoint(i, "h", "P", 0)]) for i in brokers]
+    def tell(
+        self, brokers: tuple[int, ...], controller: int = ME, epochs: Mapping[int, int] = MappingProxyType({})
+    ) -> None:
+        live = [
+            UpdateMetadataBroker(i, [UpdateMetadataEndpoint(i, "h", "P", 0)], broker_epoch=epochs.get(i, -1))
+            for i in brokers
+        ]
         error = self.cache.update(
             UpdateMetadataRequest(controller_id=controller, controller_epoch=1, live_brokers=live)
         )
@@ -264,3 +270,31 @@ def test_what_a_link_has_shown_of_one_registration_does_not_count_against_the_ne
     assert world.sink.acted == []
     world.happen(TARGET, *DEAD)
     assert world.sink.acted == [Suspect(TARGET, 78)]
+
+
+def test_new_controller_does_not_suspect_a_broker_that_has_just_registered_on_what_was_before() -> None:
+    world = World(controller=3)
+    world.tell((1, 2, 3, 4), 3, {TARGET: 77})
+    world.happen(TARGET, *DEAD)
+    world.sink.suspect = Suspect(TARGET, 78)
+    world.sink.active = True
+    world.suspicion.on_metadata()
+    world.wait(3000)
+    assert world.sink.acted == [], "of its new registration nobody has told us yet"
+    world.tell((1, 2, 3, 4), ME, {TARGET: 78})
+    world.wait(3000)
+    assert world.sink.acted == [], "its new link has not connected yet"
+    assert world.witness(TARGET, TARGET) == Evidence.UNKNOWN
+    world.happen(TARGET, *DEAD)
+    assert world.sink.acted == [Suspect(TARGET, 78)]
+
+
+def test_broker_that_is_told_of_again_under_the_same_registration_keeps_its_link() -> None:
+    world = World(controller=3)
+    world.tell((1, 2, 3, 4), 3, {TARGET: 77})
+    link = world.links[TARGET]
+    world.happen(TARGET, *DEAD)
+    world.sink.active = True
+    world.tell((1, 2, 3, 4), ME, {TARGET: 77})
+    assert not link.closed
+    assert world.sink.acted == [Suspect(TARGET, 77)]
