@@ -274,7 +274,7 @@ class ControlPlane:
             if self.suspicion is not None:
                 self.suspicion.close()
             self.controller.stop(0)
-            # Nor is it registered anew: nobody would hear of it, and what it closes is left under the old registration.
+            # Nor is it registered anew: nobody would hear of it.
             self.registration.stop()
 
     def close(self) -> None:

@@ -4,13 +4,16 @@ Fenced means: brokers and controller count this broker as dead, so it gives up a
 controller to hear of its new registration. Session events come on kazoo's thread and are handed over at once;
 registering blocks and runs on the worker. No rule rests on the LOST event: a broker cut off from ZooKeeper learns of
 it only when it is back; what protects the log meanwhile are epochs. `suspect` tells, by the monotonic clock alone, that
-the session may be over. Source: kafka.server.KafkaServer, KafkaZkClient.registerBroker; C1 and C9 of the design.
+the session may be over. A registration that lands as the broker stops is taken back by ending the session, which owns
+nothing else: nobody here would serve under it.
+Source: kafka.server.KafkaServer, KafkaZkClient.registerBroker; C1 and C9 of the design.
 """
 
 from __future__ import annotations
 
 import enum
 import logging
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -36,6 +39,10 @@ class Registrar(Protocol):
     """Registers this broker; blocks. Raises StoreUnavailable to be asked again; anything else is final."""
 
     def register(self) -> int: ...
+
+    def withdraw(self) -> None:
+        """End the session, and with it the registration; blocks."""
+        ...
 
 
 class Worker(Protocol):
@@ -78,7 +85,10 @@ class BrokerRegistration:
         self._on_registered = on_registered
         self._on_fenced = on_fenced
         self._on_refused = on_refused
+        self._lock = threading.Lock()
         self._stopping = False
+        self._untaken: int | None = None
+        """Broker epoch of a registration that the loop has not heard of yet."""
         self.broker_epoch = -1
         """−1 while fenced. Written on the loop's thread, and before it runs."""
 
@@ -93,8 +103,16 @@ class BrokerRegistration:
         return self._loop.now_ms() >= self._session_deadline_ms()
 
     def stop(self) -> None:
-        """No further attempts; the session's end takes the registration away."""
-        self._stopping = True
+        """No further attempts; the session's end takes the registration away. Idempotent; the loop may run or not.
+
+        One that the loop has not heard of ends now, but is noted: it is the last one that this broker had.
+        """
+        with self._lock:
+            self._stopping = True
+            untaken, self._untaken = self._untaken, None
+        if untaken is not None:
+            self._on_registered(untaken)
+            self._worker.submit("withdrawing", self._registrar.withdraw)
 
     def on_session(self, change: SessionChange) -> None:
         """Any thread."""
@@ -126,10 +144,27 @@ class BrokerRegistration:
                 self._loop.call_soon_threadsafe(partial(self._on_refused, refused))
                 return
             else:
-                self._loop.call_soon_threadsafe(partial(self._registered, epoch))
+                self._landed(epoch)
                 return
 
+    def _landed(self, epoch: int) -> None:
+        """Hand a registration over to the loop; where the broker stops, take it back. The worker's thread."""
+        with self._lock:
+            late = self._stopping
+            if not late:
+                self._untaken = epoch
+        if late:
+            _log.info("registered anew, broker epoch %d, but stopping: taken back", epoch)
+            self._registrar.withdraw()
+        else:
+            self._loop.call_soon_threadsafe(partial(self._registered, epoch))
+
     def _registered(self, epoch: int) -> None:
+        with self._lock:
+            if self._stopping:
+                return
+            if self._untaken == epoch:
+                self._untaken = None
         _log.info("registered anew, broker epoch %d", epoch)
         self.broker_epoch = epoch
         self._on_registered(epoch)

@@ -86,6 +86,8 @@ class ZkClient:
         self._last_session_id: int | None = None
         self._contact_ms = -float("inf")
         self._closing = threading.Event()
+        self._close_lock = threading.Lock()
+        self._ending: threading.Thread | None = None
         self._contact_thread = threading.Thread(target=self._keep_contact, name="zk-contact", daemon=True)
         self._client.add_listener(self._on_state)
         self._listen_to_negotiation()
@@ -131,16 +133,17 @@ class ZkClient:
                 maker.close()
 
     def close(self) -> None:
-        """End the session: its ephemeral znodes go at once. Calls in flight fail. Idempotent.
+        """End the session: its ephemeral znodes go at once. Calls in flight fail. Idempotent; any thread but kazoo's.
 
         A server that does not answer is not waited for beyond some seconds: the session is left to expire, and calls
         in flight stay where they are.
         """
-        if self._closing.is_set():
-            return
-        self._closing.set()
-        ending = threading.Thread(target=self._end, name="zk-close", daemon=True)
-        ending.start()
+        with self._close_lock:
+            self._closing.set()
+            if self._ending is None:
+                self._ending = threading.Thread(target=self._end, name="zk-close", daemon=True)
+                self._ending.start()
+            ending = self._ending
         ending.join(_CLOSE_S)
         if ending.is_alive():
             _log.warning("ZooKeeper does not answer: the session is left to expire")

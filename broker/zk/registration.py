@@ -105,6 +105,10 @@ class Registration:
         with self._lock:
             return self._register()
 
+    def withdraw(self) -> None:
+        """End the session, and with it the registration. Any thread; blocks for some seconds at most."""
+        self._client.close()
+
     def _register(self) -> int:
         session = self._record_session()
         self._end_older_sessions(session)

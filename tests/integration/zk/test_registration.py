@@ -123,6 +123,15 @@ def test_next_incarnation_learns_the_epoch_of_the_last_one(ready: Connect, tmp_p
     assert second.epoch_before == epoch
 
 
+def test_withdrawn_registration_is_gone_at_once(ready: Connect, tmp_path: Path) -> None:
+    client, other = ready(session_timeout_ms=30_000), ready()
+    first = registration(client, tmp_path)
+    first.register()
+    first.withdraw()
+    assert other.get(paths.broker_id(1)) is None
+    client.close()
+
+
 def test_refused_broker_leaves_no_trace(ready: Connect, tmp_path: Path) -> None:
     client = ready()
     epoch = registration(client, tmp_path / "first").register()

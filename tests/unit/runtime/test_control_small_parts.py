@@ -333,12 +333,20 @@ def test_gate_forgets_a_request_whose_sender_has_given_it_up() -> None:
 class Registrar:
     def __init__(self, *outcomes: int | Exception) -> None:
         self.outcomes = list(outcomes)
+        self.withdrawn = 0
 
     def register(self) -> int:
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
+        self.meanwhile()
         return outcome
+
+    def meanwhile(self) -> None:
+        """What happens before the answer is there."""
+
+    def withdraw(self) -> None:
+        self.withdrawn += 1
 
 
 class Candidate:
@@ -402,6 +410,47 @@ def test_refusal_on_the_way_back_is_final() -> None:
     step(loop, worker)
     assert heard[-1] == ("refused", "another broker has the id")
     assert made.broker_epoch == -1
+
+
+def test_registration_that_lands_after_the_stop_is_taken_back() -> None:
+    class Slow(Registrar):
+        def meanwhile(self) -> None:
+            if not self.outcomes:
+                made.stop()
+
+    registrar = Slow(7, 9)
+    made, loop, worker, candidate, heard = registration(registrar)
+    made.register_first()
+    made.on_session(SessionChange.RENEWED)
+    step(loop, worker)
+    assert registrar.withdrawn == 1
+    assert (heard, candidate.heard) == ([("fenced", -1)], ["registered", "lost"])
+
+
+def test_registration_that_the_loop_has_not_heard_of_by_the_stop_is_noted_and_taken_back() -> None:
+    registrar = Registrar(7, 9)
+    made, loop, worker, candidate, heard = registration(registrar)
+    made.register_first()
+    made.on_session(SessionChange.RENEWED)
+    loop.run_soon()
+    worker.run()
+    made.stop()
+    made.stop()
+    assert heard == [("fenced", -1), ("registered", 9)], "the logs are left under the last registration"
+    step(loop, worker)
+    assert registrar.withdrawn == 1
+    assert (len(heard), candidate.heard) == (2, ["registered", "lost"])
+
+
+def test_registration_that_was_taken_up_is_left_to_the_end_of_the_session() -> None:
+    registrar = Registrar(7, 9)
+    made, loop, worker, _, heard = registration(registrar)
+    made.register_first()
+    made.on_session(SessionChange.RENEWED)
+    step(loop, worker)
+    made.stop()
+    step(loop, worker)
+    assert (registrar.withdrawn, heard[-1]) == (0, ("registered", 9))
 
 
 def test_suspicion_follows_the_local_clock_alone() -> None:
