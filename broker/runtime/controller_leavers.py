@@ -1,6 +1,7 @@
 """Brokers that leave by a controlled shutdown, at the controller.
 
-Who leaves outlives the term's reloads, for it is not read from anywhere. Belongs to the controller's thread.
+ZooKeeper notes who leaves, before the broker hears that nothing of it is left: the next controller, to whom this very
+broker may give way, is not to count it as live while it closes its logs. Belongs to the controller's thread.
 Source: KafkaController.doControlledShutdown; ADR 7.
 """
 
@@ -16,14 +17,19 @@ from broker.wire.messages.controlled_shutdown import ControlledShutdownResponse,
 
 
 class Leavers:
-    """Broker epochs of those that asked to leave."""
+    """Broker epochs of those that asked to leave; outlives the term's reloads."""
 
     def __init__(self, tools: TermTools) -> None:
         self._tools = tools
         self._epochs: dict[BrokerId, int] = {}
+        self._noted: dict[BrokerId, int] = {}
+        """Of these, those whose note is known to stand."""
 
     def load(self, state: ClusterState) -> None:
         """Say who leaves in a state that was read anew."""
+        noted = {broker: state.brokers[broker].epoch for broker in self._tools.store.leavers(state.brokers)}
+        self._noted.update(noted)
+        self._epochs.update(noted)
         state.shutting_down = state.still_registered(self._epochs)
 
     def controlled_shutdown(self, broker: BrokerId, broker_epoch: int) -> ControlledShutdownResponse:
@@ -40,6 +46,10 @@ class Leavers:
         # be the one that leaves.
         self._stop_following(broker)
         tools.settle_and_send(lambda: rules.broker_shutdown(state, broker, tools.term.epoch))
+        if self._noted.get(broker) != broker_epoch:
+            # After what ends outages; a broker that got no answer asks the next controller.
+            tools.store.note_leaver(tools.term, broker, broker_epoch)
+            self._noted[broker] = broker_epoch
         return ControlledShutdownResponse(
             remaining_partitions=[RemainingPartition(*tp) for tp in rules.remaining_leaderships(state, broker)]
         )

@@ -128,7 +128,7 @@ class ControllerTerm:
         )
         self._deletion.load(deletions, anew=True)
         self.admin.loaded()
-        self._store.forget_suspicions(self.term, state.brokers)
+        self._store.forget_notes(self.term, state.brokers)
 
     def _drop_void_elrs(self, batch: RequestBatch) -> None:
         """In all topics: where the minimum is lower than the one that made them."""

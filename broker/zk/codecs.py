@@ -108,8 +108,11 @@ def decode_controller(data: bytes) -> BrokerId:
     return value
 
 
-def encode_suspicion(by: int) -> bytes:
-    """`/highwater/suspicions/<broker>-<czxid>`; by: a controller epoch, or the broker that took over. For people."""
+def encode_note(by: int) -> bytes:
+    """`/highwater/suspicions/<broker>-<czxid>` and `leavers/…`; by: a controller epoch, or the broker that took over.
+
+    For people.
+    """
     return encode_json({"version": 1, "by": by})
 
 

@@ -84,7 +84,7 @@ class ZkControllerStore(ZkAssignments):
         try:
             versions = self._client.multi(
                 [
-                    Create(paths.suspicion(broker, broker_epoch), codecs.encode_suspicion(successor)),
+                    Create(paths.suspicion(broker, broker_epoch), codecs.encode_note(successor)),
                     Delete(paths.CONTROLLER),
                     Create(
                         paths.CONTROLLER,
@@ -101,20 +101,30 @@ class ZkControllerStore(ZkAssignments):
         return Term(epoch, versions[-1])
 
     def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
-        path = paths.suspicion(broker, broker_epoch)
+        return self._note(term, paths.suspicion(broker, broker_epoch))
+
+    def note_leaver(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
+        self._note(term, paths.leaver(broker, broker_epoch))
+
+    def leavers(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
+        noted = set(self._client.children(paths.LEAVERS) or [])
+        return {id_ for id_, broker in registered.items() if f"{id_}-{broker.epoch}" in noted}
+
+    def forget_notes(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
+        current = {f"{broker.id}-{broker.epoch}" for broker in registered.values()}
+        for folder in (paths.SUSPICIONS, paths.LEAVERS):
+            for name in self._client.children(folder) or []:
+                if name not in current:
+                    self._write(term, [Delete(f"{folder}/{name}")])
+
+    def _note(self, term: Term, path: str) -> bool:
+        """False where it is noted already."""
         try:
-            self._client.multi([_check(term), Create(path, codecs.encode_suspicion(term.epoch))])
+            self._client.multi([_check(term), Create(path, codecs.encode_note(term.epoch))])
         except WriteRefused as refused:
             _raise_if_moved(refused, term)
             return False
         return True
-
-    def forget_suspicions(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
-        current = {paths.suspicion(broker.id, broker.epoch) for broker in registered.values()}
-        names = self._client.children(paths.SUSPICIONS) or []
-        for path in (f"{paths.SUSPICIONS}/{name}" for name in names):
-            if path not in current:
-                self._write(term, [Delete(path)])
 
     def resign(self, term: Term) -> None:
         try:

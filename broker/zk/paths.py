@@ -23,6 +23,7 @@ LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 
 SUSPICIONS = "/highwater/suspicions"
+LEAVERS = "/highwater/leavers"
 REGISTRATIONS = "/highwater/registrations"
 
 PERSISTENT = (
@@ -41,9 +42,10 @@ PERSISTENT = (
     CONFIG_BROKERS,
     "/config/ips",
     SUSPICIONS,
+    LEAVERS,
     REGISTRATIONS,
 )
-"""Made at a broker's start where missing. Source: ZkData.PersistentZkPaths; the last two are highwater's own."""
+"""Made at a broker's start where missing. Source: ZkData.PersistentZkPaths; the last three are highwater's own."""
 
 
 def broker_id(broker: BrokerId) -> str:
@@ -78,6 +80,11 @@ def broker_config(entity: str) -> str:
 def suspicion(broker: BrokerId, broker_epoch: int) -> str:
     """Says that this registration has been suspected; it is so once only."""
     return f"{SUSPICIONS}/{broker}-{broker_epoch}"
+
+
+def leaver(broker: BrokerId, broker_epoch: int) -> str:
+    """Says that this registration has asked to leave."""
+    return f"{LEAVERS}/{broker}-{broker_epoch}"
 
 
 def registration(broker: BrokerId) -> str:

@@ -250,6 +250,7 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
         paths.PREFERRED_ELECTION: b'{"version":1,"partitions":[]}',
         paths.delete_topic("t"): b"",
         paths.suspicion(9, 99): b"",
+        paths.leaver(9, 99): b"",
     }.items():
         client.create(path, data)
     client.create_sequence(paths.LOG_DIR_EVENT_PREFIX, codecs.encode_log_dir_event(1))
@@ -261,7 +262,8 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
         "a first state": lambda: store.write_states(old, [StateWrite(TopicPartition("t", 1), None, state)]),
         "assignments": lambda: store.write_assignments(old, [moved]),
         "suspicion": lambda: store.spend_suspicion(old, 1, 5),
-        "forgotten suspicions": lambda: store.forget_suspicions(old, {}),
+        "leaver": lambda: store.note_leaver(old, 1, 5),
+        "forgotten notes": lambda: store.forget_notes(old, {}),
         "deletion": lambda: store.finish_deletion(old, "t"),
         "dropped deletion": lambda: store.drop_deletion(old, "t"),
         "log dir events": lambda: store.take_log_dir_events(old, None),
@@ -417,6 +419,25 @@ def test_controlled_shutdown_moves_leaders_and_names_what_stays(cluster: Cluster
         lambda on: cluster.active().controller.controlled_shutdown(ControlledShutdownRequest(2, 1), on)
     )
     assert late.error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_broker_that_leaves_is_given_no_new_topic_by_the_next_controller_either(cluster: Cluster) -> None:
+    first, leaving, _ = (cluster.add(id_) for id_ in (1, 2, 3))
+    assert cluster.active() is first
+    answer: ControlledShutdownResponse = ask(
+        lambda on: first.controller.controlled_shutdown(ControlledShutdownRequest(2, leaving.epoch), on)
+    )
+    assert answer.error_code == 0
+    first.stop()
+    cluster.remove(first)
+    cluster.active()
+    cluster.create_topic("t", {0: (2, 3)})
+    assert cluster.await_leader("t", 3).isr == (3,)
+    leaving.stop()
+    cluster.remove(leaving)
+    cluster.add(2)
+    cluster.create_topic("u", {0: (2, 3)})
+    assert cluster.await_leader("u", 2).isr == (2, 3)
 
 
 def test_term_whose_load_broke_off_decides_nothing_until_it_has_loaded(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker.core.cluster_state import Topic
 from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION, Outgoing
+from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
@@ -151,3 +152,18 @@ def test_replica_whose_first_state_is_decided_as_its_broker_starts_is_told_as_ne
     ]
     assert ("new", True) in states
     assert ("t", True) not in states
+
+
+def test_successor_counts_a_broker_that_leaves_as_leaving_until_its_registration_ends() -> None:
+    world = ReassignedCluster((1, 2, 3), 3)
+    world.step(lambda: world.term.leavers.controlled_shutdown(1, world.nodes[1].epoch))
+    world._elect()
+    world.data.topics["u"] = (Topic("u", NEW_ID, {0: (1, 2, 3)}), 0)
+    world.step(world.term.topics_changed)
+    state = world.data.states[TopicPartition("u", 0)].state
+    assert (state.leader, state.isr) == (2, (2, 3))
+    world.fail(1)
+    world.start(1)
+    world._elect()
+    assert world.term.state.shutting_down == set()
+    assert world.data.leavers == set()
