@@ -150,6 +150,7 @@ class Connection:
         self._loop.unregister(self._socket.fileno())
         self._socket.close()
         self._output.close()
+        self._received.drop()
         self._slots.clear()
         # Not from here: a send phase runs no code but its own.
         self._loop.call_soon(self._report_close)

@@ -129,6 +129,12 @@ class FrameBuffer:
         self._view = _NO_BUFFER
         self._pool.give(view)
 
+    def drop(self) -> None:
+        """The connection is gone: hold nothing, whoever still knows the connection. Frames handed out stay valid."""
+        self._view = _NO_BUFFER
+        self._start = self._end = 0
+        self._parked = b""
+
     def _unpark(self) -> None:
         parked = self._parked
         self._view = self._pool.take() if self._pool is not None else memoryview(bytearray(BUFFER_BYTES_MIN))

@@ -15,13 +15,15 @@ from broker.runtime.ports import Chunk, ResponseSlot
 _CORRELATION = struct.Struct(">i")
 _ONE_PIECE = (bytes, bytearray)
 _FLEXIBLE_HEADER = struct.Struct(">iB")
+_NO_BODY = memoryview(b"")
 
 
 class Request:
     """What a handler gets.
 
     body: the bytes after the request header, writable, valid until the end of this turn only (a handler that
-    waits longer keeps a copy of what it needs). response_flexible: the response header carries a tag buffer
+    waits longer keeps a copy of what it needs, and forgets the body: a view keeps all that was received with it in
+    memory). response_flexible: the response header carries a tag buffer
     (header v1); False for ApiVersions at every version.
     """
 
@@ -44,6 +46,10 @@ class Request:
         self.body = body
         self.slot = slot
         self.response_flexible = response_flexible
+
+    def forget_body(self) -> None:
+        """This request waits beyond its turn."""
+        self.body = _NO_BODY
 
     @property
     def open(self) -> bool:

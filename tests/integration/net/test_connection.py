@@ -454,6 +454,19 @@ def test_connection_full_buffer_at_the_stop_is_handed_out_after_it(
     assert "failed" not in caplog.text
 
 
+def test_connection_that_is_gone_holds_no_half_frame_for_the_request_that_still_waits(
+    server: Server, until: Until
+) -> None:
+    client = server.connect()
+    client.send(framed(b"a") + (1_000_000).to_bytes(4, "big") + bytes(100_000))
+    until(lambda: len(server.slots) == 1 and server.connection.buffer_bytes >= 100_000)
+    connection = server.connection
+    client.close()
+    until(lambda: not connection.open)
+    assert not server.slots[0].open
+    assert connection.buffer_bytes == 0
+
+
 @pytest.mark.parametrize("length", [2_000_000, 60_000])
 def test_connection_truncated_file_closes_with_a_reason(
     server: Server,

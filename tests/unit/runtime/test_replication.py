@@ -7,14 +7,21 @@ import pytest
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.messages.produce import ProducePartition, ProduceRequest, encode_request
+from broker.wire.records import NewRecord, encode_batch
 from tests.support.memory_cluster import (
     TOPIC,
+    FakeSlot,
     Held,
     MemoryCluster,
     fetched,
     produced,
     values_of,
 )
+
+
+def one_batch(value: str) -> memoryview:
+    return memoryview(bytearray(encode_batch([NewRecord(None, value.encode())], timestamps=1)))
 
 
 def settled(min_isr: int = 1, **kwargs: object) -> MemoryCluster:
@@ -189,6 +196,24 @@ def test_produce_whose_isr_shrinks_below_min_ends_timed_out() -> None:
     cluster.advance(400)
     assert produced(slot) is None
     cluster.advance(200)
+    result = produced(slot)
+    assert result is not None
+    assert result.error == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_produce_that_waits_holds_nothing_of_what_was_received() -> None:
+    cluster = settled()
+    cluster.hold = lambda message: True
+    body = encode_request(9, ProduceRequest(None, -1, 500, [ProducePartition(TOPIC, 0, one_batch("a"))]))
+    received = bytearray(body)
+    slot = FakeSlot()
+    cluster.dispatch(cluster.nodes[1], Request(ApiKey.PRODUCE, 9, 7, "c", memoryview(received), slot, True))
+    with pytest.raises(BufferError):
+        received.clear()
+    cluster.nodes[1].up.end_of_turn()
+    assert not slot.done
+    received.clear()  # not while anybody has a view
+    cluster.advance(600)
     result = produced(slot)
     assert result is not None
     assert result.error == ErrorCode.REQUEST_TIMED_OUT
