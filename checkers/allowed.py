@@ -4,7 +4,8 @@ Not a person's choice: each line names a setting and something that was *seen* t
 and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
 retention by what was told of the log's start (black_box/lost.py, offsets.py); an unclean election excuses findings of
 the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete before the
-first such election stands.
+first such election stands. That a replica with the longest log was elected (docs/adr/0010) is allowed by what the
+controller's event log says of that very election; what it cost is not.
 """
 
 from __future__ import annotations
@@ -58,6 +59,12 @@ UNCLEAN = Allowance(
         "isr-znode": frozenset({"unclean-leader"}),
     },
 )
+LONGEST = Allowance(
+    "no replica surely had all that was committed",
+    "the longest log of all was elected once every replica had spoken",
+    {"isr-znode": frozenset({"longest-log"})},
+)
+"""The election alone, which docs/adr/0010 makes where else nobody could lead; what was lost by it is not allowed."""
 
 GONE = "gone"
 ALLOWED_GONE = "allowed_gone"
@@ -92,11 +99,13 @@ def allow_gone(rows: Sequence[Row], partitions: AbstractSet[str]) -> list[Row]:
     ]
 
 
-def reason_for(checker: str, *, acks_one: bool, retention: bool, unclean: bool) -> str:
-    """Why findings of kind `allowed` of this checker are, by what holds in this run."""
+def reason_for(
+    checker: str, *, acks_one: bool, retention: bool, unclean: bool, rules: AbstractSet[str] = frozenset()
+) -> str:
+    """Why findings of kind `allowed` of this checker are, by what holds in this run. rules: those of the findings."""
     holding = [
         line
-        for line, holds in ((ACKS_ONE, acks_one), (RETENTION, retention), (UNCLEAN, unclean))
-        if holds and checker in line.checkers
+        for line, holds in ((ACKS_ONE, acks_one), (RETENTION, retention), (UNCLEAN, unclean), (LONGEST, True))
+        if holds and checker in line.checkers and (not line.checkers[checker] or line.checkers[checker] & rules)
     ]
     return "; ".join(line.reason for line in holding)

@@ -135,16 +135,21 @@ def _judge(
     rows = allow_gone(collect_families(families, excuse=excuse_unclean(unclean)), unclean.keys())
     faults = run_report.faults_of(marks.result())
     holes = holes_of(info, health, prepared, rows, marks.result())
+    by_checker = {spec.name: [row for row in rows if row.checker == spec.name] for spec in ALL}
     checks = [
         judge(
             spec,
-            [row for row in rows if row.checker == spec.name],
+            by_checker[spec.name],
             info.partitions,
             holes=[text for source in spec.sources for text in holes.get(source, ())],
             doubted=any(holes.get(source) for source in spec.sources if source in ORDERED),
-            not_applicable=not_applicable(spec, info, [row for row in rows if row.checker == spec.name]),
+            not_applicable=not_applicable(spec, info, by_checker[spec.name]),
             allowed=reason_for(
-                spec.name, acks_one=info.workload_acks not in ("all", "-1"), retention=retention, unclean=bool(unclean)
+                spec.name,
+                acks_one=info.workload_acks not in ("all", "-1"),
+                retention=retention,
+                unclean=bool(unclean),
+                rules={row.rule for row in by_checker[spec.name] if row.kind == "allowed"},
             ),
         )
         for spec in ALL

@@ -1,9 +1,7 @@
-"""Rules 1, 3 and 15: leaders, ISRs, epochs and live brokers, from ZooKeeper's own transaction log.
+"""Rules 1 and 3: leaders, ISRs and epochs along ZooKeeper's own transaction log.
 
 Input grain: one row per version of a partition's state. Small tables: they grow with elections and ISR changes, not
-with the history. Liveness is judged for expansions only: an election or a new topic may name a broker whose session
-ended a moment before the controller's write, and so may an expansion, by at most the session's time-out (later than
-that the controller's own session would have ended too).
+with the history.
 """
 
 from __future__ import annotations
@@ -16,27 +14,19 @@ from checkers.white_box.inputs import Evidence
 
 ISR_ZNODE = "isr-znode"
 CONTROLLER_EPOCH = "controller-epoch"
-LIVE_ISR = "live-isr"
+
+LONGEST_LOG, UNCLEAN_LEADER = "longest-log", "unclean-leader"
+"""Rules of isr-znode: what a leader from outside the ISR may be."""
 
 
 def znode_rules(evidence: Evidence) -> Family:
     states = evidence.znodes.states
     per_partition = states.groupBy("p").agg(F.count(F.lit(1)).alias("versions"))
-    live, live_figures = _live_isr(evidence)
     return Family(
-        union([_isr_znode(evidence), _controller_epochs(evidence), live]),
-        union(
-            [
-                figures(
-                    per_partition,
-                    {
-                        (ISR_ZNODE, "versions"): F.col("versions"),
-                        (CONTROLLER_EPOCH, "versions"): F.col("versions"),
-                        (LIVE_ISR, "versions"): F.col("versions"),
-                    },
-                ),
-                live_figures,
-            ]
+        union([_isr_znode(evidence), _controller_epochs(evidence)]),
+        figures(
+            per_partition,
+            {(ISR_ZNODE, "versions"): F.col("versions"), (CONTROLLER_EPOCH, "versions"): F.col("versions")},
         ),
     )
 
@@ -97,11 +87,9 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
     )
     was = F.col("previous")
     unclean = (
-        (F.col("leader") >= 0)
-        & (F.col("leader") != was["leader"])
-        & ~F.array_contains(_electable(), F.col("leader"))
-        & F.col("longest_log").isNull()
+        (F.col("leader") >= 0) & (F.col("leader") != was["leader"]) & ~F.array_contains(_electable(), F.col("leader"))
     )
+    longest_log = F.col("longest_log").isNotNull()
     problems = F.array_compact(
         F.array(
             F.when(F.col("isr").isNull() | F.col("leader").isNull(), F.lit("cannot be read")),
@@ -132,16 +120,20 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
                     F.lit("the new leader was not in the previous ISR "),
                     was["isr"].cast("string"),
                     F.lit(", nor eligible"),
-                    F.lit(
-                        " (unclean election is enabled)"
-                        if evidence.info.unclean
-                        else " although unclean election is disabled"
+                    F.when(longest_log, F.lit(", but had the longest log of all replicas")).otherwise(
+                        F.lit(
+                            " (unclean election is enabled)"
+                            if evidence.info.unclean
+                            else " although unclean election is disabled"
+                        )
                     ),
                 ),
             ),
         )
     )
     broken = assigned.withColumn("problems", problems).where(F.size("problems") > 0)
+    nothing_else = unclean & (F.size("problems") == 1)
+    rule = F.when(nothing_else, F.when(longest_log, F.lit(LONGEST_LOG)).otherwise(F.lit(UNCLEAN_LEADER)))
     return apply_rules(
         broken,
         [
@@ -149,10 +141,11 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
                 ISR_ZNODE,
                 F.lit(True),
                 F.concat(_where(), F.lit(": "), F.array_join("problems", "; ")),
-                name=F.when(unclean & (F.size("problems") == 1), F.lit("unclean-leader")).otherwise(F.lit("")),
+                kind=F.when(nothing_else & longest_log, F.lit("allowed")).otherwise(F.lit("invalid")),
+                name=F.coalesce(rule, F.lit("")),
                 evidence=text("ZooKeeper's log, session {s}, time {t} ms", s=F.hex("session"), t=F.col("time_ms")),
-                from_ns=_run_time(evidence),
-                to_ns=_run_time(evidence),
+                from_ns=transaction_ns(evidence),
+                to_ns=transaction_ns(evidence),
             )
         ],
     )
@@ -161,9 +154,9 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
 def _longest_logs(evidence: Evidence) -> DataFrame:
     """(p, leader_epoch, longest_log): elections among all replicas, none of which surely had what was committed.
 
-    What they cost is for the rules on records to say.
+    They are allowed, and counted. What they cost is not: that is for the rules on records to say.
     """
-    told = evidence.events.where((F.col("e") == "election") & (F.col("reason") == "longest-log"))
+    told = evidence.events.where((F.col("e") == "election") & (F.col("reason") == LONGEST_LOG))
     return told.select("p", F.col("le").alias("leader_epoch"), F.lit(True).alias("longest_log")).distinct()
 
 
@@ -198,8 +191,8 @@ def _controller_epochs(evidence: Evidence) -> DataFrame:
                         b=F.col("previous.controller_epoch"),
                     ),
                 ),
-                from_ns=_run_time(evidence),
-                to_ns=_run_time(evidence),
+                from_ns=transaction_ns(evidence),
+                to_ns=transaction_ns(evidence),
             )
         ],
     )
@@ -223,101 +216,6 @@ def _controller_epochs(evidence: Evidence) -> DataFrame:
     return union([in_epochs, in_states, two])
 
 
-def _live_isr(evidence: Evidence) -> tuple[DataFrame, DataFrame]:
-    """Each broker that an expansion added: alive then, under the broker epoch that the leader proposed."""
-    added = (
-        evidence.znodes.states.where(F.col("previous").isNotNull())
-        .where(F.col("leader_epoch") == F.col("previous.leader_epoch"))
-        .select(
-            "p",
-            "zxid",
-            "time_ms",
-            "version",
-            "leader_epoch",
-            F.explode(F.array_except("isr", "previous.isr")).alias("b"),
-        )
-    )
-    lives = evidence.znodes.registrations
-    grace_ms = evidence.info.session_timeout_ms
-    judged = (
-        added.alias("a")
-        .join(
-            lives.alias("l"),
-            on=(F.col("a.b") == F.col("l.b")) & (F.col("l.czxid") < F.col("a.zxid")),
-            how="left",
-        )
-        .groupBy("a.p", "a.zxid", "a.time_ms", "a.version", "a.leader_epoch", "a.b")
-        .agg(F.max(F.struct("l.czxid", "l.created_ms", "l.dzxid", "l.deleted_ms")).alias("life"))
-        .withColumn(
-            "dead_ms",
-            F.when(F.col("life.czxid").isNull(), F.lit(None))
-            .when(F.col("life.dzxid") < F.col("zxid"), F.col("time_ms") - F.col("life.deleted_ms"))
-            .otherwise(F.lit(0)),
-        )
-    )
-    dead = apply_rules(
-        judged.where(F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)),
-        [
-            Rule(
-                LIVE_ISR,
-                F.lit(True),
-                text(
-                    "{p} version {v}: broker {b} entered the ISR, though it was not registered (for {d} ms)",
-                    p=F.col("p"),
-                    v=F.col("version"),
-                    b=F.col("b"),
-                    d=F.col("dead_ms"),
-                ),
-                from_ns=_run_time(evidence),
-                to_ns=_run_time(evidence),
-            )
-        ],
-    )
-    proposed = evidence.events.where((F.col("e") == "isr_propose") & (F.col("kind") == "expand")).select(
-        "p", F.col("le").alias("leader_epoch"), F.col("pe"), F.explode("bes").alias("b", "be")
-    )
-    # A proposal names the version that it is to replace.
-    entered = judged.join(
-        proposed.select(
-            "p", "leader_epoch", (F.col("pe") + 1).alias("version"), F.col("b").cast("int").alias("b"), "be"
-        ),
-        on=["p", "leader_epoch", "version", "b"],
-        how="inner",
-    )
-    replaced_ms = F.col("time_ms") - F.col("life.created_ms")
-    bounced = apply_rules(
-        entered.where(
-            (F.col("be") != F.col("life.czxid")) & ((F.col("be") > F.col("life.czxid")) | (replaced_ms > grace_ms))
-        ),
-        [
-            Rule(
-                LIVE_ISR,
-                F.lit(True),
-                text(
-                    "{p} version {v}: broker {b} entered the ISR under broker epoch {be}, but was registered "
-                    "as {c} for {d} ms",
-                    p=F.col("p"),
-                    v=F.col("version"),
-                    b=F.col("b"),
-                    be=F.col("be"),
-                    c=F.col("life.czxid"),
-                    d=replaced_ms,
-                ),
-                from_ns=_run_time(evidence),
-                to_ns=_run_time(evidence),
-            )
-        ],
-    )
-    per_partition = judged.groupBy("p").agg(
-        F.count(F.lit(1)).alias("entered"),
-        F.count_if((F.col("dead_ms") > 0) & (F.col("dead_ms") <= grace_ms)).alias("raced"),
-    )
-    return union([dead, bounced]), figures(
-        per_partition,
-        {(LIVE_ISR, "isr_entries"): F.col("entered"), (LIVE_ISR, "entries_just_after_a_death"): F.col("raced")},
-    )
-
-
-def _run_time(evidence: Evidence) -> Column:
+def transaction_ns(evidence: Evidence) -> Column:
     """`time_ms` of a transaction as run time; ZooKeeper's clock is a wall clock, good to the skew of its node."""
     return F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -429,28 +430,77 @@ def _isr_without_leader(case: Case) -> None:
     _rewrite(row, isr=[b for b in json.loads(row["data"])["isr"] if b != leader])
 
 
-def _elected_from_outside(case: Case, elr: dict[str, Any] | None) -> None:
-    """Who leads in the second state is not in the ISR of the first, which says this of eligible replicas."""
-    first, second = _states(case)[:2]
-    leader = json.loads(second["data"])["leader"]
-    isr = [b for b in json.loads(first["data"])["isr"] if b != leader]
-    _rewrite(first, isr=isr, **({} if elr is None else {"elr": {"replicas": [leader], "isr": isr, **elr}}))
-    for event in case.tables["events"]:
-        if event.get("le") == 0 and "isr" in event:
-            event["isr"] = [b for b in event["isr"] if b != leader]
+def _last_standing(topic: str, first_broker: int) -> ModelCluster:
+    """The ISR shrinks to one broker, which dies. Another, that has all that is committed, returns and leads alone."""
+    model = ModelCluster(Random(5), topic, first_broker=first_broker)
+    first, second, third = model.brokers
+    (p,) = model.partitions
+    for _ in range(3):
+        model.send()
+    for broker in (third, second, first):
+        model.kill(broker)
+    p.isr = [second]
+    for broker, fault in ((second, 2), (first, 3), (third, 1)):
+        model.start(broker, fault)
+    model.send()
+    model.poll(0, process=50_000)
+    model.finish()
+    return model
+
+
+def _outsider(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The state in which somebody leads who was not in the ISR before, and the one before it."""
+    states = _states(case)
+    for before, row in pairwise(states):
+        if json.loads(row["data"])["leader"] not in json.loads(before["data"])["isr"]:
+            return row, before
+    raise AssertionError("nobody was elected from outside the ISR")
+
+
+def _make_eligible(case: Case, leader_epoch: int | None = None) -> None:
+    """The outsider is eligible by the state before. leader_epoch: of which epoch that says it is, if not its own."""
+    row, before = _outsider(case)
+    was = json.loads(before["data"])
+    epoch = was["leader_epoch"] if leader_epoch is None else leader_epoch
+    elr = {"replicas": [json.loads(row["data"])["leader"]], "isr": was["isr"], "leader_epoch": epoch}
+    _rewrite(before, elr=elr)
 
 
 def _eligible_leader(case: Case) -> None:
-    _elected_from_outside(case, {"leader_epoch": 0})
+    _make_eligible(case)
 
 
-def _ineligible_leader(case: Case) -> None:
-    _elected_from_outside(case, None)
+def _ineligible_leader(_: Case) -> None:
+    """Nothing is said of eligible replicas."""
 
 
 def _leader_of_an_old_eligibility(case: Case) -> None:
     """A tool rewrote the state and kept the field."""
-    _elected_from_outside(case, {"leader_epoch": 7})
+    _make_eligible(case, 7)
+
+
+def _longest_log(case: Case) -> None:
+    """Nobody surely had all that was committed, says the controller."""
+    epoch = json.loads(_outsider(case)[0]["data"])["leader_epoch"]
+    _last(case, e="election", le=epoch)["reason"] = "longest-log"
+
+
+def _grown_by_an_election(case: Case) -> None:
+    """The eligible leader takes a broker along that was not in the ISR."""
+    _make_eligible(case)
+    row, before = _outsider(case)
+    leader, was = json.loads(row["data"])["leader"], json.loads(before["data"])["isr"]
+    replicas = _last(case, e="become_leader", b=leader)["replicas"]
+    isr = [leader, next(b for b in replicas if b not in (leader, *was))]
+    _elect(case, row, isr)
+
+
+def _elect(case: Case, row: dict[str, Any], isr: list[int]) -> None:
+    """Another ISR for an election, in ZooKeeper and in what brokers acted by."""
+    _rewrite(row, isr=isr)
+    for event in case.tables["events"]:
+        if event["e"] in ("election", "become_leader", "become_follower") and event["pe"] == row["version"]:
+            event["isr"] = isr
 
 
 def _two_leaders(case: Case) -> None:
@@ -537,6 +587,36 @@ def _dead_joiner(case: Case) -> None:
         if row["zxid"] >= entry["zxid"]:
             row["zxid"] += 1
     case.tables["znodes"].append(gone)
+
+
+def _dead_elected(case: Case, ms: int) -> None:
+    """Who is elected had not been registered for so long."""
+    row = next(
+        row
+        for before, row in pairwise(_states(case))
+        if json.loads(row["data"])["leader"] != json.loads(before["data"])["leader"]
+    )
+    gone = dict(row, op="delete", version=None, data=None, position=0, time_ms=row["time_ms"] - ms)
+    gone["path"] = f"/brokers/ids/{json.loads(row['data'])['leader']}"
+    for other in case.tables["znodes"]:
+        if other["zxid"] >= gone["zxid"]:
+            other["zxid"] += 1
+    case.tables["znodes"].append(gone)
+
+
+def _long_dead_elected(case: Case) -> None:
+    _dead_elected(case, 10_000)
+
+
+def _elected_just_after_its_end(case: Case) -> None:
+    """Its controller had not heard yet."""
+    _dead_elected(case, 5_000)
+
+
+def _unproposed(case: Case) -> None:
+    """An ISR grows, and the event log of its leader, which goes on, tells of no proposal."""
+    line = next(e for e in case.tables["events"] if e["e"] == "isr_propose" and e["kind"] == "expand")
+    line.update(e="flush", upto=0)
 
 
 def _shown_above(case: Case) -> None:
@@ -788,7 +868,18 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("truncation", "ok-restart-cut"): _end_cut,
     ("truncation", "ok-restart-damaged"): _end_damaged,
     ("truncation", "ok-restart-anew"): _begun_anew,
+    ("isr-znode", "ok-longest-log"): _longest_log,
+    ("live-isr", "ok-eligible"): _eligible_leader,
+    ("live-isr", "bad-grown"): _grown_by_an_election,
+    ("live-isr", "bad-elected"): _long_dead_elected,
+    ("live-isr", "ok-elected"): _elected_just_after_its_end,
+    ("live-isr", "bad-unproposed"): _unproposed,
 }
+
+LAST_STANDING = frozenset(
+    {_eligible_leader, _ineligible_leader, _leader_of_an_old_eligibility, _longest_log, _grown_by_an_election}
+)
+"""Changes of `_last_standing`; all others are of `_life`."""
 
 
 def names() -> list[tuple[str, str]]:
@@ -816,7 +907,8 @@ def build() -> Iterator[tuple[str, str, Case]]:
         tell(story)
         yield anomaly, name, Case(story.lines)
     for (anomaly, name), change in MORE_WHITE_BOX.items():
-        case = case_of(_life(f"{anomaly}-{name}", 10 * number))
+        life = _last_standing if change in LAST_STANDING else _life
+        case = case_of(life(f"{anomaly}-{name}", 10 * number))
         change(case)
         number += 1
         yield anomaly, name, case

@@ -34,6 +34,14 @@ COMPANY: dict[str, set[str]] = {
     "final-drain/bad-gone": {"vanished-read"},
 }
 
+# How a broker got its place in the ISR.
+SAID = {
+    "bad": "entered the ISR, though it was not registered (for 10000 ms)",
+    "bad-elected": "an election left broker",
+    "bad-grown": "put broker",
+    "bad-unproposed": "had proposed no such ISR",
+}
+
 Judged = dict[str, dict[str, CheckResult]]
 
 
@@ -78,6 +86,19 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
     assert all(witness.detail for witness in result.witnesses)
     if anomaly in make.BLACK_BOX:
         assert all(witness.ops for witness in result.witnesses)
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_golden_isr_that_grew_is_told_by_how_it_did(judged: Judged, case: str) -> None:
+    result = judged[f"live-isr-{case}"]["live-isr"]
+    assert all(SAID[case] in witness.detail for witness in result.witnesses), result.witnesses
+
+
+def test_golden_election_of_the_longest_log_is_counted_as_allowed(judged: Judged) -> None:
+    result = judged["isr-znode-ok-longest-log"]["isr-znode"]
+    assert result.counts["allowed"] == 1
+    assert [(row.kind, row.rule) for row in result.witnesses] == [("allowed", "longest-log")]
+    assert "but had the longest log" in result.witnesses[0].detail
 
 
 def test_golden_histories_cover_every_checker() -> None:

@@ -113,6 +113,14 @@ def test_reason_names_only_what_holds_in_this_run() -> None:
     assert "unclean.leader.election.enable=true" in reason
 
 
+def test_reason_of_a_leader_from_outside_the_isr_is_what_its_election_was() -> None:
+    held = {"acks_one": True, "retention": True, "unclean": True}
+    assert reason_for("isr-znode", **held, rules={"unclean-leader"}).startswith("unclean.leader.election.enable=true")
+    longest = reason_for("isr-znode", **{**held, "unclean": False}, rules={"longest-log"})
+    assert longest.startswith("no replica surely had all that was committed")
+    assert reason_for("isr-znode", **held, rules={"longest-log"}) == longest
+
+
 ACK = BY_NAME["ack-committed"]
 EARLY = Row("ack-committed", "invalid", "hw-0", 2, detail="hw 3 for offset 7", rule=ONE_LINE)
 IN_ORDER = Row("ack-committed", "invalid", "hw-0", 5, detail="its watermark was never logged")

@@ -1,0 +1,206 @@
+"""Rule 15: who gets into an ISR, and how.
+
+Input grain: one row per (version of a partition's state, broker that it grants a place). An expansion, under the leader
+epoch of before, grants one to whom it adds: on the word of its leader, whose event log tells of the proposal. An
+election, under a new leader epoch, grants all of its ISR anew and adds nobody: it takes out, or it takes one replica
+alone, that is eligible (docs/adr/0010) or whose election was unclean; which of them it was is for rule 1 to say.
+Whoever is granted a place is registered then. A controller may write a moment after that ended, by at most the
+session's time-out: later than that its own session would have ended too. New topics are not judged.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.white_box.inputs import Evidence
+from checkers.white_box.znode_rules import transaction_ns
+
+LIVE_ISR = "live-isr"
+
+
+def live_rules(evidence: Evidence) -> Family:
+    grace_ms = evidence.info.session_timeout_ms
+    states = evidence.znodes.states
+    places = _with_lives(_places(states), evidence.znodes.registrations)
+    judged = places.join(_proposals(evidence), on=["p", "leader_epoch", "version", "b"], how="left").join(
+        _told_up_to(evidence), on=["p", "leader"], how="left"
+    )
+    dead = F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)
+    by_election = F.col("by_election")
+    alone = (F.col("b") == F.col("leader")) & (F.size("isr") == 1)
+    # A topic made anew counts its versions from 0 again: which of its lives a line is of is not told.
+    leader_knew = (F.col("generation") <= 1) & (
+        F.col("told") >= F.struct(F.col("leader_epoch").alias("le"), F.col("version").alias("pe"))
+    )
+    replaced_ms = F.col("time_ms") - F.col("life.created_ms")
+    where = text("{p} version {v}: ", p=F.col("p"), v=F.col("version"))
+    at_ns = transaction_ns(evidence)
+    found = apply_rules(
+        judged,
+        [
+            Rule(
+                LIVE_ISR,
+                dead,
+                F.concat(
+                    where,
+                    F.when(F.col("added"), text("broker {b} entered the ISR", b=F.col("b"))).otherwise(
+                        text("an election left broker {b} in the ISR", b=F.col("b"))
+                    ),
+                    text(", though it was not registered (for {d} ms)", d=F.col("dead_ms")),
+                ),
+                from_ns=at_ns,
+                to_ns=at_ns,
+            ),
+            Rule(
+                LIVE_ISR,
+                by_election & F.col("added") & ~alone,
+                F.concat(
+                    where,
+                    text(
+                        "an election (leader {l}, epoch {e}) put broker {b} into the ISR {i}, which was {w} before",
+                        l=F.col("leader"),
+                        e=F.col("leader_epoch"),
+                        b=F.col("b"),
+                        i=F.col("isr"),
+                        w=F.col("was"),
+                    ),
+                ),
+                from_ns=at_ns,
+                to_ns=at_ns,
+            ),
+            Rule(
+                LIVE_ISR,
+                ~by_election & F.col("proposed").isNull() & leader_knew,
+                F.concat(
+                    where,
+                    text(
+                        "broker {b} entered the ISR {i}, and its leader {l}, whose event log tells of later, had "
+                        "proposed no such ISR",
+                        b=F.col("b"),
+                        i=F.col("isr"),
+                        l=F.col("leader"),
+                    ),
+                ),
+                from_ns=at_ns,
+                to_ns=at_ns,
+            ),
+            Rule(
+                LIVE_ISR,
+                ~by_election
+                & (F.col("be") != F.col("life.czxid"))
+                & ((F.col("be") > F.col("life.czxid")) | (replaced_ms > grace_ms)),
+                F.concat(
+                    where,
+                    text(
+                        "broker {b} entered the ISR under broker epoch {be}, but was registered as {c} for {d} ms",
+                        b=F.col("b"),
+                        be=F.col("be"),
+                        c=F.col("life.czxid"),
+                        d=replaced_ms,
+                    ),
+                ),
+                from_ns=at_ns,
+                to_ns=at_ns,
+            ),
+        ],
+    )
+    entered = F.col("added") & ~by_election
+    per_partition = (
+        states.groupBy("p")
+        .agg(F.count(F.lit(1)).alias("versions"))
+        .join(
+            places.groupBy("p").agg(
+                F.count_if(entered).alias("entered"),
+                F.count_if(by_election).alias("left"),
+                F.count_if((F.col("dead_ms") > 0) & (F.col("dead_ms") <= grace_ms)).alias("raced"),
+            ),
+            on="p",
+            how="left",
+        )
+    )
+    return Family(
+        found,
+        figures(
+            per_partition,
+            {
+                (LIVE_ISR, "versions"): F.col("versions"),
+                (LIVE_ISR, "isr_entries"): F.col("entered"),
+                (LIVE_ISR, "places_after_elections"): F.col("left"),
+                (LIVE_ISR, "places_just_after_a_death"): F.col("raced"),
+            },
+        ),
+    )
+
+
+def _places(states: DataFrame) -> DataFrame:
+    """(p, zxid, …, b, added, by_election): who gets a place by a version, or keeps it by an election."""
+    by_election = F.col("leader_epoch") != F.col("previous.leader_epoch")
+    added = F.array_except("isr", "previous.isr")
+    # Where nobody leads the ISR stays as it was, whoever lives.
+    granted = F.when(by_election & (F.col("leader") >= 0), F.col("isr")).otherwise(added)
+    rows = states.where(F.col("previous").isNotNull()).select(
+        "p",
+        "generation",
+        "zxid",
+        "time_ms",
+        "version",
+        "leader",
+        "leader_epoch",
+        "isr",
+        F.col("previous.isr").alias("was"),
+        by_election.alias("by_election"),
+        added.alias("adds"),
+        F.explode(granted).alias("b"),
+    )
+    return rows.withColumn("added", F.array_contains("adds", F.col("b"))).drop("adds")
+
+
+def _with_lives(places: DataFrame, lives: DataFrame) -> DataFrame:
+    """With `life`, the broker's last registration before the transaction, and `dead_ms`, how long that had been gone;
+    null where there was none.
+    """
+    return (
+        places.alias("a")
+        .join(
+            lives.alias("l"),
+            on=(F.col("a.b") == F.col("l.b")) & (F.col("l.czxid") < F.col("a.zxid")),
+            how="left",
+        )
+        .groupBy(*[F.col(f"a.{name}") for name in places.columns])
+        .agg(F.max(F.struct("l.czxid", "l.created_ms", "l.dzxid", "l.deleted_ms")).alias("life"))
+        .withColumn(
+            "dead_ms",
+            F.when(F.col("life.czxid").isNull(), F.lit(None))
+            .when(F.col("life.dzxid") < F.col("zxid"), F.col("time_ms") - F.col("life.deleted_ms"))
+            .otherwise(F.lit(0)),
+        )
+    )
+
+
+def _proposals(evidence: Evidence) -> DataFrame:
+    """(p, leader_epoch, version, b, proposed, be): what a leader proposed for the ISR of that version.
+
+    A proposal names the version that it is to replace.
+    """
+    return (
+        evidence.events.where((F.col("e") == "isr_propose") & (F.col("kind") == "expand"))
+        .select(
+            "p",
+            F.col("le").alias("leader_epoch"),
+            (F.col("pe") + 1).alias("version"),
+            "bes",
+            F.explode("isr").alias("b"),
+        )
+        .groupBy("p", "leader_epoch", "version", "b")
+        .agg(F.lit(True).alias("proposed"), F.max(F.element_at("bes", F.col("b").cast("string"))).alias("be"))
+    )
+
+
+def _told_up_to(evidence: Evidence) -> DataFrame:
+    """(p, leader, told): the highest (leader epoch, version) of a partition that this broker's event log speaks of."""
+    knows = evidence.events.where(
+        F.col("e").isin("become_leader", "become_follower", "isr_commit") & F.col("p").isNotNull()
+    )
+    return knows.groupBy("p", F.col("b").alias("leader")).agg(F.max(F.struct("le", "pe")).alias("told"))
