@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers import incidents, run_report, schema, series
+from checkers import damage, incidents, run_report, schema, series
 from checkers.allowed import allow_gone, excuse_unclean, reason_for
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
@@ -154,6 +154,8 @@ def _judge(
         )
         for spec in ALL
     ]
+    met = damage.meetings(faults, damage.openings(evidence, faults))
+    told_faults = [damage.as_json(fault, met) for fault in faults]
     durable = run_report.durability(rows, info.partitions)
     elections = found_elections.result()
     shrinks, expansions = changes.result()
@@ -163,10 +165,10 @@ def _judge(
             acknowledged=sum(int(row["acknowledged"]) for row in durable),
             elections=len(elections) if has_znodes else None,
             elections_by_partition=_count_by(election.p for election in elections),
-            election_faults=election_faults(elections, faults, info),
+            election_faults=election_faults(elections, faults, info, met),
             lag_shrinks=shrinks if has_events and has_znodes else None,
             expansions=expansions if has_events and has_znodes else None,
-            faults=[fault.as_json() for fault in faults],
+            faults=told_faults,
             around=around.result(),
             load_gaps=left_out.result(),
             drain_gaps=drain_gaps(info, rows, replicas.result()),
@@ -187,14 +189,21 @@ def _judge(
         "schema": run_report.SCHEMA,
         "verdict": verdict,
         "sentence": run_report.sentence(
-            verdict, checks, durable, floor, reasons, unavailable, incidents.not_fired(info, faults, unavailable)
+            verdict,
+            checks,
+            durable,
+            floor,
+            reasons,
+            unavailable,
+            incidents.not_fired(info, faults, unavailable),
+            damage.unmet(faults, met),
         ),
         "reasons": reasons,
         "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},
         "durability": durable,
         "linearizability": run_report.linearizability(checks),
         "floor": floor.as_json(),
-        "faults": [fault.as_json() for fault in faults],
+        "faults": told_faults,
         "unavailable": unavailable,
         "history": {"lines": health.lines, "torn": health.torn},
     }

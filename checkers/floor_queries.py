@@ -6,16 +6,17 @@ history.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.damage import Meeting, can_have_elected, killed_for_it
 from checkers.floor import AroundFault
 from checkers.load_history import History
 from checkers.run_info import RunInfo
-from checkers.run_report import Fault, read_params
+from checkers.run_report import Fault
 from checkers.service import touches
 from checkers.white_box.inputs import FILE_FAULTS, Evidence
 from checkers.white_box.znode_rules import elections, unclean_elections
@@ -145,28 +146,28 @@ def elections_of(evidence: Evidence) -> list[Election]:
     return [Election(r.p, r.leader_epoch, r.at_ns, r.reason, r.led, r.by) for r in rows]
 
 
-def election_faults(found: Sequence[Election], faults: Sequence[Fault], info: RunInfo) -> list[str]:
+def election_faults(
+    found: Sequence[Election], faults: Sequence[Fault], info: RunInfo, met: Mapping[int, Meeting]
+) -> list[str]:
     """Kinds of faults that can have caused an election that nobody asked for: they touched the broker that led before,
     and it came between the first attempt to apply them and the end that was seen.
 
-    A broker that was killed for a fault of its files lost its leadership by the kill.
+    A broker that was killed for a fault of its files lost its leadership by the kill. Damage beneath a running one
+    counts only where it met it.
     """
     names = {node.broker_id: node.name for node in info.brokers}
     zookeepers = frozenset(node.name for node in info.zookeepers)
     return sorted(
         {
-            "kill" if _killed_for_it(fault) else fault.fault
+            "kill" if killed_for_it(fault) else fault.fault
             for election in found
             if election.reason not in _BY_HAND
             for fault in faults
             if fault.active(election.at_ns, election.at_ns)
             and touches(fault, names.get(election.led), zookeepers, names.get(election.by))
+            and (fault.fault not in FILE_FAULTS or killed_for_it(fault) or can_have_elected(fault, met, election.p))
         }
     )
-
-
-def _killed_for_it(fault: Fault) -> bool:
-    return fault.fault in FILE_FAULTS and read_params(fault.params_json).get("while") == "down"
 
 
 def isr_changes(evidence: Evidence) -> tuple[int, int]:

@@ -284,6 +284,7 @@ def marks_table(raw: DataFrame) -> DataFrame:
         F.coalesce("observed", F.lit(False)).alias("observed"),
         "observation",
         "began_ns",
+        "file",
         "reader",
         "leader",
         "start",

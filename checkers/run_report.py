@@ -59,6 +59,8 @@ class Fault:
     params_json: str | None = None
     began_ns: int | None = None
     stop_began_ns: int | None = None
+    file: str | None = None
+    """Of a file fault: what it damaged, below the broker's data folder; None in older histories."""
 
     def active(self, from_ns: int, to_ns: int) -> bool:
         """Whether it can have had any effect in the span: from the first attempt to apply it until it was seen gone."""
@@ -104,6 +106,7 @@ def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
                 start.get("params_json"),
                 start.get("began_ns"),
                 None if stop is None else stop.get("began_ns"),
+                start.get("file"),
             )
         )
     return faults
@@ -231,6 +234,7 @@ def sentence(
     run_reasons: Sequence[str],
     unavailable: Iterable[str] = (),
     not_fired: Sequence[str] = (),
+    unmet: Sequence[str] = (),
 ) -> str:
     """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it."""
     acked = sum(int(row["acknowledged"]) for row in durable)
@@ -270,6 +274,8 @@ def sentence(
         text += f"; sent with acks=0, which confirms nothing: {unconfirmed:,}, of which {unread:,} were read by nobody"
     if not_fired:
         text += f"; not fired: {', '.join(not_fired)}"
+    if unmet:
+        text += f"; not known to have been met by its broker: {', '.join(unmet)}"
     missed = sorted(unavailable)
     if missed:
         text += f"; not available on these nodes: {', '.join(missed)}"

@@ -62,6 +62,7 @@ HISTORY_LINE = _struct(
     ("observed", _BOOL),
     ("observation", _TEXT),
     ("began_ns", _LONG),
+    ("file", _TEXT),
     # harness
     ("leader", _TEXT),
     ("start", _LONG),

@@ -143,6 +143,7 @@ class History:
         observation: str,
         error: str | None = None,
         began_ns: int | None = None,
+        file: str | None = None,
     ) -> None:
         """A fault's `start` or `stop`, written through. began_ns: CLOCK_MONOTONIC when the change was begun."""
         fields: dict[str, object] = {
@@ -155,6 +156,8 @@ class History:
         }
         if began_ns is not None:
             fields["began_ns"] = began_ns - self.origin_ns
+        if file is not None:
+            fields["file"] = file
         self._own(-1, "nemesis", f, fields, error)
 
     def harness(self, f: str, *, error: str | None = None, **fields: object) -> None:

@@ -25,10 +25,14 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was seen from outside: `seen` is the evidence that the effect (or its end) is there; `text` says how."""
+    """What was seen from outside: `seen` is the evidence that the effect (or its end) is there; `text` says how.
+
+    file: the one that was damaged, as a path below the broker's data folder.
+    """
 
     seen: bool
     text: str
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,9 @@ class Recorder(Protocol):
         observation: str,
         error: str | None = None,
         began_ns: int | None = None,
+        file: str | None = None,
     ) -> None:
-        """began_ns: CLOCK_MONOTONIC just before the change that the line tells of was begun."""
+        """began_ns: CLOCK_MONOTONIC just before the change that the line tells of was begun. file: what it damaged."""
         ...
 
     def harness(self, f: str, *, error: str | None = None, **fields: object) -> None: ...
@@ -149,6 +150,7 @@ class Ledger:
             observation=observation.text,
             error=error,
             began_ns=began_ns,
+            file=observation.file,
         )
         return observation
 

@@ -1,7 +1,8 @@
 """Faults of files: bits flip, files are cut off or vanish, on one replica.
 
 The broker is killed first (`while` = down), or goes on over the damaged file (up). Nothing is taken back: the system
-must notice, and restore the replica from its leader; the end of the fault starts a killed broker again. All file
+must notice, and restore the replica from its leader; the end of the fault starts a killed broker again. What is seen is
+that the bytes differ: whether the broker ever met them shows in its event log, later (checkers/damage.py). All file
 faults of a run hit the same node, drawn by the first: damage that is not noticed yet must not meet a second one, for
 then no copy might be whole. Must not know formats beyond what `file_damage` names.
 """
@@ -91,7 +92,8 @@ class FileFault:
         if damage["file"] is None:
             return Observation(False, "; ".join([*texts, f"{name}: {damage['why']}"]))
         where = f" at {damage['position']} of {damage['size']} bytes" if "position" in damage else ""
-        return Observation(bool(damage["seen"]), "; ".join([*texts, f"{name}: {self._how} {damage['file']}{where}"]))
+        text = "; ".join([*texts, f"{name}: {self._how} {damage['file']}{where}"])
+        return Observation(bool(damage["seen"]), text, str(damage["file"]))
 
     def stop(self, view: ClusterView, injection: Injection) -> Observation:
         """Start a broker that was killed for it. The damage stays: restoring is the system's part."""

@@ -120,7 +120,21 @@ def _row(name: str, checker: dict[str, Any]) -> Row:
 
 
 def _fault(fault: dict[str, Any]) -> dict[str, Any]:
-    return {**fault, "name": _fault_name(fault), "start_s": _s(fault["start_ns"]), "stop_s": _s(fault.get("stop_ns"))}
+    times = {"start_s": _s(fault["start_ns"]), "stop_s": _s(fault.get("stop_ns"))}
+    return {**fault, **times, "name": _fault_name(fault), "met_text": _met(fault)}
+
+
+_MET = {"started": "started with it", "opened": "opened that log", "cut": "found that log shorter"}
+
+
+def _met(fault: dict[str, Any]) -> str:
+    """What a file fault's broker had to do with the damage; nothing of other faults."""
+    if "met" not in fault:
+        return ""
+    met = fault["met"]
+    if met is None:
+        return "; nothing shows that the broker met it"
+    return f"; the broker {_MET[met['how']]} after {_s(met['at_ns'] - fault['start_ns'])} s"
 
 
 def _fault_name(fault: dict[str, Any]) -> str:

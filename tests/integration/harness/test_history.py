@@ -51,8 +51,11 @@ def test_history_own_lines_carry_their_process_and_phase(tmp_path: Path) -> None
             params={"b": 2, "a": 1},
             observed=True,
             observation="gone",
+            file="hw-0/0.log",
         )
-    phase, fault = read_lines(tmp_path / "h")
+        history.nemesis("stop", fault="kill", fault_id=1, targets=["n1"], params={}, observed=True, observation="back")
+    phase, fault, stop = read_lines(tmp_path / "h")
+    assert (fault["file"], "file" in stop) == ("hw-0/0.log", False)
     assert (phase["process"], phase["kind"], phase["f"], phase["phase"]) == (-2, "harness", "phase", "main")
     assert (fault["process"], fault["kind"], fault["type"]) == (-1, "nemesis", "info")
     assert fault["params_json"] == '{"a": 1, "b": 2}'

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from checkers.damage import Meeting
 from checkers.floor_queries import Election, election_faults
 from checkers.incidents import not_fired
 from checkers.run_info import NodeInfo
@@ -33,11 +34,16 @@ def election(at_ns: int, led: int | None = 1, by: int | None = 3, reason: str | 
 
 def test_election_counts_while_the_fault_is_applied_and_while_it_is_taken_back() -> None:
     kill = fault("kill", "n1", began_ns=40, stop_began_ns=180)
-    assert [election_faults([election(at)], [kill], THREE) for at in (39, 40, 200, 201)] == [[], ["kill"], ["kill"], []]
+    assert [election_faults([election(at)], [kill], THREE, {}) for at in (39, 40, 200, 201)] == [
+        [],
+        ["kill"],
+        ["kill"],
+        [],
+    ]
 
 
 def test_election_before_a_fault_without_such_a_time_is_not_its_doing() -> None:
-    assert election_faults([election(99)], [fault("clock-step", "n1")], THREE) == []
+    assert election_faults([election(99)], [fault("clock-step", "n1")], THREE, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -57,26 +63,42 @@ def test_election_before_a_fault_without_such_a_time_is_not_its_doing() -> None:
     ],
 )
 def test_election_counts_for_a_fault_that_touched_the_old_leader_alone(one: Fault, touched: bool) -> None:
-    assert election_faults([election(150)], [one], THREE) == ([one.fault] if touched else [])
+    assert election_faults([election(150)], [one], THREE, {}) == ([one.fault] if touched else [])
+
+
+DOWN, UP = (json.dumps({"file": "segment", "while": during, "seed": 1}) for during in ("down", "up"))
 
 
 @pytest.mark.parametrize("kind", ["bitflip", "truncate-file", "remove-file"])
-@pytest.mark.parametrize(("during", "counted"), [("down", "kill"), ("up", None)])
-def test_election_of_a_broker_killed_for_its_files_counts_for_a_kill(
-    kind: str, during: str, counted: str | None
+def test_election_of_a_broker_killed_for_its_files_counts_for_a_kill(kind: str) -> None:
+    hurt = replace(fault(kind, "n1"), params_json=DOWN)
+    assert election_faults([election(150)], [hurt], THREE, {}) == ["kill"]
+    assert election_faults([election(150)], [fault("kill", "n1"), hurt], THREE, {}) == ["kill"]
+
+
+@pytest.mark.parametrize("params", [UP, None, "torn", "[]", "{}"])
+@pytest.mark.parametrize(
+    ("met", "counted"),
+    [
+        (None, False),
+        (Meeting("opened", 160, "hw-0"), True),
+        (Meeting("cut", 160, "hw-0"), True),
+        (Meeting("started", 160), True),
+        # The election was of another partition; and long before the broker looked.
+        (Meeting("opened", 160, "hw-1"), False),
+        (Meeting("opened", 201, "hw-0"), False),
+    ],
+)
+def test_election_under_a_file_fault_counts_for_it_only_where_its_broker_met_the_damage(
+    params: str | None, met: Meeting | None, counted: bool
 ) -> None:
-    hurt = replace(fault(kind, "n1"), params_json=json.dumps({"file": "segment", "while": during, "seed": 1}))
-    assert election_faults([election(150)], [hurt], THREE) == [counted or kind]
-    assert election_faults([election(150)], [fault("kill", "n1"), hurt], THREE) == sorted({"kill", counted or kind})
-
-
-@pytest.mark.parametrize("params", [None, "torn", "[]", "{}"])
-def test_election_under_a_file_fault_that_does_not_say_how_counts_for_it(params: str | None) -> None:
-    assert election_faults([election(150)], [replace(fault("bitflip", "n1"), params_json=params)], THREE) == ["bitflip"]
+    hurt = replace(fault("bitflip", "n1"), params_json=params)
+    found = election_faults([election(150)], [hurt], THREE, {} if met is None else {1: met})
+    assert found == (["bitflip"] if counted else [])
 
 
 def test_election_by_hand_counts_for_nothing() -> None:
-    assert election_faults([election(150, reason="preferred")], [fault("kill", "n1")], THREE) == []
+    assert election_faults([election(150, reason="preferred")], [fault("kill", "n1")], THREE, {}) == []
 
 
 def test_faults_of_older_histories_have_no_time_before_their_lines() -> None:

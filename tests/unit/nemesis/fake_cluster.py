@@ -149,6 +149,7 @@ class Lines:
         observation: str,
         error: str | None = None,
         began_ns: int | None = None,
+        file: str | None = None,
     ) -> None:
         self.lines.append(
             {
@@ -160,6 +161,7 @@ class Lines:
                 "observed": observed,
                 "observation": observation,
                 "error": error,
+                **({} if file is None else {"file": file}),
             }
         )
 

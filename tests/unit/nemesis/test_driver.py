@@ -226,3 +226,16 @@ def test_heal_all_one_node_unreachable_heals_the_others_and_says_so() -> None:
     assert "unreachable" in errors[0]
     assert view.node("n2").state == "S"
     assert [line["f"] for line in lines.lines] == ["heal"]
+
+
+def test_ledger_line_of_a_file_fault_says_which_file() -> None:
+    class Damage(Pause):
+        def start(self, view: ClusterView, injection: Injection) -> Observation:
+            return Observation(True, "damaged", "hw-0/0.log")
+
+    lines = Lines()
+    ledger = Ledger(FakeView(), lines, {"pause": Damage()})
+    fault_id = ledger.admit(Injection("pause", ("n1",)))
+    ledger.start(fault_id)
+    ledger.stop(fault_id)
+    assert [line.get("file") for line in lines.lines] == ["hw-0/0.log", None]

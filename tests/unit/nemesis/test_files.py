@@ -59,6 +59,7 @@ def test_file_fault_kills_first_and_starts_again_where_the_broker_is_to_be_down(
     assert observation.seen
     assert "gone" in observation.text
     assert "n1: bitflip hw-0/0.log at 70 of 900 bytes" in observation.text
+    assert observation.file == "hw-0/0.log"
     assert (node.state, view.expected_down) == (None, {"n1"})
     assert isinstance(node, DamagedNode)
     assert node.programs[-1] == ["/n1/data", "hw", "bitflip", "segment", "5"]

@@ -31,3 +31,19 @@ def test_page_with_a_witness_of_an_unknown_fault_keeps_its_number() -> None:
 )
 def test_number_prints_figures_with_separators(value: object, text: str) -> None:
     assert model.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        ({}, ""),
+        ({"met": None}, "; nothing shows that the broker met it"),
+        (
+            {"met": {"how": "cut", "at_ns": 6_500_000_000}},
+            "; the broker found that log shorter after 5.5 s",
+        ),
+    ],
+)
+def test_page_says_how_damage_was_met(fault: dict[str, object], text: str) -> None:
+    results = {**RESULTS, "faults": [{**RESULTS["faults"][0], "start_ns": 1_000_000_000, **fault}]}
+    assert model.page(RUN, results).faults[0]["met_text"] == text
