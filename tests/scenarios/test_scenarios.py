@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.wire.errors import error_name
-from tests.support.memory_cluster import TOPIC, FakeSlot, Held, MemoryCluster, produced
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_links import Held
+from tests.support.memory_node import TOPIC, FakeSlot
 
 FOLDER = Path(__file__).parent
 

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.memory_cluster import FakeSlot, Held, MemoryCluster, produced
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_links import Held
+from tests.support.memory_node import FakeSlot
 
 LAG_MS = 1000.0
 TICK_MS = 5.0

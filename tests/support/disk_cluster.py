@@ -12,7 +12,8 @@ from broker.runtime.replica import chunk_view
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.record_batch import read_header
 from broker.wire.records import decode_records
-from tests.support.memory_cluster import TOPIC, MemoryCluster
+from tests.support.memory_cluster import MemoryCluster
+from tests.support.memory_node import TOPIC
 
 
 class DiskCluster(MemoryCluster):

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from broker.core import election
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr
-from tests.support.memory_cluster import FakeSlot, Held, MemoryCluster, produced
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_links import Held
+from tests.support.memory_node import FakeSlot
 
 TICK_MS = 5.0
 LINK_MS = 20.0

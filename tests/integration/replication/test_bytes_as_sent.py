@@ -9,7 +9,8 @@ from broker.wire.record_batch import iter_batches
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.calls import Calls
 from tests.support.disk_cluster import DiskCluster
-from tests.support.memory_cluster import FakeSlot, fetched, produced
+from tests.support.memory_cluster import fetched, produced
+from tests.support.memory_node import FakeSlot
 
 BASE_OFFSET = slice(0, 8)
 LEADER_EPOCH = slice(12, 16)

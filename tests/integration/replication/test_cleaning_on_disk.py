@@ -21,7 +21,8 @@ from broker.wire.record_batch import iter_batches
 from broker.wire.records import Record, decode_records
 from tests.property.log.compaction_tools import HereRunner, keyed, last_values, records_of
 from tests.support.disk_cluster import DiskCluster
-from tests.support.memory_cluster import TOPIC, fetched, produced
+from tests.support.memory_cluster import fetched, produced
+from tests.support.memory_node import TOPIC
 
 KEYS = 6
 

@@ -8,7 +8,8 @@ import pytest
 
 from broker.wire.errors import ErrorCode
 from tests.support.disk_cluster import DiskCluster
-from tests.support.memory_cluster import TOPIC, fetched, produced, values_of
+from tests.support.memory_cluster import fetched, produced, values_of
+from tests.support.memory_node import TOPIC
 
 
 def test_batches_over_many_segments_are_equal_on_all_brokers_and_readable(cluster: DiskCluster) -> None:

@@ -12,7 +12,8 @@ from broker.wire.compression import Compression
 from broker.wire.record_batch import BatchHeader, iter_batches
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.disk_cluster import DiskCluster
-from tests.support.memory_cluster import TOPIC, produced
+from tests.support.memory_cluster import produced
+from tests.support.memory_node import TOPIC
 
 MAX_TIMESTAMP = -3
 FAR_AHEAD_MS = 10**15

@@ -17,7 +17,7 @@ from broker.wire.compression import Compression
 from broker.wire.records import NewRecord, decode_records, encode_batch
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, open_store, read_all
 from tests.support.disk_cluster import DiskCluster
-from tests.support.memory_cluster import TOPIC_ID as CLUSTERS_TOPIC_ID
+from tests.support.memory_node import TOPIC_ID as CLUSTERS_TOPIC_ID
 
 pytestmark = pytest.mark.nightly
 

@@ -14,7 +14,9 @@ from broker.core import epochs
 from broker.core.leader import Leader
 from broker.core.purgatory import OffsetWaiters
 from broker.wire.errors import ErrorCode
-from tests.support.memory_cluster import FakeSlot, Held, MemoryCluster, fetched, produced, values_of
+from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
+from tests.support.memory_links import Held
+from tests.support.memory_node import FakeSlot
 
 
 class Run:

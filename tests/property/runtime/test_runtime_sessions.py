@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.runtime.test_runtime_cluster import Run
-from tests.support.memory_cluster import FakeSlot, produced
+from tests.support.memory_cluster import produced
+from tests.support.memory_node import FakeSlot
 
 _PRODUCER = 900_000
 

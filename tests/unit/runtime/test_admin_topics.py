@@ -25,7 +25,8 @@ from broker.wire.messages.create_topics import (
 )
 from broker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from tests.support.memory_cluster import FakeLoop, FakeSlot
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import FakeSlot
 
 SETTINGS = Settings.parse({"zookeeper.connect": "x:1"})
 

@@ -16,7 +16,8 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages.produce import ProducePartitionResult
 from broker.wire.record_batch import HEADER_SIZE, TIMESTAMP_TYPE_BIT, iter_batches, read_header
 from broker.wire.records import NewRecord, decode_records, encode_batch
-from tests.support.memory_cluster import TOPIC, MemoryCluster, fetched, produced
+from tests.support.memory_cluster import MemoryCluster, fetched, produced
+from tests.support.memory_node import TOPIC
 
 SETTINGS = Settings.parse({"zookeeper.connect": "x:1"})
 TYPES = {

@@ -18,7 +18,10 @@ from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeLoop, MemoryCluster, MemoryLog, produced
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_node import TOPIC, TOPIC_ID
 
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 BORDERS = ["-9223372036854775808", "-2", "-1", "0", "1", "3", "4", "13", "14", "0.5", "9223372036854775807", ""]

@@ -28,7 +28,8 @@ from broker.wire.messages.alter_partition import (
 )
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrTopicState
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from tests.support.memory_cluster import FakeLoop, FakeSlot
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import FakeSlot
 
 ID = "B" * 21 + "A"
 

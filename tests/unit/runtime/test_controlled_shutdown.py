@@ -16,7 +16,7 @@ from broker.wire.messages.controlled_shutdown import (
     RemainingPartition,
 )
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from tests.support.memory_cluster import FakeLoop
+from tests.support.fake_loop import FakeLoop
 
 VERSION = 3
 EPOCH = 7

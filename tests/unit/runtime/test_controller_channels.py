@@ -26,7 +26,8 @@ from broker.wire.messages.leader_and_isr import (
 )
 from broker.wire.messages.replica_report import ReplicaReportResponse, ReportedPartition
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeLoop
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import TOPIC, TOPIC_ID
 
 BROKER = Broker(1, 7, (BrokerEndpoint("PLAINTEXT", "h", 1, "PLAINTEXT"),))
 

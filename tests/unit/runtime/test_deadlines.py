@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.runtime.deadlines import Deadlines
-from tests.support.memory_cluster import FakeLoop
+from tests.support.fake_loop import FakeLoop
 
 
 def run(loop: FakeLoop, until: float) -> None:

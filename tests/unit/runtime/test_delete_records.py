@@ -14,7 +14,8 @@ from broker.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.support.memory_cluster import TOPIC, FakeSlot, MemoryCluster, fetched
+from tests.support.memory_cluster import MemoryCluster, fetched
+from tests.support.memory_node import TOPIC, FakeSlot
 
 
 @pytest.fixture

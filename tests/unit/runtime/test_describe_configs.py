@@ -30,7 +30,8 @@ from broker.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.support.memory_cluster import TOPIC_ID, FakeLoop, FakeSlot
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import TOPIC_ID, FakeSlot
 
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 

@@ -20,7 +20,8 @@ from broker.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from broker.wire.records import NewRecord, encode_batch
-from tests.support.memory_cluster import TOPIC, TOPIC_ID, FakeSlot, MemoryCluster, fetched, produced, values_of
+from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
+from tests.support.memory_node import TOPIC, TOPIC_ID, FakeSlot
 
 
 @pytest.fixture

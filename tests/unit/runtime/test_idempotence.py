@@ -9,7 +9,8 @@ from broker.runtime import producer_snapshot
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from tests.support.memory_cluster import FakeSlot, MemoryCluster, produced
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_node import FakeSlot
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import HEADER_SIZE
 from broker.wire.records import NewRecord, encode_batch
-from tests.support.memory_cluster import TOPIC, MemoryCluster, produced
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_node import TOPIC
 
 
 @pytest.fixture

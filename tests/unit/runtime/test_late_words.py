@@ -12,7 +12,8 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import fetch
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from tests.support.memory_cluster import TOPIC, TOPIC_ID, MemoryCluster
+from tests.support.memory_cluster import MemoryCluster
+from tests.support.memory_node import TOPIC, TOPIC_ID
 
 NEW_ID = "BBBBBBBBBBBBBBBBBBBBBQ"
 DELETED = -2

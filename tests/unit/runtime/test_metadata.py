@@ -20,7 +20,8 @@ from broker.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.support.memory_cluster import FakeLoop, FakeSlot
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import FakeSlot
 
 EPOCH = 50
 

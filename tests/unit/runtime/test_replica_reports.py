@@ -14,7 +14,7 @@ from broker.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.support.memory_cluster import MemoryStore
+from tests.support.memory_log import MemoryStore
 
 ME, EPOCH = 2, 7
 T0 = TopicPartition("t", 0)

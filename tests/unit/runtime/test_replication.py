@@ -9,15 +9,9 @@ from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.produce import ProducePartition, ProduceRequest, encode_request
 from broker.wire.records import NewRecord, encode_batch
-from tests.support.memory_cluster import (
-    TOPIC,
-    FakeSlot,
-    Held,
-    MemoryCluster,
-    fetched,
-    produced,
-    values_of,
-)
+from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
+from tests.support.memory_links import Held
+from tests.support.memory_node import TOPIC, FakeSlot
 
 
 def one_batch(value: str) -> memoryview:

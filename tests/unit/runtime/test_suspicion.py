@@ -14,7 +14,8 @@ from broker.runtime.suspicion import Suspect, Suspicion
 from broker.wire.api import ApiKey
 from broker.wire.messages.peer_evidence import PeerEvidenceRequest, PeerEvidenceResponse
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from tests.support.memory_cluster import FakeLoop, FakeSlot
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import FakeSlot
 
 ME, TARGET = 1, 2
 DEAD = [LinkEvent.CONNECTED, LinkEvent.CLOSED, LinkEvent.REFUSED]

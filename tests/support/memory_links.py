@@ -1,0 +1,127 @@
+"""Links between brokers of one process, which may hold and lose requests and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.core.isr import Proposal
+from broker.runtime.ports import TopicPartition
+from broker.runtime.replication_ports import AlterPartitionAnswer
+from broker.runtime.request import Request
+from broker.wire.api import response_header_version
+from broker.wire.errors import ErrorCode
+from tests.support.memory_node import FakeSlot, Node
+
+if TYPE_CHECKING:
+    from tests.support.memory_cluster import MemoryCluster
+
+
+@dataclass
+class Held:
+    """A message on a link, in flight or held. size: bytes of an answer to a fetch."""
+
+    source: int
+    target: int
+    kind: str
+    deliver: Callable[[], None]
+    lose: Callable[[], None]
+    size: int = 0
+
+
+class FakePeer:
+    """Sends through the cluster's links."""
+
+    def __init__(self, cluster: MemoryCluster, source: Node, target: int) -> None:
+        self._cluster = cluster
+        self._source = source
+        self._target = target
+        self._correlation = 0
+        self._incarnation = source.incarnation
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        self._correlation += 1
+        cluster, source, target = self._cluster, self._source, self._target
+        client_id = f"broker-{source.broker_id}-fetcher-{source.event_log.incarnation}"
+        correlation = self._correlation
+        life = source.incarnation
+
+        finished: list[bool] = []
+
+        def answered(data: bytes) -> None:
+            view = memoryview(data)[4 + response_header_version(api_key, api_version) :]
+
+            def arrive() -> None:
+                if not finished and source.incarnation == life and source.manager is not None:
+                    finished.append(True)
+                    on_response(view)
+
+            cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed, len(data)))
+
+        def arrive() -> None:
+            node = cluster.nodes[target]
+            if node.manager is None:
+                failed()
+                return
+            slot = FakeSlot(answered)
+            request = Request(
+                api_key,
+                api_version,
+                correlation,
+                client_id,
+                memoryview(bytearray(body)),
+                slot,
+                response_header_version(api_key, api_version) == 1,
+            )
+            cluster.dispatch(node, request)
+
+        def failed() -> None:
+            if not finished and source.incarnation == life and source.manager is not None:
+                finished.append(True)
+                source.inbox.append(lambda: on_failure("reset: connection closed"))
+
+        cluster.nodes[target].connected.append(failed)
+        cluster.links.append(Held(source.broker_id, target, "request", arrive, failed))
+        return correlation
+
+    def close(self) -> None: ...
+
+
+class DirectSender:
+    """AlterPartition to the cluster's controller, as a message on a link to broker 0."""
+
+    def __init__(self, cluster: MemoryCluster, node: Node) -> None:
+        self._cluster = cluster
+        self._node = node
+
+    def send(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: str,
+        proposal: Proposal,
+        on_answer: Callable[[AlterPartitionAnswer], None],
+    ) -> None:
+        cluster, node = self._cluster, self._node
+        life = node.incarnation
+
+        def reply(answer: AlterPartitionAnswer) -> None:
+            if node.incarnation == life and node.manager is not None:
+                node.inbox.append(lambda: on_answer(answer))
+
+        def lost() -> None:
+            reply(AlterPartitionAnswer(ErrorCode.REQUEST_TIMED_OUT))
+
+        def arrive() -> None:
+            answer = cluster.alter(node.broker_id, proposal)
+            cluster.links.append(Held(0, node.broker_id, "altered", lambda: reply(answer), lost))
+
+        cluster.links.append(Held(node.broker_id, 0, "alter", arrive, lost))
