@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -38,11 +37,6 @@ from tests.property.log.log_tools import TOPIC_ID, TP, Clock, fetch, kill, open_
 
 STEPS = range(4)
 """Background jobs of one swap that are done: none, the names of .swap, those of .deleted, all."""
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "data")
 
 
 def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog, Bench]:

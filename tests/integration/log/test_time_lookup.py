@@ -1,21 +1,15 @@
-"""Lookups by time that would cost too much."""
+"""Lookups by time: what they find, and those that would cost too much."""
 
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import crc32c
 import pytest
 
 from broker.wire.compression import Compression
 from broker.wire.records import NewRecord, encode_batch
-from tests.property.log.log_tools import Clock, batch, kill, open_log, open_store
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "data")
+from tests.property.log.log_tools import Clock, append_values, batch, kill, open_log, open_store
 
 
 def test_timestamp_lookup_into_batches_that_lie_about_their_time_ends_soon(
@@ -66,4 +60,31 @@ def test_newest_timestamp_is_the_largest_of_all_segments_also_after_a_restart(pa
     store = open_store(path, Clock())
     log = open_log(store)
     assert log.newest_timestamp() == 99
+    kill(store)
+
+
+def test_timestamp_lookup_finds_first_record_at_or_after(path: str) -> None:
+    store = open_store(path, Clock())
+    append_values(store, range(30), epoch=4, records=2)
+    log = open_log(store)
+    for value in range(30):
+        assert log.offset_for_timestamp(1000 + value, 60) == (1000 + value, 2 * value, 4)
+    assert log.offset_for_timestamp(0, 60) == (1000, 0, 4)
+    assert log.offset_for_timestamp(1030, 60) is None
+    assert log.offset_for_timestamp(1029, 58) is None
+    log.maybe_raise_log_start(11)
+    assert log.offset_for_timestamp(0, 60) == (1005, 11, 4)
+    kill(store)
+
+
+def test_timestamp_lookup_out_of_order_timestamps_takes_the_first_offset(path: str) -> None:
+    store = open_store(path, Clock())
+    log = open_log(store)
+    stamps = [50, 90, 20, 90, 95, 10, 99]
+    for number, stamp in enumerate(stamps):
+        log.append_as_leader(batch(number, 1, stamp), 0)
+    log.write()
+    for wanted in range(100):
+        first = next(n for n, stamp in enumerate(stamps) if stamp >= wanted)
+        assert log.offset_for_timestamp(wanted, 7) == (stamps[first], first, 0)
     kill(store)

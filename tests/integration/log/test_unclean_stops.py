@@ -18,11 +18,6 @@ from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_
 CONFIG = {"segment.bytes": "100000"}
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "data")
-
-
 def opened(path: str) -> DiskLogStore:
     return open_store(path, Clock(), CONFIG)
 

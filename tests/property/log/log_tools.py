@@ -90,3 +90,11 @@ def read_all(log: PartitionLog) -> list[bytes]:
             batches.append(data[position : position + header.size])
             offset = header.last_offset + 1
     return batches
+
+
+def append_values(store: DiskLogStore, values: range, epoch: int = 0, records: int = 1) -> None:
+    """Batches of that many records, one per value, written."""
+    log = open_log(store)
+    for value in values:
+        log.append_as_leader(batch(value, records, 1000 + value), epoch)
+    log.write()
