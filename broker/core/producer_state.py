@@ -2,18 +2,20 @@
 
 Per producer the last five batches of its current epoch are kept, so that a repeat is answered with the offset that the
 original got. Built from batch headers alone, in log order, so that every replica that has the log has the state.
-Sequences wrap from 2^31 − 1 to 0. Transactions are refused before they get here.
+One batch more is held for cuts: a producer has five in flight at most, so whatever a cut takes of them leaves the one
+before. Sequences wrap from 2^31 − 1 to 0. Transactions are refused before they get here.
 Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo, ProducerStateEntry; KIP-98, KIP-588 (error 47).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.wire.errors import ErrorCode
 
-BATCHES_KEPT = 5
+BATCHES_KEPT: Final = 5
+_BATCHES_HELD: Final = 6
 SEQUENCE_MAX = 2**31 - 1
 NO_PRODUCER_ID = -1
 
@@ -37,14 +39,15 @@ def last_sequence(first: int, records: int) -> int:
 
 
 class ProducerEntry:
-    """One producer's current epoch and newest batches, oldest first."""
+    """One producer's current epoch and newest batches, oldest first. whole: it had nothing before these."""
 
-    __slots__ = ("batches", "epoch", "seen_ms")
+    __slots__ = ("batches", "epoch", "seen_ms", "whole")
 
-    def __init__(self, epoch: int, seen_ms: float) -> None:
+    def __init__(self, epoch: int, seen_ms: float, whole: bool) -> None:
         self.epoch = epoch
         self.batches: list[KnownBatch] = []
         self.seen_ms = seen_ms
+        self.whole = whole
 
 
 class ProducerStates:
@@ -71,10 +74,13 @@ class ProducerStates:
             # Known to nobody, or forgotten with the records that retention removed.
             return ErrorCode.NONE, None
         if epoch == entry.epoch:
-            for batch in reversed(entry.batches):
+            batches = entry.batches
+            held = len(batches)
+            for place in range(held - 1, max(0, held - BATCHES_KEPT) - 1, -1):
+                batch = batches[place]
                 if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence_:
                     return ErrorCode.NONE, batch
-            if entry.batches and first_sequence != next_sequence(entry.batches[-1].last_sequence):
+            if batches and first_sequence != next_sequence(batches[-1].last_sequence):
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None
             return ErrorCode.NONE, None
         if epoch < entry.epoch:
@@ -98,12 +104,18 @@ class ProducerStates:
         if entry is None or entry.epoch != epoch:
             if entry is not None and epoch < entry.epoch:
                 return
-            entry = self._entries[producer_id] = ProducerEntry(epoch, now_ms)
+            entry = self._entries[producer_id] = ProducerEntry(epoch, now_ms, entry is None)
         batches = entry.batches
         batches.append(KnownBatch(first_sequence, last_sequence_, base_offset, last_offset))
-        if len(batches) > BATCHES_KEPT:
+        if len(batches) > _BATCHES_HELD:
             del batches[0]
+            entry.whole = False
         entry.seen_ms = now_ms
+
+    def restore(self, producer_id: int, epoch: int, newest: KnownBatch, seen_ms: float) -> None:
+        """A producer as a snapshot has it: what it had before this batch is not known."""
+        entry = self._entries[producer_id] = ProducerEntry(epoch, seen_ms, False)
+        entry.batches.append(newest)
 
     def expire(self, now_ms: float, expiration_ms: float) -> int:
         """Forget producers not seen for expiration_ms of this broker's monotonic time; how many."""
@@ -114,12 +126,18 @@ class ProducerStates:
 
     def cut(self, end_offset: int) -> bool:
         """The log was cut there. False where this does not know what to forget: all is to be read again."""
-        for entry in self._entries.values():
+        begun_since: list[int] = []
+        for producer_id, entry in self._entries.items():
             kept = [batch for batch in entry.batches if batch.last_offset < end_offset]
-            if not kept:
+            if kept:
+                entry.batches = kept
+            elif entry.whole:
+                begun_since.append(producer_id)
+            else:
                 # What it had before that, an older epoch perhaps, is not known any more.
                 return False
-            entry.batches = kept
+        for producer_id in begun_since:
+            del self._entries[producer_id]
         return True
 
     def clear(self, end_offset: int) -> None:

@@ -170,7 +170,7 @@ class Replica:
                 wall_ms = _wall_ms()
                 for known in entries:
                     seen_ms = now_ms - max(0, wall_ms - known.seen_ms)
-                    self.producers.append(known.producer_id, known.epoch, *known.batch, seen_ms)
+                    self.producers.restore(known.producer_id, known.epoch, known.batch, seen_ms)
         end = log.written_leo
         while position < end:
             view = chunk_view(log.read(position, _REPLAY_BYTES, end, True))

@@ -67,7 +67,10 @@ def test_producer_states_that_were_cut_know_each_producers_last_batch_or_say_tha
     remembered = {producer: [batch.base_offset for batch in entry.batches] for producer, entry in states}
     offset = int(at * len(history))
     if not states.cut(offset):
-        assert any(min(offsets) >= offset for offsets in remembered.values())
+        assert any(
+            min(offsets) >= offset and any(history[before][0] == producer for before in range(min(offsets)))
+            for producer, offsets in remembered.items()
+        )
         return
     for producer, entry in states:
         _, epoch, first, last = [batch for batch in history[:offset] if batch[0] == producer][-1]
