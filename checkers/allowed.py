@@ -3,21 +3,21 @@
 Not a person's choice: each line names a setting and something that was *seen* to happen. Allowed anomalies are counted
 and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
 retention by what was told of the log's start (black_box/lost.py, offsets.py); an unclean election excuses findings of
-the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete before the
-first such election stands. That a replica with the longest log was elected (docs/adr/0010) is allowed by what the
-controller's event log says of that very election; what it cost is not.
+the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete before it
+stands, and so does one of what was written since (checkers/unclean.py). That a replica with the longest log was elected
+(docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.verdict import Row
+from checkers.unclean import Unclean, owed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +71,17 @@ ALLOWED_GONE = "allowed_gone"
 """Figures of final-drain: records that a later drain did not return; the second where that is allowed."""
 
 
-def excuse_unclean(first_ns: Mapping[str, int]) -> Callable[[DataFrame], DataFrame]:
-    """Findings → findings, with those that an unclean election accounts for of kind `allowed`.
-
-    first_ns: partition → run time of its first such election; only where the setting was on.
-    """
-    if not first_ns:
+def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
+    """Findings → findings, with those that an unclean election accounts for of kind `allowed`."""
+    if not unclean:
         return lambda findings: findings
-    pairs = [F.lit(part) for pair in first_ns.items() for part in pair]
-    elected_ns = F.create_map(*pairs)[F.col("p")]
     covered = F.lit(False)
     for checker, rules in UNCLEAN.checkers.items():
         of_rule = F.col("rule").isin(*sorted(rules)) if rules else F.lit(True)
         covered = covered | ((F.col("checker") == checker) & of_rule)
-    before = F.coalesce(F.col("to_ns") < elected_ns, F.lit(False))
-    excused = (F.col("kind") == "invalid") & elected_ns.isNotNull() & covered & ~before
+    its_doing = owed(unclean, lost_epoch=F.col("lost_epoch"), from_ns=F.col("from_ns"), to_ns=F.col("to_ns"))
+    excused = (F.col("kind") == "invalid") & covered & its_doing
     return lambda findings: findings.withColumn("kind", F.when(excused, F.lit("allowed")).otherwise(F.col("kind")))
-
-
-def allow_gone(rows: Sequence[Row], partitions: AbstractSet[str]) -> list[Row]:
-    """The figure of records gone at the drain becomes one that is allowed, on partitions with an unclean election."""
-    return [
-        replace(row, detail=ALLOWED_GONE)
-        if row.kind == "figure" and row.checker == "final-drain" and row.detail == GONE and row.p in partitions
-        else row
-        for row in rows
-    ]
 
 
 def reason_for(

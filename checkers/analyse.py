@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers import damage, incidents, run_report, schema, series
-from checkers.allowed import allow_gone, excuse_unclean, reason_for
+from checkers.allowed import excuse_unclean, reason_for
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.catalogue import ALL
@@ -34,7 +34,6 @@ from checkers.floor_queries import (
     leader_changes,
     load_gaps,
     replicas_by_partition,
-    unclean_partitions,
 )
 from checkers.holes import ORDERED, holes_of, not_applicable, run_reasons
 from checkers.jobs import collect_families
@@ -121,9 +120,10 @@ def _judge(
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         prepared.segment_nodes,
     )
-    unclean = unclean_partitions(evidence) if info.unclean else {}
     retention = _retention_fired(run_dir, info, prepared)
-    facts = build_facts(history, leader_changes(history, evidence), retention=retention, unclean=bool(unclean))
+    facts = build_facts(
+        history, leader_changes(history, evidence), retention=retention, unclean=evidence.unclean, events=events
+    )
     told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD))
     marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     found_elections = pool.submit(elections_of, evidence)
@@ -132,7 +132,7 @@ def _judge(
     changes = pool.submit(isr_changes, evidence)
     replicas = pool.submit(replicas_by_partition, evidence)
     families = {**black_box(facts), **white_box(evidence, raw_events)}
-    rows = allow_gone(collect_families(families, excuse=excuse_unclean(unclean)), unclean.keys())
+    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
     faults = run_report.faults_of(marks.result())
     holes = holes_of(info, health, prepared, rows, marks.result())
     by_checker = {spec.name: [row for row in rows if row.checker == spec.name] for spec in ALL}
@@ -148,7 +148,7 @@ def _judge(
                 spec.name,
                 acks_one=info.workload_acks not in ("all", "-1"),
                 retention=retention,
-                unclean=bool(unclean),
+                unclean=bool(evidence.unclean),
                 rules={row.rule for row in by_checker[spec.name] if row.kind == "allowed"},
             ),
         )

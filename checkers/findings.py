@@ -32,7 +32,8 @@ class Family:
 class Rule:
     """What one row proves when `when` is true of it (null counts as false). Columns are those of the row.
 
-    name: which of the checker's rules it is, where an allowance or a doubt is about some of them only.
+    name: which of the checker's rules it is, where an allowance or a doubt is about some of them only. lost_epoch: the
+    leader epoch under which what is lost, or replaced, was written, where evidence says (checkers/unclean.py).
     """
 
     checker: str | Column
@@ -46,6 +47,7 @@ class Rule:
     from_ns: Column | None = None
     to_ns: Column | None = None
     evidence: Column | None = None
+    lost_epoch: Column | None = None
 
 
 def apply_rules(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
@@ -71,6 +73,7 @@ def _cell(rule: Rule) -> Column:
         _long(rule.to_ns).alias("to_ns"),
         rule.detail.alias("detail"),
         (F.lit(None).cast("string") if rule.evidence is None else rule.evidence).alias("evidence"),
+        (F.lit(None) if rule.lost_epoch is None else rule.lost_epoch).cast("int").alias("lost_epoch"),
     )
 
 

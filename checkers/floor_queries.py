@@ -13,16 +13,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.damage import Meeting, can_have_elected, killed_for_it
+from checkers.evidence.elections import elections
 from checkers.floor import AroundFault
 from checkers.load_history import History
 from checkers.run_info import RunInfo
 from checkers.run_report import Fault
 from checkers.service import touches
 from checkers.white_box.inputs import FILE_FAULTS, Evidence
-from checkers.white_box.znode_rules import elections, unclean_elections
-
-WALL_SLACK_NS = 100_000_000
-"""How far ZooKeeper's wall clock may be off the harness's, in what decides that something came before an election."""
 
 MAIN = "main"
 """Phase of the load: sentinels and drains come after it."""
@@ -188,12 +185,6 @@ def isr_changes(evidence: Evidence) -> tuple[int, int]:
     )
     assert row is not None
     return row.shrinks, row.expansions
-
-
-def unclean_partitions(evidence: Evidence) -> dict[str, int]:
-    """Partitions that saw a leader from outside the ISR, with the run time of the first."""
-    first = unclean_elections(evidence.znodes.states).groupBy("p").agg(F.min("time_ms").alias("time_ms")).collect()
-    return {row.p: row.time_ms * 1_000_000 - evidence.info.origin_wall_ns - WALL_SLACK_NS for row in first}
 
 
 def leader_changes(history: History, evidence: Evidence) -> DataFrame:

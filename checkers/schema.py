@@ -181,6 +181,7 @@ FINDING = _struct(
     ("to_ns", _LONG),
     ("detail", _TEXT),
     ("evidence", _TEXT),
+    ("lost_epoch", _INT),
 )
 
 # A figure of one checker for one partition (null: of the whole run).

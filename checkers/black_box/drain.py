@@ -11,9 +11,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from checkers.allowed import ALLOWED_GONE, GONE
 from checkers.black_box.facts import Facts, told_start
 from checkers.black_box.lost import covered_ranges
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.unclean import owed
 
 DRAIN = "final-drain"
 REPEAT = "confluent-repeat"
@@ -90,7 +92,10 @@ def drain_checks(facts: Facts) -> Family:
             F.lit(1.0).alias("value"),
         )
     )
-    gone = figures(_gone(facts), {(DRAIN, "gone"): F.col("gone")})
+    gone = figures(
+        _gone(facts),
+        {(DRAIN, GONE): F.nullif("gone", F.lit(0)), (DRAIN, ALLOWED_GONE): F.nullif("allowed_gone", F.lit(0))},
+    )
     sentinels = figures(ends, {(DRAIN, "sentinels"): F.when(F.col("sentinel_end").isNotNull(), F.lit(1))})
     repeat = _repeat(facts)
     return Family(
@@ -100,7 +105,8 @@ def drain_checks(facts: Facts) -> Family:
 
 
 def _gone(facts: Facts) -> DataFrame:
-    """(p, gone): acknowledged records that were read once, and that some later finished drain did not return.
+    """(p, gone, allowed_gone): acknowledged records that were read once, and that some later finished drain did not
+    return; the second are those whose loss is owed to an unclean election.
 
     No proof of its own: what passes over such a record is a vanished read, and a drain that ends below it is doubted.
     But a run that has one is not valid (`none` of the checker's entry in the catalogue).
@@ -116,7 +122,11 @@ def _gone(facts: Facts) -> DataFrame:
         missing = missing.join(_log_starts(facts), on="p", how="left").where(
             F.col("ack_offset") >= F.coalesce("log_start", F.lit(0))
         )
-    return missing.groupBy("p").agg(F.countDistinct("value").alias("gone"))
+    allowed = owed(facts.unclean, lost_epoch=F.col("epoch"), from_ns=F.col("send.invoke_ns"), to_ns=F.col("time_ns"))
+    return missing.groupBy("p").agg(
+        F.count_distinct(F.when(~allowed, F.col("value"))).alias("gone"),
+        F.count_distinct(F.when(allowed, F.col("value"))).alias("allowed_gone"),
+    )
 
 
 def _log_starts(facts: Facts) -> DataFrame:

@@ -18,28 +18,37 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.load_history import History
+from checkers.unclean import NONE, Unclean
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The inputs of every black-box family.
 
-    retention: old records may have been deleted in this run. unclean: some partition saw an unclean election that the
-    configuration allows, so that it matters when a loss was seen.
+    retention: old records may have been deleted in this run. unclean: elections that the configuration allows; where
+    there are any it matters when a loss was seen, and under which leader epoch a record was written.
     """
 
     history: History
     by_value: DataFrame
     by_offset: DataFrame
     retention: bool
-    unclean: bool
+    unclean: Unclean
 
 
-def build_facts(history: History, leader_changes: DataFrame, *, retention: bool, unclean: bool = False) -> Facts:
+def build_facts(
+    history: History,
+    leader_changes: DataFrame,
+    *,
+    retention: bool,
+    unclean: Unclean = NONE,
+    events: DataFrame | None = None,
+) -> Facts:
     """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
-    the node that has led since then.
+    the node that has led since then. events: the brokers' event logs.
     """
-    by_value = value_facts(history, leader_changes).persist(StorageLevel.MEMORY_AND_DISK)
+    acks = answered_in(history, events) if unclean and events is not None else None
+    by_value = value_facts(history, leader_changes, acks).persist(StorageLevel.MEMORY_AND_DISK)
     by_offset = offset_facts(by_value, history).persist(StorageLevel.MEMORY_AND_DISK)
     return Facts(history, by_value, by_offset, retention, unclean)
 
@@ -50,11 +59,29 @@ def told_start() -> Column:
     return F.coalesce("log_start", F.when(earliest, F.col("end_offset")))
 
 
-def value_facts(history: History, leader_changes: DataFrame) -> DataFrame:
+def answered_in(history: History, events: DataFrame) -> DataFrame:
+    """(op, ack_epoch): the leader epoch in which a send was acknowledged, by its leader's event log.
+
+    Offsets are given again after a loss: the line was written while the request was under way.
+    """
+    sent = history.ops.where(
+        (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
+    ).select("op", "p", F.col("base_offset").alias("base"), "invoke_ns", "complete_ns")
+    acks = events.where(F.col("e") == "ack").select("p", "base", "le", "t_ns")
+    return (
+        sent.join(acks, on=["p", "base"], how="inner")
+        .where(F.col("t_ns").between(F.col("invoke_ns"), F.col("complete_ns")))
+        .groupBy("op")
+        .agg(F.min("le").alias("ack_epoch"))
+    )
+
+
+def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | None = None) -> DataFrame:
     """One row per (p, value): how it was sent, how often, where and when it was read.
 
     acked: an ok answer named its offset (`ack_offset`). known_offset: the acknowledged offset, else the lowest read.
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
+    epoch: the leader epoch under which it was written, where an answer or `acks` (see `answered_in`) says.
     """
     sent = history.sends.select(
         "p",
@@ -66,6 +93,7 @@ def value_facts(history: History, leader_changes: DataFrame) -> DataFrame:
         F.lit(None).cast("bigint").alias("read_complete_ns"),
         F.lit(None).cast("bigint").alias("read_op"),
         F.lit(None).cast("boolean").alias("intact"),
+        F.lit(None).cast("int").alias("stamped"),
     )
     read = history.polls.select(
         "p",
@@ -75,6 +103,7 @@ def value_facts(history: History, leader_changes: DataFrame) -> DataFrame:
         F.col("complete_ns").alias("read_complete_ns"),
         F.col("op").alias("read_op"),
         "intact",
+        _stamped().alias("stamped"),
     )
     grouped = (
         sent.unionByName(read)
@@ -89,8 +118,14 @@ def value_facts(history: History, leader_changes: DataFrame) -> DataFrame:
             F.min(F.struct("read_complete_ns", "read_op")).alias("first_read"),
             F.max(F.struct("read_offset", "read_op")).alias("highest_read"),
             F.min("intact").alias("all_intact"),
+            F.min("stamped").alias("read_epoch"),
         )
     )
+    if acks is None:
+        grouped = grouped.withColumn("ack_epoch", F.lit(None).cast("int"))
+    else:
+        sent_op = acks.withColumnRenamed("op", "sent_op")
+        grouped = grouped.join(sent_op, on=F.col("send.op") == F.col("sent_op"), how="left").drop("sent_op")
     acked = (F.col("send.outcome") == "ok") & F.col("send.offset").isNotNull()
     # Whoever led before the last change, and has not heard of it, may still answer.
     deposed = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(False)) & F.col("changed_ns").isNotNull()
@@ -105,6 +140,7 @@ def value_facts(history: History, leader_changes: DataFrame) -> DataFrame:
             F.coalesce(acked, F.lit(False)).alias("acked"),
             F.when(acked, F.col("send.offset")).alias("ack_offset"),
         )
+        .withColumn("epoch", F.coalesce("ack_epoch", "read_epoch"))
         .withColumn("known_offset", F.coalesce("ack_offset", "min_read_offset"))
         .withColumn("effective_ns", F.least(F.when(F.col("acked"), F.col("send.complete_ns")), F.col("first_read_ns")))
         .withColumn(
@@ -118,8 +154,17 @@ def value_facts(history: History, leader_changes: DataFrame) -> DataFrame:
     )
 
 
+def _stamped() -> Column:
+    """The leader epoch in a record's batch; the real client does not tell it."""
+    return F.when(F.col("epoch") >= 0, F.col("epoch"))
+
+
 def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
-    """One row per (p, offset): the values named there, and whether and when it was first read."""
+    """One row per (p, offset): the values named there, and whether and when it was first read.
+
+    epoch: the lowest leader epoch under which any of them was written. low_epoch, high_epoch: those of min_value and
+    max_value, where known.
+    """
     acked = by_value.where(F.col("acked") & ~F.col("forgiven") & F.col("value").isNotNull()).select(
         "p",
         F.col("ack_offset").alias("offset"),
@@ -128,9 +173,20 @@ def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
         F.col("send.invoke_ns").alias("invoke_ns"),
         F.col("send.complete_ns").alias("complete_ns"),
         F.lit(False).alias("is_read"),
+        "epoch",
     )
-    read = history.polls.select("p", "offset", "value", "op", "invoke_ns", "complete_ns", F.lit(True).alias("is_read"))
+    read = history.polls.select(
+        "p",
+        "offset",
+        "value",
+        "op",
+        "invoke_ns",
+        "complete_ns",
+        F.lit(True).alias("is_read"),
+        _stamped().alias("epoch"),
+    )
     named = F.col("value").isNotNull()
+    written = named & F.col("epoch").isNotNull()
     return (
         acked.unionByName(read)
         .groupBy("p", "offset")
@@ -143,5 +199,15 @@ def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
             F.min(F.when(F.col("is_read"), F.col("complete_ns"))).alias("first_read_ns"),
             F.min("invoke_ns").alias("from_ns"),
             F.max("complete_ns").alias("to_ns"),
+            F.min("epoch").alias("epoch"),
+            F.min(F.when(written, F.struct("value", "epoch"))).alias("low_written"),
+            F.max(F.when(written, F.struct("value", "epoch"))).alias("high_written"),
         )
+        .withColumn("low_epoch", _epoch_of("low_written", "min_value"))
+        .withColumn("high_epoch", _epoch_of("high_written", "max_value"))
+        .drop("low_written", "high_written")
     )
+
+
+def _epoch_of(written: str, value: str) -> Column:
+    return F.when(F.col(f"{written}.value") == F.col(value), F.col(f"{written}.epoch"))

@@ -107,6 +107,7 @@ def lost_checks(facts: Facts) -> Family:
                 ops=[F.col("send.op")],
                 from_ns=F.col("send.invoke_ns"),
                 to_ns=seen_lost_ns,
+                lost_epoch=F.col("epoch"),
             )
         ],
     )

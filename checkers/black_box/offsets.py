@@ -37,6 +37,9 @@ def offset_checks(facts: Facts) -> Family:
                 ops=[F.col("low.op"), F.col("high.op")],
                 from_ns=F.col("from_ns"),
                 to_ns=F.col("to_ns"),
+                lost_epoch=F.when(
+                    F.col("low_epoch").isNotNull() & F.col("high_epoch").isNotNull(), F.least("low_epoch", "high_epoch")
+                ),
             )
         ],
     )
@@ -59,13 +62,14 @@ def offset_checks(facts: Facts) -> Family:
 def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
     """One row per value that was read at an offset where another value was seen by a later operation."""
     at = conflicts.select("p", "offset")
-    polls = facts.history.polls.select("p", "offset", "value", "op", "invoke_ns", "complete_ns")
+    polls = facts.history.polls.select("p", "offset", "value", "op", "invoke_ns", "complete_ns", "epoch")
     reads = (
         polls.join(at, on=["p", "offset"], how="left_semi")
         .groupBy("p", "offset", "value")
         .agg(
             F.min(F.struct("complete_ns", "op")).alias("first"),
             F.max(F.struct("invoke_ns", "op")).alias("latest"),
+            F.min(F.when(F.col("epoch") >= 0, F.col("epoch"))).alias("epoch"),
         )
     )
     acks = (
@@ -85,7 +89,7 @@ def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
         reads.drop("latest")
         .join(others, on=["p", "offset"], how="inner")
         .where((F.col("value") != F.col("other")) & (F.col("first.complete_ns") < F.col("latest.invoke_ns")))
-        .groupBy("p", "offset", "value", "first")
+        .groupBy("p", "offset", "value", "first", "epoch")
         .agg(F.max(F.struct("latest", "other")).alias("successor"))
     )
     return apply_rules(
@@ -106,6 +110,7 @@ def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
                 ops=[F.col("first.op"), F.col("successor.latest.op")],
                 from_ns=F.col("first.complete_ns"),
                 to_ns=F.col("successor.latest.invoke_ns"),
+                lost_epoch=F.col("epoch"),
             )
         ],
     )
@@ -123,7 +128,7 @@ def _below_start(facts: Facts) -> DataFrame:
         .groupBy("p")
         .agg(F.max(F.struct("log_start", "op", "complete_ns")).alias("start"))
     )
-    polls = facts.history.polls.select("p", F.struct("offset", "value", "op", "complete_ns").alias("read"))
+    polls = facts.history.polls.select("p", F.struct("offset", "value", "op", "complete_ns", "epoch").alias("read"))
     judged = (
         polls.join(F.broadcast(told), on="p", how="inner")
         .where(F.col("read.offset") < F.col("start.log_start"))
@@ -150,6 +155,7 @@ def _below_start(facts: Facts) -> DataFrame:
                 ops=[F.col("read.op"), F.col("start.op")],
                 from_ns=F.least("read.complete_ns", "start.complete_ns"),
                 to_ns=F.greatest("read.complete_ns", "start.complete_ns"),
+                lost_epoch=F.when(F.col("read.epoch") >= 0, F.col("read.epoch")),
             )
         ],
     )

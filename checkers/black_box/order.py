@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
 from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.unclean import reign
 
 REAL_TIME = "real-time-order"
 NONMONOTONIC_SEND = "nonmonotonic-send"
@@ -28,9 +29,21 @@ def real_time_checks(facts: Facts) -> Family:
         F.col("send.op").alias("op"),
         F.col("send.invoke_ns").alias("invoke_ns"),
         "effective_ns",
+        "epoch",
     )
+    first = F.min(F.struct("effective_ns", "op", "offset", "value", "epoch"))
     higher = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
-    judged = placed.withColumn("earliest_above", F.min(F.struct("effective_ns", "op", "offset", "value")).over(higher))
+    judged = placed.withColumn("earliest_above", first.over(higher))
+    if facts.unclean:
+        # What no unclean election parts from it comes first: nothing excuses that.
+        near = Window.partitionBy("p", "reign").orderBy(F.col("offset").desc())
+        since = F.col("since")
+        in_vain = F.col("epoch").isNotNull() & (since["effective_ns"] < F.col("invoke_ns"))
+        judged = (
+            judged.withColumn("reign", F.when(F.col("epoch").isNotNull(), reign(facts.unclean, F.col("epoch"))))
+            .withColumn("since", first.over(near.rangeBetween(Window.unboundedPreceding, -1)))
+            .withColumn("earliest_above", F.when(in_vain, since).otherwise(F.col("earliest_above")))
+        )
     broken = judged.where(F.col("earliest_above.effective_ns") < F.col("invoke_ns"))
     found = apply_rules(
         broken,
@@ -52,6 +65,7 @@ def real_time_checks(facts: Facts) -> Family:
                 ops=[F.col("earliest_above.op"), F.col("op")],
                 from_ns=F.col("earliest_above.effective_ns"),
                 to_ns=F.col("invoke_ns"),
+                lost_epoch=F.col("earliest_above.epoch"),
             )
         ],
     )
@@ -69,9 +83,10 @@ def nonmonotonic_sends(facts: Facts) -> Family:
         "send.process",
         "send.invoke_ns",
         "send.complete_ns",
+        "epoch",
     )
     order = Window.partitionBy("p", "process").orderBy("op", "offset")
-    stepped = sends.withColumn("previous", F.lag(F.struct("offset", "op", "complete_ns")).over(order))
+    stepped = sends.withColumn("previous", F.lag(F.struct("offset", "op", "complete_ns", "epoch")).over(order))
     back = stepped.where(F.col("previous.offset") >= F.col("offset"))
     found = apply_rules(
         back,
@@ -91,6 +106,7 @@ def nonmonotonic_sends(facts: Facts) -> Family:
                 ops=[F.col("previous.op"), F.col("op")],
                 from_ns=F.col("previous.complete_ns"),
                 to_ns=F.col("complete_ns"),
+                lost_epoch=F.col("previous.epoch"),
             )
         ],
     )

@@ -134,7 +134,7 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
     """One row per (poll, offset) that the poll passed over although some poll read it."""
     first = Window.partitionBy("p").orderBy("op")
     some = gaps.withColumn("nth", F.row_number().over(first)).where(F.col("nth") <= EXPANDED_POLLS)
-    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low")
+    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low", "epoch")
     missing = (
         some.alias("g")
         .join(
@@ -144,7 +144,17 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
             & (F.col("k.offset") < F.col("g.next_position")),
             how="inner",
         )
-        .select("g.p", "g.op", "g.invoke_ns", "g.complete_ns", "g.consumer", "k.offset", "k.first_read_ns", "k.low")
+        .select(
+            "g.p",
+            "g.op",
+            "g.invoke_ns",
+            "g.complete_ns",
+            "g.consumer",
+            "k.offset",
+            "k.first_read_ns",
+            "k.low",
+            "k.epoch",
+        )
         .join(facts.history.polls.select("op", "offset"), on=["op", "offset"], how="left_anti")
     )
     vanished = F.col("first_read_ns") < F.col("invoke_ns")
@@ -165,6 +175,7 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
                 ops=[F.col("low.op"), F.col("op")],
                 from_ns=F.least("first_read_ns", "invoke_ns"),
                 to_ns=F.greatest("first_read_ns", "complete_ns"),
+                lost_epoch=F.col("epoch"),
             )
         ],
     )

@@ -8,7 +8,7 @@ sort serves six rules.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from checkers.evidence.znodes import Znodes
 from checkers.load_history import History
 from checkers.run_info import RunInfo
+from checkers.unclean import NONE, Unclean, reign, unclean_of
 
 FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
 """docs/faults.md: faults that damage files."""
@@ -40,7 +41,7 @@ class Evidence:
     """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`.
 
     segment_nodes: nodes whose log folders were copied; what the others hold is not known. hurt_nodes: those whose files
-    a fault damaged.
+    a fault damaged. unclean: elections from outside the ISR, where the configuration allows them.
     """
 
     info: RunInfo
@@ -54,6 +55,7 @@ class Evidence:
     checkpoints: DataFrame
     segment_nodes: tuple[str, ...]
     hurt_nodes: tuple[str, ...] = ()
+    unclean: Unclean = field(default_factory=dict)
 
 
 def build_evidence(
@@ -66,18 +68,20 @@ def build_evidence(
     segment_nodes: Sequence[str],
 ) -> Evidence:
     timeline = build_timeline(events).persist(StorageLevel.MEMORY_AND_DISK)
+    unclean = unclean_of(znodes.states, timeline, info.origin_wall_ns) if info.unclean else NONE
     return Evidence(
         info,
         history,
         events,
         timeline,
         received_fetches(events).where(F.col("p").isin(*info.partitions)),
-        epochs_table(timeline).persist(StorageLevel.MEMORY_AND_DISK),
+        epochs_table(timeline, unclean).persist(StorageLevel.MEMORY_AND_DISK),
         znodes,
         batches,
         checkpoints,
         tuple(segment_nodes),
         _hurt_nodes(history),
+        unclean,
     )
 
 
@@ -174,12 +178,12 @@ def _parts(events: DataFrame, event: str, *extra: str) -> DataFrame:
     )
 
 
-def epochs_table(timeline: DataFrame) -> DataFrame:
-    """(p, le, leader_hw, follower, actors, exposed, earlier, …): one row per leader epoch of a partition. Few rows.
+def epochs_table(timeline: DataFrame, unclean: Unclean = NONE) -> DataFrame:
+    """(p, le, leader_hw, follower, actors, exposed, earlier, since, …): one row per leader epoch of a partition.
 
     leader_hw: the highest HW taken as leader. follower: struct of the highest HW taken as follower. actors:
     incarnations that led. exposed: the highest HW taken, shown or acknowledged. earlier: struct(exposed, le), the
-    highest of all lower epochs.
+    highest of all lower epochs. since: the same of those that no unclean election parts from this one.
     """
     leads = (F.col("e") == "become_leader") | ((F.col("e") == "append") & (F.col("role") == "leader"))
     advances = (F.col("e") == "hw") & (F.col("role") == "leader")
@@ -190,6 +194,8 @@ def epochs_table(timeline: DataFrame) -> DataFrame:
         .when((F.col("e") == "ack") & (F.col("acks") == -1), F.col("last") + 1)
     )
     below = Window.partitionBy("p").orderBy("le").rowsBetween(Window.unboundedPreceding, -1)
+    in_reign = Window.partitionBy("p", "reign").orderBy("le").rowsBetween(Window.unboundedPreceding, -1)
+    highest = F.max(F.when(F.col("exposed").isNotNull(), F.struct("exposed", "le")))
     return (
         timeline.where(F.col("le").isNotNull())
         .groupBy("p", "le")
@@ -201,5 +207,7 @@ def epochs_table(timeline: DataFrame) -> DataFrame:
             F.min(F.when(leads, F.col("t_ns"))).alias("from_ns"),
             F.max(F.when(leads, F.col("t_ns"))).alias("to_ns"),
         )
-        .withColumn("earlier", F.max(F.when(F.col("exposed").isNotNull(), F.struct("exposed", "le"))).over(below))
+        .withColumn("reign", reign(unclean, F.col("le")))
+        .withColumn("earlier", highest.over(below))
+        .withColumn("since", highest.over(in_reign))
     )

@@ -25,7 +25,7 @@ def leadership_rules(evidence: Evidence) -> Family:
     takes_or_cuts = (
         timeline.where((F.col("e") == "become_leader") | cuts)
         .select("e", "b", "p", "le", "leo", "hw", "from_leo", "to", "reason", "t_ns")
-        .join(evidence.epochs.select("p", "le", "earlier"), on=["p", "le"], how="inner")
+        .join(evidence.epochs.select("p", "le", "earlier", "since"), on=["p", "le"], how="inner")
     )
     per_partition = timeline.groupBy("p").agg(
         F.count_if((F.col("e") == "append") & (F.col("role") == "leader")).alias("appends"),
@@ -84,8 +84,17 @@ def _follower_above_leader() -> Rule:
     )
 
 
-def _exposed_before() -> Column:
-    return text("; epoch {w} had exposed everything below {x}", w=F.col("earlier.le"), x=F.col("earlier.exposed"))
+def _gone(end: Column) -> Column:
+    """What an earlier epoch had exposed beyond this end: struct(exposed, le).
+
+    What was exposed since the last unclean election comes first: nothing excuses its loss.
+    """
+    return F.when(F.col("since.exposed") > end, F.col("since")).otherwise(F.col("earlier"))
+
+
+def _exposed_before(end: Column) -> Column:
+    gone = _gone(end)
+    return text("; epoch {w} had exposed everything below {x}", w=gone["le"], x=gone["exposed"])
 
 
 def _completeness() -> Rule:
@@ -100,9 +109,10 @@ def _completeness() -> Rule:
                 le=F.col("le"),
                 n=F.col("leo"),
             ),
-            _exposed_before(),
+            _exposed_before(F.col("leo")),
         ),
         offset=F.col("leo"),
+        lost_epoch=_gone(F.col("leo"))["le"],
         from_ns=F.col("t_ns"),
         to_ns=F.col("t_ns"),
     )
@@ -130,10 +140,11 @@ def _truncation() -> Rule:
                 r=F.col("reason"),
             ),
             F.when(own, text("; its own high watermark was {h}", h=F.col("hw"))).otherwise(F.lit("")),
-            F.when(exposed, _exposed_before()).otherwise(F.lit("")),
+            F.when(exposed, _exposed_before(F.col("to"))).otherwise(F.lit("")),
         ),
         name=F.when(own, F.lit(ONE_LINE)).otherwise(F.lit("")),
         offset=F.col("to"),
+        lost_epoch=F.when(exposed, _gone(F.col("to"))["le"]),
         from_ns=F.col("t_ns"),
         to_ns=F.col("t_ns"),
     )

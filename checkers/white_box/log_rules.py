@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from checkers import schema
 from checkers.findings import Family, Rule, apply_rules, empty, figures, text, union
+from checkers.unclean import last_until
 from checkers.white_box.inputs import Evidence
 
 LOG_MATCHING = "log-matching"
@@ -138,6 +139,8 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
     starts = (
         batches.groupBy("p", "node").agg(F.min("base").alias("start")).groupBy("p").agg(F.max("start").alias("start"))
     )
+    tails = batches.where(F.col("problem").isNull()).groupBy("p", "node").agg(F.max("epoch").alias("epoch"))
+    tails = tails.groupBy("p").agg(F.collect_list(F.struct("node", "epoch")).alias("tails"))
     places = (
         batches.where(F.col("problem").isNull())
         .groupBy("p", "base", "epoch")
@@ -150,7 +153,11 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
         )
         .join(F.broadcast(held), on="p", how="left")
         .join(F.broadcast(starts), on="p", how="left")
+        .join(F.broadcast(tails), on="p", how="left")
     )
+    # Who lacks it may be one whose log has not got as far as the last unclean election.
+    behind = F.filter("tails", lambda tail: ~F.array_contains("nodes", tail["node"]))
+    behind_epoch = F.array_min(F.transform(behind, lambda tail: tail["epoch"]))
     differs = Rule(
         LOG_MATCHING,
         F.col("low") != F.col("high"),
@@ -178,6 +185,7 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
         ),
         name="lacking",
         offset=F.col("base"),
+        lost_epoch=F.least("epoch", behind_epoch),
     )
     return apply_rules(places, [differs, lacking])
 
@@ -202,21 +210,23 @@ def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:
         )
         .join(F.broadcast(began), on="p", how="inner")
         .where(F.col("complete_ns") < F.col("drain_ns"))
-        .groupBy("p", "drain_ns")
-        .agg(F.max(F.struct((F.col("base_offset") + F.col("n_values")).alias("end"), "op")).alias("acked"))
+        # What was sent since the last unclean election cannot hide behind what that cost.
+        .withColumn("since", F.coalesce(F.col("invoke_ns") > last_until(evidence.unclean), F.lit(False)))
+        .groupBy("p", "drain_ns", "since")
+        .agg(F.max(F.struct((F.col("base_offset") + F.col("n_values")).alias("end"), "op", "invoke_ns")).alias("acked"))
     )
     run_ns = F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)
     by_zxid = F.struct("zxid", "position")
     members = (
         evidence.znodes.states.join(F.broadcast(acked), on="p", how="inner")
-        .groupBy("p", "acked")
+        .groupBy("p", "acked", "drain_ns")
         .agg(
             F.array_intersect(
                 F.max_by(F.when(run_ns < F.col("drain_ns"), F.col("isr")), F.when(run_ns < F.col("drain_ns"), by_zxid)),
                 F.max_by("isr", by_zxid),
             ).alias("members")
         )
-        .select("p", "acked", F.explode("members").alias("b"))
+        .select("p", "acked", "drain_ns", F.explode("members").alias("b"))
     )
     whole = batches.where(F.col("problem").isNull()).groupBy("node", "p").agg((F.max("last") + 1).alias("leo"))
     named = F.create_map(*[F.lit(part) for pair in names.items() for part in pair])
@@ -237,6 +247,8 @@ def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:
                 name="held",
                 offset=F.col("acked.end") - 1,
                 ops=[F.col("acked.op")],
+                from_ns=F.col("acked.invoke_ns"),
+                to_ns=F.col("drain_ns"),
             )
         ],
     )

@@ -20,9 +20,10 @@ def restart_rules(evidence: Evidence) -> Family:
     judged = (
         _lives(evidence)
         .withColumn("known", F.lag("known").over(order))
+        .withColumn("taught", F.max("taught").over(order.rowsBetween(Window.unboundedPreceding, -1)))
         .where(F.col("opened").isNotNull() & F.col("known").isNotNull())
         .join(F.broadcast(_made_anew(evidence)), on="p", how="left_anti")
-        .select("b", "i", "p", "known", "opened.leo", "opened.t_ns", "opened.s", "anew_at")
+        .select("b", "i", "p", "known", "taught", "opened.leo", "opened.t_ns", "opened.s", "anew_at")
         # To begin anew is no single step: a kill in between leaves a prefix. Then it begins above what it knew again.
         .where(F.coalesce(F.col("anew_at") < F.col("known"), F.lit(True)))
     )
@@ -43,6 +44,7 @@ def restart_rules(evidence: Evidence) -> Family:
                     h=F.col("known"),
                 ),
                 offset=F.col("leo"),
+                lost_epoch=F.col("taught"),
                 from_ns=F.col("t_ns"),
                 to_ns=F.col("t_ns"),
             )
@@ -53,15 +55,15 @@ def restart_rules(evidence: Evidence) -> Family:
 
 
 def _lives(evidence: Evidence) -> DataFrame:
-    """(b, i, p, began_ns, opened, anew_at, known): few rows. Nodes whose files a fault damaged are left out.
+    """(b, i, p, began_ns, opened, anew_at, taught, known): few rows. Nodes whose files a fault damaged are left out.
 
     opened: struct of the first `recovered` line. anew_at: where a log began anew above its old end. known: the highest
     HW of any line since the log was last cut, opened or deleted in this incarnation; a cut lowers it, legal or not, for
-    that is for other rules to say.
+    that is for other rules to say. taught: the last leader epoch in which it took a higher one.
     """
     deletes = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
     cut, opens = F.col("e") == "truncate", F.col("e") == "recovered"
-    columns = ("node", "b", "i", "p", "s", "t_ns", "e", "leo", "from_leo", "to")
+    columns = ("node", "b", "i", "p", "s", "t_ns", "e", "le", "leo", "from_leo", "to")
     lines = evidence.timeline.select(
         *columns,
         F.when(cut, F.least("hw", "to")).otherwise(F.col("hw")).alias("hw"),
@@ -77,6 +79,7 @@ def _lives(evidence: Evidence) -> DataFrame:
         F.min(F.when(opens, F.struct("s", "t_ns", "leo"))).alias("opened"),
         F.max(F.when(cut & (F.col("to") > F.col("from_leo")), F.col("to"))).alias("anew_at"),
         F.max(F.when(F.col("resets"), F.col("s"))).alias("reset_s"),
+        F.max(F.when(F.col("e") == "hw", F.col("le"))).alias("taught"),
     )
     known = (
         sound.join(F.broadcast(lives.select("b", "i", "p", "reset_s")), on=["b", "i", "p"], how="inner")

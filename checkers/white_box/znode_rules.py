@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.evidence.elections import electable
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
 
@@ -28,34 +29,6 @@ def znode_rules(evidence: Evidence) -> Family:
             per_partition,
             {(ISR_ZNODE, "versions"): F.col("versions"), (CONTROLLER_EPOCH, "versions"): F.col("versions")},
         ),
-    )
-
-
-def _electable() -> Column:
-    """Who may lead next by the version before: its ISR, and its eligible replicas (docs/adr/0010)."""
-    return F.array_union("previous.isr", "previous.eligible")
-
-
-def unclean_elections(states: DataFrame) -> DataFrame:
-    """States whose leader was neither in the previous version's ISR nor eligible."""
-    return states.where(
-        F.col("previous").isNotNull()
-        & (F.col("leader") >= 0)
-        & (F.col("leader") != F.col("previous.leader"))
-        & ~F.array_contains(_electable(), F.col("leader"))
-    )
-
-
-def elections(states: DataFrame) -> DataFrame:
-    """States, but the first of each partition, in which another broker than before, or one where none did, leads.
-
-    A new epoch alone is none: the controller gives one also when a dead follower leaves the ISR.
-    """
-    return states.where(
-        F.col("previous").isNotNull()
-        & (F.col("leader") >= 0)
-        & (F.col("leader") != F.col("previous.leader"))
-        & (F.col("leader_epoch") > F.col("previous.leader_epoch"))
     )
 
 
@@ -87,7 +60,7 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
     )
     was = F.col("previous")
     unclean = (
-        (F.col("leader") >= 0) & (F.col("leader") != was["leader"]) & ~F.array_contains(_electable(), F.col("leader"))
+        (F.col("leader") >= 0) & (F.col("leader") != was["leader"]) & ~F.array_contains(electable(), F.col("leader"))
     )
     longest_log = F.col("longest_log").isNotNull()
     problems = F.array_compact(
@@ -104,7 +77,7 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
                 F.size(F.array_intersect("eligible", "isr")) > 0, F.lit("an eligible replica is in the ISR as well")
             ),
             F.when(
-                F.size(F.array_except("eligible", _electable())) > 0,
+                F.size(F.array_except("eligible", electable())) > 0,
                 F.lit("a replica became eligible that was not in the ISR"),
             ),
             F.when(F.col("leader_epoch") < was["leader_epoch"], F.lit("the leader epoch went back")),

@@ -14,12 +14,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from checkers import schema
-from checkers.allowed import allow_gone, excuse_unclean
+from checkers.allowed import excuse_unclean
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.catalogue import ALL
 from checkers.evidence.znodes import znode_tables
-from checkers.floor_queries import leader_changes, unclean_partitions
+from checkers.floor_queries import leader_changes
 from checkers.jobs import collect_families
 from checkers.load_history import load_history
 from checkers.retention import Retention
@@ -122,11 +122,10 @@ def _rows(spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, uncle
         tables["checkpoints"],
         sorted({row["node"] for case in cases.values() for row in case.tables.get("batches", ())}),
     )
-    elected = unclean_partitions(evidence) if unclean else {}
     changes = leader_changes(history, evidence)
-    facts = build_facts(history, changes, retention=retention, unclean=bool(elected))
+    facts = build_facts(history, changes, retention=retention, unclean=evidence.unclean, events=tables["events"])
     families = {**black_box(facts), **white_box(evidence, tables["events"])}
-    return allow_gone(collect_families(families, witnesses=1000, excuse=excuse_unclean(elected)), elected.keys())
+    return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 
 def _judge_one(topic: str, case: Case, rows: Sequence[Row]) -> dict[str, CheckResult]:

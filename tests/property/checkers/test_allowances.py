@@ -96,15 +96,15 @@ def _acks_zero(story: Story) -> None:
 # -- what an unclean election takes --------------------------------------------------------------------------------
 
 
-def _unclean_life(topic: str, first_broker: int) -> ModelCluster:
-    """A broker from outside the ISR is elected in the middle, and what only the others had is gone."""
+def _unclean_life(topic: str, first_broker: int, lost: int = 2) -> ModelCluster:
+    """A broker from outside the ISR is elected in the middle, and what only the others had is gone. lost: records."""
     model = ModelCluster(Random(7), topic, first_broker=first_broker, min_isr=1)
     first, second, third = model.brokers
     (p,) = model.partitions
     for _ in range(3):
         model.send()
     model.kill(third)
-    for _ in range(2):
+    for _ in range(lost):
         model.send()
     model.poll(0, process=50_000)
     model.kill(second)
@@ -119,8 +119,18 @@ def _unclean_life(topic: str, first_broker: int) -> ModelCluster:
 
 
 def _finished(model: ModelCluster) -> Case:
-    model.start(model.brokers[0], 3)
-    model.start(model.brokers[1], 2)
+    """The others return, and later one of them is elected as it should be."""
+    first, second, third = model.brokers
+    model.start(first, 3)
+    model.start(second, 2)
+    # Nobody has led under an epoch from before the unclean election for long.
+    model.story.now += 3_000
+    for _ in range(4):
+        model.send()
+    model.poll(0, process=50_000)
+    model.kill(third)
+    model.send()
+    model.start(third, 4)
     model.finish()
     return case_of(model)
 
@@ -154,11 +164,67 @@ def _lost_before(case: Case) -> None:
         case.history += [asked, answer]
 
 
+LATER = 5
+"""An offset that only records written since the election have."""
+
+
+def _never_read_later(case: Case) -> None:
+    """A record of the new leader's is acknowledged, and every poll passes over it."""
+    _not_returned(case, lambda line: True)
+
+
+def _read_and_gone_later(case: Case) -> None:
+    """A record of the new leader's is read, and gone at the drain."""
+    _not_returned(case, lambda line: line["phase"].startswith("drain"))
+
+
+def _not_returned(case: Case, by: Callable[[dict[str, Any]], bool]) -> None:
+    for line in case.history:
+        if line["f"] == "poll" and line["type"] == "ok" and by(line):
+            line["records"] = [record for record in line["records"] if record["offset"] != LATER]
+
+
+def _short_leader_later(case: Case) -> None:
+    """A later leader, from the ISR, lacks a record that the one before it had exposed."""
+    taken = [event for event in case.tables["events"] if event["e"] == "become_leader"]
+    assert taken[-1]["le"] > taken[-2]["le"] > 0
+    taken[-1].update(leo=LATER, hw=LATER, epoch_start=LATER)
+
+
+def _member_short_later(case: Case) -> None:
+    """A member of the ISR lacks what was acknowledged last, and its own log and checkpoint know of no more."""
+    node = case.tables["batches"][-1]["node"]
+    last = [row for row in case.tables["batches"] if row["node"] == node][-1]
+    case.tables["batches"].remove(last)
+    for row in case.tables["checkpoints"]:
+        if row["node"] == node and row["kind"] == "high-watermark":
+            row["offset"] = last["base"]
+
+
+def _sent_back_later(case: Case) -> None:
+    """The new leader gives a record an offset below one that it had given before."""
+    sends = [line for line in case.history if line["f"] == "send" and line["type"] == "ok"]
+    one, other = [line for line in sends if line["base_offset"] in (LATER, LATER + 1)][-2:]
+    assert (one["base_offset"], other["base_offset"]) == (LATER, LATER + 1)
+    one["base_offset"], other["base_offset"] = LATER + 1, LATER
+    values = {LATER: case.history[other["invoke"]]["values"][0], LATER + 1: case.history[one["invoke"]]["values"][0]}
+    for line in case.history:
+        for record in line.get("records", ()):
+            record["value"] = values.get(record["offset"], record["value"])
+
+
 UNCLEAN: dict[str, tuple[Callable[[Case], None], set[str]]] = {
     "as-it-went": (_as_it_went, set()),
     "bytes-differ": (_bytes_differ, {"log-matching"}),
     "isr-empty": (_isr_empty, {"isr-znode"}),
     "lost-before": (_lost_before, {"vanished-read"}),
+    "lost-later": (_never_read_later, {"lost-write"}),
+    "gone-later": (_read_and_gone_later, {"vanished-read"}),
+    "short-leader-later": (_short_leader_later, {"leader-completeness"}),
+    # More had been exposed before the unclean election than since.
+    "short-leader-hidden": (_short_leader_later, {"leader-completeness"}),
+    "short-member-later": (_member_short_later, {"log-matching"}),
+    "sent-back-later": (_sent_back_later, {"real-time-order"}),
 }
 
 
@@ -204,7 +270,7 @@ def lenient(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ju
     """The same, and more, where unclean elections and retention are on."""
     cases = {"expired": _told(_expired, "expired")}
     for number, (name, (damage, _)) in enumerate(UNCLEAN.items()):
-        case = copy.deepcopy(_finished(_unclean_life(name, 10 * number + 1)))
+        case = copy.deepcopy(_finished(_unclean_life(name, 10 * number + 1, 9 if name == "short-leader-hidden" else 2)))
         damage(case)
         cases[name] = case
     return judge_cases(spark, tmp_path_factory.mktemp("lenient"), cases, unclean=True, retention=True)

@@ -1,0 +1,112 @@
+"""What a loss may be owed to an unclean election: from when, and until when.
+
+Such an election, under leader epoch e, costs what was written under lower epochs and its leader does not have. What was
+written under e or later it cannot have cost, however long ago it was. So a loss is owed to it that shows after it, of
+something that was written under an epoch below e; where no evidence says which epoch that was, of something that was
+there before the last broker had acted as leader under such an epoch. Until then a deposed leader may still take records
+and show them. Without an event log nobody knows how long that was, and there is no end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from checkers.evidence.elections import unclean_elections
+
+WALL_SLACK_NS = 100_000_000
+"""How far ZooKeeper's wall clock may be off the harness's, in what decides that something came before an election."""
+
+ANSWER_NS = 1_000_000_000
+"""How long the answer of a leader that was deposed meanwhile may have been under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElection:
+    """from_ns: run time from which it can have cost anything. until_ns: until when somebody led under a lower epoch;
+    None where no event log tells.
+    """
+
+    leader_epoch: int
+    from_ns: int
+    until_ns: int | None
+
+
+Unclean = Mapping[str, Sequence[UncleanElection]]
+"""Partition → its unclean elections; none where the configuration forbids them."""
+
+NONE: Unclean = {}
+
+
+def unclean_of(states: DataFrame, timeline: DataFrame, origin_wall_ns: int) -> Unclean:
+    """All of a run, with their ends by the event logs."""
+    rows = unclean_elections(states).select("p", "leader_epoch", "time_ms").collect()
+    if not rows:
+        return NONE
+    acts = F.col("e").isin("ack", "visible") | (F.col("e").isin("append", "hw") & (F.col("role") == "leader"))
+    led = (
+        timeline.where(acts & F.col("p").isin(*{row.p for row in rows}))
+        .groupBy("p", "le")
+        .agg(F.max("t_ns").alias("t_ns"))
+        .collect()
+    )
+    told = {row.p for row in led}
+    found: dict[str, list[UncleanElection]] = {}
+    for row in sorted(rows, key=lambda row: row.leader_epoch):
+        at_ns = row.time_ms * 1_000_000 - origin_wall_ns
+        last = max([at_ns, *(one.t_ns for one in led if one.p == row.p and one.le < row.leader_epoch)])
+        until_ns = last + ANSWER_NS if row.p in told else None
+        found.setdefault(row.p, []).append(UncleanElection(row.leader_epoch, at_ns - WALL_SLACK_NS, until_ns))
+    return found
+
+
+def owed(unclean: Unclean, *, lost_epoch: Column, from_ns: Column, to_ns: Column) -> Column:
+    """Of a row with `p`: whether what is lost, or replaced, may be owed to an unclean election of its partition.
+
+    lost_epoch: under which it was written, null where not known. from_ns: when it was there. to_ns: when it was not.
+    """
+
+    def to_this(election: Column) -> Column:
+        after = F.coalesce(to_ns >= election["from_ns"], F.lit(True))
+        in_time = F.coalesce(from_ns <= election["until_ns"], F.lit(True))
+        return after & F.coalesce(lost_epoch < election["leader_epoch"], in_time)
+
+    return F.exists(_of_partition(unclean), to_this) if unclean else F.lit(False)
+
+
+def reign(unclean: Unclean, leader_epoch: Column) -> Column:
+    """Of a row with `p`: how many unclean elections its partition had up to this leader epoch.
+
+    Between two of them nothing that was exposed may be lost.
+    """
+    if not unclean:
+        return F.lit(0)
+    return F.size(F.filter(_of_partition(unclean), lambda election: election["leader_epoch"] <= leader_epoch))
+
+
+def last_until(unclean: Unclean) -> Column:
+    """Of a row with `p`: the end of its last one; null where it had none, or that end is not known."""
+    if not unclean:
+        return F.lit(None).cast("bigint")
+    elections = _of_partition(unclean)
+    return F.get(elections, F.size(elections) - 1)["until_ns"]
+
+
+def _of_partition(unclean: Unclean) -> Column:
+    """Array of struct(leader_epoch, from_ns, until_ns), in order."""
+    arrays = F.lit(None)
+    for p, elections in unclean.items():
+        structs = [
+            F.struct(
+                F.lit(one.leader_epoch).alias("leader_epoch"),
+                F.lit(one.from_ns).cast("bigint").alias("from_ns"),
+                F.lit(one.until_ns).cast("bigint").alias("until_ns"),
+            )
+            for one in elections
+        ]
+        arrays = F.when(F.col("p") == p, F.array(*structs)).otherwise(arrays)
+    kind = "array<struct<leader_epoch: int, from_ns: bigint, until_ns: bigint>>"
+    return F.coalesce(arrays.cast(kind), F.array().cast(kind))

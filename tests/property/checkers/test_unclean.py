@@ -1,0 +1,119 @@
+"""Until when a loss may be owed to an unclean election, and which losses may."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from checkers import schema
+from checkers.evidence.znodes import znode_tables
+from checkers.unclean import ANSWER_NS, WALL_SLACK_NS, UncleanElection, last_until, owed, reign, unclean_of
+from checkers.white_box.inputs import build_timeline
+from tests.support.judging import pyspark_sockets
+
+pytestmark = pytest.mark.spark
+
+MS = 1_000_000
+S = 1_000 * MS
+
+
+def _states(spark: SparkSession, folder: Path) -> DataFrame:
+    """Two partitions, led by 1 alone; by 2 under epoch 3, from outside the ISR, at 5 s; and by 3 as it should be."""
+    versions = [(0, 1, 1, [1]), (4_000, -1, 2, [1]), (5_000, 2, 3, [2]), (6_000, 2, 3, [2, 3]), (9_000, 3, 4, [3])]
+    path = folder / "znodes.jsonl"
+    with path.open("w") as file:
+        for zxid, (number, (at, (time_ms, leader, epoch, isr))) in enumerate(
+            ((number, version) for number in (0, 1) for version in enumerate(versions)), 1
+        ):
+            data = {"leader": leader, "leader_epoch": epoch, "controller_epoch": 1, "isr": isr}
+            row = {"zxid": zxid, "position": 0, "time_ms": time_ms, "session": 7, "version": at, "node": "zk1"}
+            row |= {"op": "set" if at else "create", "data": json.dumps(data)}
+            file.write(json.dumps({**row, "path": f"/brokers/topics/hw/partitions/{number}/state"}) + "\n")
+    return znode_tables(spark.read.schema(schema.ZNODE).json(path.as_uri())).states
+
+
+def _timeline(spark: SparkSession, folder: Path, lines: Sequence[Mapping[str, Any]]) -> DataFrame:
+    path = folder / "events.jsonl"
+    common = {"b": 1, "i": "a", "p": "hw-0"}
+    path.write_text("".join(json.dumps({**common, "s": s, **line}) + "\n" for s, line in enumerate(lines)))
+    return build_timeline(spark.read.schema(schema.EVENTS).json(path.as_uri()))
+
+
+def test_election_ends_with_what_was_last_done_by_a_leader_from_before_it(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        {"e": "append", "role": "leader", "le": 1, "base": 0, "last": 0, "t_ns": 2 * S},
+        # Deposed, and it has not heard of it.
+        {"e": "ack", "le": 1, "base": 1, "last": 1, "acks": -1, "t_ns": 7 * S},
+        # A follower of that epoch, and a leader of the new one.
+        {"e": "append", "role": "follower", "le": 1, "base": 1, "last": 1, "t_ns": 8 * S},
+        {"e": "hw", "role": "leader", "le": 3, "hw": 1, "t_ns": 20 * S},
+    ]
+    with pyspark_sockets():
+        found = unclean_of(_states(spark, tmp_path), _timeline(spark, tmp_path, lines), 0)
+    began_ns = 5 * S - WALL_SLACK_NS
+    assert found == {
+        "hw-0": [UncleanElection(3, began_ns, 7 * S + ANSWER_NS)],
+        # No event log tells of this one.
+        "hw-1": [UncleanElection(3, began_ns, None)],
+    }
+
+
+def test_election_that_nobody_led_on_beside_ends_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [{"e": "visible", "le": 1, "kind": "fetch", "upto": 1, "hw": 1, "t_ns": 2 * S}]
+    with pyspark_sockets():
+        found = unclean_of(_states(spark, tmp_path), _timeline(spark, tmp_path, lines), 0)
+    assert found["hw-0"][0].until_ns == 5 * S + ANSWER_NS
+
+
+TWO = {"p": [UncleanElection(3, 50, 70), UncleanElection(6, 500, 700)], "endless": [UncleanElection(3, 50, None)]}
+
+# Partition, epoch of what is lost, when it was there, when not any more: owed?
+LOSSES: list[tuple[str, int | None, int | None, int | None, bool]] = [
+    ("p", 2, 10, 60, True),
+    ("p", 2, 10, 40, False),
+    ("p", 2, 10, None, True),
+    # Written under the new leader's epoch: by the next one, or by none.
+    ("p", 3, 60, 100, False),
+    ("p", 5, 60, 600, True),
+    ("p", 6, 600, 900, False),
+    # An epoch is stronger than a time: a deposed leader's record, however late it was shown.
+    ("p", 2, 90, 100, True),
+    ("p", None, 60, 100, True),
+    ("p", None, 71, 100, False),
+    ("p", None, 71, 600, True),
+    ("p", None, 701, 900, False),
+    ("p", None, None, 100, True),
+    ("endless", None, 10_000, 20_000, True),
+    ("endless", 3, 10_000, 20_000, False),
+    ("other", 2, 10, 60, False),
+]
+
+
+def test_loss_is_owed_to_an_election_that_came_between_what_was_written_and_what_is_gone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "losses.jsonl"
+    names = ("p", "epoch", "from_ns", "to_ns")
+    rows = [dict(zip(names, row, strict=False)) for row in LOSSES]
+    path.write_text("".join(json.dumps({"n": n, **row}) + "\n" for n, row in enumerate(rows)))
+    columns = {"lost_epoch": F.col("epoch"), "from_ns": F.col("from_ns"), "to_ns": F.col("to_ns")}
+    with pyspark_sockets():
+        losses = spark.read.schema("n int, p string, epoch int, from_ns bigint, to_ns bigint").json(path.as_uri())
+        told = losses.select(
+            "n",
+            owed(TWO, **columns).alias("owed"),
+            owed({}, **columns).alias("never"),
+            reign(TWO, F.coalesce("epoch", F.lit(9))).alias("reign"),
+            last_until(TWO).alias("until"),
+        )
+        found = {row.n: row for row in told.collect()}
+    assert [found[n].owed for n in range(len(LOSSES))] == [row[-1] for row in LOSSES]
+    assert not any(row.never for row in found.values())
+    assert [found[n].reign for n in (0, 3, 4, 5, 12, 14)] == [0, 1, 1, 2, 1, 0]
+    assert [found[n].until for n in (0, 12, 14)] == [700, None, None]
