@@ -275,7 +275,8 @@ class ControllerTerm:
         batch = self._tools.new_batch()
         self._tools.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
         for topic_partition in reports.keys() & state.states.keys():
-            self._tools.ask_for_report(broker, topic_partition, batch)
+            if broker in state.replicas(topic_partition):
+                self._tools.ask_for_report(broker, topic_partition, batch)
         self._tools.send(batch)
         for topic_partition, report in reports.items():
             if report.unclean:

@@ -143,7 +143,9 @@ class TermTools:
         for topic_partition in partitions:
             self.state.unreadable.discard(topic_partition)
             if topic_partition in stored:
-                self.state.states[topic_partition] = stored[topic_partition].state
+                state = self.state.states[topic_partition] = stored[topic_partition].state
+                if state.leader != NO_LEADER:
+                    self.state.forget_reports(topic_partition)
             else:
                 self.state.states.pop(topic_partition, None)
         self.state.unreadable |= malformed

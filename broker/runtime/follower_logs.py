@@ -71,7 +71,8 @@ class FollowerLogs:
         log.truncate_to(offset)
         replica.partition.truncated(log.leo)
         if log.leo != before:
-            self._after_cut(replica, before, high_watermark, reason)
+            self._tell(replica, before, high_watermark, reason)
+            replica.cut_producers(self._manager.loop.now_ms())
 
     def start_anew(self, replica: Replica, offset: Offset, reason: str = "out-of-range") -> None:
         """Throw a follower's log away: it has nothing that its leader's goes on from. Raises LogDirFailed."""
@@ -79,9 +80,11 @@ class FollowerLogs:
         high_watermark = replica.high_watermark
         replica.log.truncate_fully_and_start_at(offset)
         replica.partition.started_at(offset)
-        self._after_cut(replica, before, high_watermark, reason)
+        self._tell(replica, before, high_watermark, reason)
+        # Also what lies below the new beginning: what its producers wrote since is in no log that is here.
+        replica.producers.clear(offset)
 
-    def _after_cut(self, replica: Replica, from_leo: Offset, high_watermark: Offset, reason: str) -> None:
+    def _tell(self, replica: Replica, from_leo: Offset, high_watermark: Offset, reason: str) -> None:
         role = replica.partition.role
         logger.info("%s: log cut from %d to %d (%s)", replica.name, from_leo, replica.log.leo, reason)
         event_log = self._manager.event_log
@@ -96,4 +99,3 @@ class FollowerLogs:
                 in_isr=isinstance(role, Following) and self._manager.broker_id in role.isr,
                 reason=reason,
             )
-        replica.cut_producers(self._manager.loop.now_ms())

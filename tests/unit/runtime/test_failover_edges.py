@@ -412,6 +412,32 @@ def test_report_that_was_on_its_way_while_somebody_led_is_asked_for_again() -> N
     assert state.reports == {(PARTITION, 3): ReplicaReport(False, 6, 9)}
 
 
+def test_report_is_forgotten_where_somebody_else_has_written_who_leads() -> None:
+    world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
+    world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
+    world.term.load()
+    state = world.term.state
+    report = ReplicaReport(False, 5, 1000)
+    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: report}, {PARTITION: 5})
+    assert state.reports
+    world.data.states[PARTITION] = StoredState(LeaderAndIsr(2, 6, (2,), 2, 3), 99)
+    world.term._tools.reread([PARTITION])
+    assert stored(world).leader == 2
+    assert not state.reports
+
+
+def test_broker_that_is_no_replica_any_more_is_not_asked_again() -> None:
+    world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
+    world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
+    world.term.load()
+    state = world.term.state
+    world.nodes[3].queue.clear()
+    topic = state.topics[PARTITION.topic]
+    state.topics[PARTITION.topic] = replace(topic, partitions={PARTITION.partition: (1, 2)})
+    world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: CLEAN}, {PARTITION: 4})
+    assert asked_under(world, 3) == []
+
+
 # What broke off
 
 

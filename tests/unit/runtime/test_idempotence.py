@@ -117,6 +117,24 @@ def test_truncated_batch_is_forgotten_and_may_be_sent_again(cluster: MemoryClust
     assert result(again) == (0, 1)
 
 
+def test_follower_that_begins_anew_knows_nothing_of_producers_whose_records_it_never_saw(cluster: MemoryCluster) -> None:
+    send(cluster, "a", 0)
+    cluster.settle()
+    cluster.kill(3)
+    cluster.expire(3)
+    for sequence in range(1, 4):
+        send(cluster, "b", sequence)
+    cluster.settle()
+    for i in (1, 2):
+        cluster.nodes[i].up.replicas[("t", 0)].log.maybe_raise_log_start(4)
+    cluster.start(3)
+    cluster.advance(2000)
+    assert cluster.nodes[3].log.log_start_offset == 4
+    cluster.elect(3)
+    cluster.advance(2000)
+    assert result(send(cluster, "c", 4, to=3, acks=1)) == (0, 4)
+
+
 def test_init_producer_id_gives_each_asker_its_own(cluster: MemoryCluster) -> None:
     ids = []
     for _ in range(2):
