@@ -183,7 +183,8 @@ class Suspicion:
     def _ask_others(self, watched: _Watched, suspect: Suspect) -> None:
         said: dict[BrokerId, Evidence | None] = {}
         others = [id_ for id_ in self._watched if id_ != suspect.broker]
-        request = PeerEvidenceRequest(suspect.broker, watched.address.host, watched.address.port).encode(_VERSION)
+        about = PeerEvidenceRequest(suspect.broker, watched.address.host, watched.address.port, suspect.broker_epoch)
+        request = about.encode(_VERSION)
 
         def answered(id_: BrokerId, evidence: Evidence | None) -> None:
             said[id_] = evidence
@@ -239,13 +240,17 @@ class Suspicion:
     # -- bearing witness -------------------------------------------------------------------------------------------
 
     def handle_evidence(self, request: Request) -> None:
-        """What this broker's own link to the named broker has shown."""
+        """What this broker's own link to the named broker has shown; nothing of another registration."""
         try:
             body = PeerEvidenceRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
             refuse(request, f"PeerEvidence: {error}")
             return
         watched = self._watched.get(body.broker_id)
-        known = watched is not None and watched.address == Address(body.host, body.port)
+        known = (
+            watched is not None
+            and watched.address == Address(body.host, body.port)
+            and watched.told_epoch in (None, body.broker_epoch)
+        )
         evidence = watched.state.evidence if known and watched is not None else Evidence.UNKNOWN
         respond(request, PeerEvidenceResponse(0, evidence).encode(request.api_version))

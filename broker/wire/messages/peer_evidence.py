@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import int8, int16, int32, string
+from broker.wire.fields import int8, int16, int32, int64, string
 from broker.wire.schema import Message
 
 
 @dataclass(slots=True)
 class PeerEvidenceRequest(Message):
-    """About the broker that listens at host:port under this id, as the asking one knows it."""
+    """About the broker that listens at host:port under this id and registration, as the asking one knows it."""
 
     API: ClassVar[ApiKey] = ApiKey.PEER_EVIDENCE
 
     broker_id: int = int32("0+")
     host: str = string("0+")
     port: int = int32("0+")
+    broker_epoch: int = int64("0+")
 
 
 @dataclass(slots=True)

@@ -117,7 +117,7 @@ def test_truncated_batch_is_forgotten_and_may_be_sent_again(cluster: MemoryClust
     assert result(again) == (0, 1)
 
 
-def test_follower_that_begins_anew_knows_nothing_of_producers_whose_records_it_never_saw(cluster: MemoryCluster) -> None:
+def test_follower_that_begins_anew_knows_no_producer_until_it_has_its_records(cluster: MemoryCluster) -> None:
     send(cluster, "a", 0)
     cluster.settle()
     cluster.kill(3)

@@ -119,10 +119,10 @@ class World:
             self.events[broker](event)
         self.settle()
 
-    def witness(self, broker: int, port: int) -> Evidence:
-        """This broker's answer about another at that port."""
+    def witness(self, broker: int, port: int, broker_epoch: int = 77) -> Evidence:
+        """This broker's answer about another at that port under that registration."""
         slot = FakeSlot()
-        body = memoryview(bytearray(PeerEvidenceRequest(broker, "h", port).encode(0)))
+        body = memoryview(bytearray(PeerEvidenceRequest(broker, "h", port, broker_epoch).encode(0)))
         self.suspicion.handle_evidence(Request(ApiKey.PEER_EVIDENCE, 0, 1, "x", body, slot, True))
         assert slot.answer is not None
         return Evidence(PeerEvidenceResponse.decode(0, memoryview(slot.answer)[5:]).evidence)
@@ -285,7 +285,7 @@ def test_new_controller_does_not_suspect_a_broker_that_has_just_registered_on_wh
     world.tell((1, 2, 3, 4), ME, {TARGET: 78})
     world.wait(3000)
     assert world.sink.acted == [], "its new link has not connected yet"
-    assert world.witness(TARGET, TARGET) == Evidence.UNKNOWN
+    assert world.witness(TARGET, TARGET, 78) == Evidence.UNKNOWN
     world.happen(TARGET, *DEAD)
     assert world.sink.acted == [Suspect(TARGET, 78)]
 
@@ -299,3 +299,11 @@ def test_broker_that_is_told_of_again_under_the_same_registration_keeps_its_link
     world.tell((1, 2, 3, 4), ME, {TARGET: 77})
     assert not link.closed
     assert world.sink.acted == [Suspect(TARGET, 77)]
+
+
+def test_witness_says_nothing_of_a_registration_that_it_has_not_been_told_of() -> None:
+    world = World(controller=3)
+    world.tell((1, 2, 3, 4), 3, {TARGET: 77})
+    world.happen(TARGET, *DEAD)
+    assert world.witness(TARGET, TARGET, 77) == Evidence.GONE
+    assert world.witness(TARGET, TARGET, 78) == Evidence.UNKNOWN
