@@ -21,6 +21,7 @@ from benchmarks.environment import describe, load_average
 from benchmarks.measure.memory import Ballast
 from benchmarks.process import BenchmarkFailed
 from benchmarks.report.results import write
+from benchmarks.report.resume import Earlier, earlier
 from benchmarks.report.summary import RowRuns
 from benchmarks.rows.base import Bench
 from benchmarks.runner import carry_out
@@ -32,7 +33,7 @@ _NEEDED_BYTES = 12 << 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when every row was tried, 1 when measuring was not possible, 2 for wrong usage."""
+    """Exit code 0 when every row was tried, 1 when measuring was not possible or time ran out, 2 for wrong usage."""
     args = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     # Brokers with 10,000 partitions hold tens of thousands of files; they inherit this limit.
@@ -69,6 +70,10 @@ def _measure(plan: plans.Plan, args: argparse.Namespace, folder: Path, stack: Ex
     ballast = Ballast(folder / "ballast", wanted=not args.no_pretouch)
     stack.callback(ballast.release)
     environment = describe(args.source)
+    before = Earlier()
+    if args.resume:
+        rows = [(row.group, row.name) for phase in plan.phases for row in phase.rows]
+        before = earlier(args.out, plan.name, environment, rows)
     begun = time.monotonic()
 
     def say(text: str) -> None:
@@ -85,14 +90,22 @@ def _measure(plan: plans.Plan, args: argparse.Namespace, folder: Path, stack: Ex
                 cluster, lean.Lean(program, cluster.bootstrap), tools, RdKafka(cluster.bootstrap), ballast
             )
 
-    def keep(rows: Sequence[RowRuns]) -> str:
+    def keep(rows: Sequence[RowRuns]) -> None:
         environment["load average now"] = load_average()
-        environment["minutes"] = round((time.monotonic() - begun) / 60, 1)
-        return write(args.out, plan.name, environment, rows)
+        environment["minutes"] = round(before.minutes + (time.monotonic() - begun) / 60, 1)
+        write(args.out, plan.name, environment, rows)
 
-    rows = carry_out(plan, benches, say, keep)
-    print(keep(rows))
-    print(f"Written: {args.out}/{plan.name}.md, .json, .svg")
+    def out_of_time() -> bool:
+        return args.minutes is not None and time.monotonic() - begun > args.minutes * 60
+
+    complete = carry_out(plan, benches, say, keep, before.runs, out_of_time)
+    page = args.out / f"{plan.name}.md"
+    if before.runs or "minutes" in environment:
+        print(page.read_text(encoding="utf-8"))
+        print(f"Written: {page}, .json, .svg")
+    if not complete:
+        print(f"benchmarks: {args.minutes} minutes are over; --resume goes on from here", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -104,6 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--work", type=Path, default=Path("/var/tmp"), metavar="FOLDER", help="data of the brokers")
     parser.add_argument("--rows", metavar="PATTERN", help="only rows whose title matches this regular expression")
     parser.add_argument("--rounds", type=int, metavar="N", help="measure each row N times instead of the plan's number")
+    parser.add_argument("--resume", action="store_true", help="go on from the results in --out; what is there counts")
+    parser.add_argument("--minutes", type=float, metavar="N", help="begin no row after so long; --resume does the rest")
     parser.add_argument("--warm-up-mb", type=int, metavar="N", help="warm up with N MB instead of the plan's number")
     parser.add_argument("--only", choices=["highwater", "kafka"], help="measure one system, for work on it")
     parser.add_argument("--source", type=_folder, default=ROOT, metavar="FOLDER", help="where the broker package is")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from benchmarks.measure.guard import VoidRun
 from benchmarks.plan import MB, Plan, title
 from benchmarks.process import BenchmarkFailed
+from benchmarks.report.resume import RowName
 from benchmarks.report.summary import RowRuns, Run
 from benchmarks.rows.base import Bench, Row
 from benchmarks.rows.consume import LeanConsume
@@ -36,24 +38,41 @@ def warm_up(bench: Bench, total_bytes: int) -> None:
 
 
 def carry_out(
-    plan: Plan, benches: Mapping[str, Bench], say: Say, keep: Callable[[Sequence[RowRuns]], object]
-) -> list[RowRuns]:
-    """All rows of all phases; `keep` gets the state after each row, so that an abort loses nothing."""
-    made: list[RowRuns] = []
+    plan: Plan,
+    benches: Mapping[str, Bench],
+    say: Say,
+    keep: Callable[[Sequence[RowRuns]], object],
+    before: Mapping[RowName, Sequence[Run]] = MappingProxyType({}),
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> bool:
+    """All rows of all phases; `keep` gets the state after each row, so that an abort loses nothing.
+
+    before: runs by row that count as made. False where out_of_time came first.
+    """
+    phases = [
+        [
+            RowRuns(row.group, row.name, row.metrics, row.targets, list(before.get((row.group, row.name), ())))
+            for row in phase.rows
+        ]
+        for phase in plan.phases
+    ]
     warm = plan.warm_up_bytes == 0
-    for phase in plan.phases:
-        if not warm and not all(_before_load(row) for row in phase.rows):
-            _warm_all(plan, benches, say)
-            warm = True
-        of_phase = [RowRuns(row.group, row.name, row.metrics, row.targets) for row in phase.rows]
-        made += of_phase
+    for phase, of_phase in zip(plan.phases, phases, strict=True):
         for number in range(phase.rounds):
             order = list(benches) if number % 2 == 0 else list(benches)[::-1]
             for row, runs in zip(phase.rows, of_phase, strict=True):
-                for name in order:
+                wanted = [name for name in order if sum(run.system == name for run in runs.runs) <= number]
+                if not wanted:
+                    continue
+                if out_of_time():
+                    return False
+                if not warm and not _before_load(row):
+                    _warm_all(plan, benches, say)
+                    warm = True
+                for name in wanted:
                     runs.runs.append(measure(row, name, benches[name], say, number + 1, phase.rounds))
-                keep(made)
-    return made
+                keep([made for made_in in phases for made in made_in if made.runs])
+    return True
 
 
 def measure(row: Row, name: str, bench: Bench, say: Say, number: int, of: int) -> Run:
