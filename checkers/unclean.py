@@ -1,15 +1,17 @@
 """What a loss may be owed to an unclean election: from when, and until when.
 
-Such an election, under leader epoch e, costs what was written under lower epochs and its leader does not have. What was
-written under e or later it cannot have cost, however long ago it was. So a loss is owed to it that shows after it, of
-something that was written under an epoch below e; where no evidence says which epoch that was, of something that was
-there before the last broker had acted as leader under such an epoch. Until then a deposed leader may still take records
-and show them. Without an event log nobody knows how long that was, and there is no end.
+Such an election, under leader epoch e, costs what leaders of lower epochs had and its leader does not have. What a
+leader of e or later wrote or showed it did not cost, however long ago that was; nor what one of a lower epoch lacked.
+So a loss is owed to it that shows after it, of something that was there in an epoch below e, and was missed in one that
+is not; where no evidence says in which epoch it was there, of something that was there before the last broker had acted
+as leader under such an epoch. Until then a deposed leader may still take records and show them. Unless the event logs
+of all who led before it are there, and whole, nobody knows how long that was, and there is no end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -27,7 +29,7 @@ ANSWER_NS = 1_000_000_000
 @dataclass(frozen=True, slots=True)
 class UncleanElection:
     """from_ns: run time from which it can have cost anything. until_ns: until when somebody led under a lower epoch;
-    None where no event log tells.
+    None where event logs do not tell.
     """
 
     leader_epoch: int
@@ -41,40 +43,55 @@ Unclean = Mapping[str, Sequence[UncleanElection]]
 NONE: Unclean = {}
 
 
-def unclean_of(states: DataFrame, timeline: DataFrame, origin_wall_ns: int) -> Unclean:
-    """All of a run, with their ends by the event logs."""
+def unclean_of(
+    states: DataFrame, timeline: DataFrame, origin_wall_ns: int, whole: Callable[[], AbstractSet[int]]
+) -> Unclean:
+    """All of a run, with their ends by the event logs. whole: brokers whose event log is there, and whole."""
     rows = unclean_elections(states).select("p", "leader_epoch", "time_ms").collect()
     if not rows:
         return NONE
+    mine = F.col("p").isin(*{row.p for row in rows})
     acts = F.col("e").isin("ack", "visible") | (F.col("e").isin("append", "hw") & (F.col("role") == "leader"))
-    led = (
-        timeline.where(acts & F.col("p").isin(*{row.p for row in rows}))
-        .groupBy("p", "le")
-        .agg(F.max("t_ns").alias("t_ns"))
-        .collect()
-    )
-    told = {row.p for row in led}
+    acted = timeline.where(acts & mine).groupBy("p", "le").agg(F.max("t_ns").alias("t_ns")).collect()
+    led = states.where(mine & (F.col("leader") >= 0)).select("p", "leader", "leader_epoch").distinct().collect()
+    told = whole()
     found: dict[str, list[UncleanElection]] = {}
     for row in sorted(rows, key=lambda row: row.leader_epoch):
         at_ns = row.time_ms * 1_000_000 - origin_wall_ns
-        last = max([at_ns, *(one.t_ns for one in led if one.p == row.p and one.le < row.leader_epoch)])
-        until_ns = last + ANSWER_NS if row.p in told else None
+        last = max([at_ns, *(one.t_ns for one in acted if one.p == row.p and one.le < row.leader_epoch)])
+        before = {one.leader for one in led if one.p == row.p and one.leader_epoch < row.leader_epoch}
+        until_ns = last + ANSWER_NS if before <= told else None
         found.setdefault(row.p, []).append(UncleanElection(row.leader_epoch, at_ns - WALL_SLACK_NS, until_ns))
     return found
 
 
-def owed(unclean: Unclean, *, lost_epoch: Column, from_ns: Column, to_ns: Column) -> Column:
+def owed(
+    unclean: Unclean, *, lost_epoch: Column, missed_epoch: Column | None = None, from_ns: Column, to_ns: Column
+) -> Column:
     """Of a row with `p`: whether what is lost, or replaced, may be owed to an unclean election of its partition.
 
-    lost_epoch: under which it was written, null where not known. from_ns: when it was there. to_ns: when it was not.
+    lost_epoch: the highest in which it is known to have been there, missed_epoch: in which it was not; null where not
+    known. from_ns: when it was there. to_ns: when it was not.
     """
+    missed = F.lit(None).cast("int") if missed_epoch is None else missed_epoch
 
     def to_this(election: Column) -> Column:
         after = F.coalesce(to_ns >= election["from_ns"], F.lit(True))
+        by_then = F.coalesce(election["leader_epoch"] <= missed, F.lit(True))
         in_time = F.coalesce(from_ns <= election["until_ns"], F.lit(True))
-        return after & F.coalesce(lost_epoch < election["leader_epoch"], in_time)
+        return after & by_then & F.coalesce(lost_epoch < election["leader_epoch"], in_time)
 
     return F.exists(_of_partition(unclean), to_this) if unclean else F.lit(False)
+
+
+def span(there: Column, gone: Column) -> tuple[Column, Column]:
+    """(lost_epoch, missed_epoch) of what was there in leader epoch `there`, and not in epoch `gone`; null: not known.
+
+    The second may be the lower one: who had been deposed may go on showing its own log.
+    """
+    return F.when(there.isNotNull(), F.least(there, gone)), F.when(
+        there.isNotNull() & gone.isNotNull(), F.greatest(there, gone)
+    )
 
 
 def reign(unclean: Unclean, leader_epoch: Column) -> Column:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers import schema
+from checkers.evidence.whole_logs import headless, holed, incarnations, unlogged_acks, untold_lives
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
 
@@ -19,25 +20,10 @@ EVENT_LOG = "event-log"
 
 def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
     """raw: schema.EVENTS with unreadable lines. All findings are of kind unknown."""
-    incarnations = (
-        evidence.events.groupBy("node", "b", "i")
-        .agg(
-            F.count(F.lit(1)).alias("lines"),
-            F.count_distinct("s").alias("numbers"),
-            F.min("s").alias("first"),
-            F.max("s").alias("last"),
-            F.min(F.struct("s", "e")).alias("opening"),
-            F.count_if(F.col("e") == "registered").alias("registered"),
-        )
-        .withColumn("p", F.lit(None).cast("string"))
-    )
-    holed = incarnations.where(
-        (F.col("first") != 0) | (F.col("last") + 1 != F.col("lines")) | (F.col("numbers") != F.col("lines"))
-    )
-    headless = incarnations.where((F.col("first") == 0) & (F.col("opening.e") != "start"))
+    lives = incarnations(evidence.events).withColumn("p", F.lit(None).cast("string"))
     found = [
         apply_rules(
-            holed,
+            lives.where(holed()),
             [
                 Rule(
                     EVENT_LOG,
@@ -55,7 +41,7 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
             ],
         ),
         apply_rules(
-            headless,
+            lives.where(headless()),
             [
                 Rule(
                     EVENT_LOG,
@@ -69,8 +55,8 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
                 )
             ],
         ),
-        _torn(raw, incarnations),
-        _unlogged_registrations(evidence, incarnations),
+        _torn(raw, lives),
+        _unlogged_registrations(evidence, lives),
         _unlogged_acks(evidence),
         _unlogged_fetches(evidence),
     ]
@@ -78,14 +64,14 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
     return Family(union(found), figures(per_partition, {(EVENT_LOG, "lines"): F.col("lines")}))
 
 
-def _torn(raw: DataFrame, incarnations: DataFrame) -> DataFrame:
+def _torn(raw: DataFrame, lives: DataFrame) -> DataFrame:
     """Each incarnation may have torn its last line, no more."""
     unreadable = (
         raw.where(F.col(schema.CORRUPT).isNotNull() | F.col("e").isNull())
         .groupBy("node")
         .agg(F.count(F.lit(1)).alias("unreadable"))
     )
-    starts = incarnations.groupBy("node").agg(F.count(F.lit(1)).alias("incarnations"))
+    starts = lives.groupBy("node").agg(F.count(F.lit(1)).alias("incarnations"))
     odd = (
         unreadable.join(starts, on="node", how="left")
         .where(F.col("unreadable") > F.coalesce("incarnations", F.lit(0)))
@@ -109,19 +95,10 @@ def _torn(raw: DataFrame, incarnations: DataFrame) -> DataFrame:
     )
 
 
-def _unlogged_registrations(evidence: Evidence, incarnations: DataFrame) -> DataFrame:
+def _unlogged_registrations(evidence: Evidence, lives: DataFrame) -> DataFrame:
     """Every life of /brokers/ids/N was told by an incarnation of N, or by one killed before it could tell."""
-    told = evidence.events.where(F.col("e") == "registered").select("b", F.col("be").alias("czxid"))
-    untold = (
-        evidence.znodes.registrations.join(told, on=["b", "czxid"], how="left_anti")
-        .groupBy("b")
-        .agg(F.count(F.lit(1)).alias("untold"), F.collect_set("czxid").alias("czxids"))
-    )
-    silent = incarnations.where(F.col("registered") == 0).groupBy("b").agg(F.count(F.lit(1)).alias("silent"))
-    odd = (
-        untold.join(silent, on="b", how="left")
-        .where(F.col("untold") > F.coalesce("silent", F.lit(0)))
-        .withColumn("p", F.lit(None).cast("string"))
+    odd = untold_lives(lives, evidence.events, evidence.znodes.registrations).withColumn(
+        "p", F.lit(None).cast("string")
     )
     return apply_rules(
         odd,
@@ -140,33 +117,10 @@ def _unlogged_registrations(evidence: Evidence, incarnations: DataFrame) -> Data
     )
 
 
-def _copied(evidence: Evidence) -> DataFrame:
-    """(node, copied_ns): a send that was answered before then is older than the copy of that node's event log.
-
-    The harness writes its `evidence` lines once everything is copied, and no send is under way meanwhile. Where there
-    is none, the log's last line stands for it, and a log cut off at its end hides what was cut.
-    """
-    lines = evidence.events.groupBy("node").agg(F.max("t_ns").alias("last_ns"))
-    told = evidence.history.marks.where(F.col("f") == "evidence").groupBy("node").agg(F.min("time_ns").alias("told_ns"))
-    return lines.join(F.broadcast(told), on="node", how="left").select(
-        "node", F.coalesce("told_ns", "last_ns").alias("copied_ns")
-    )
-
-
 def _unlogged_acks(evidence: Evidence) -> DataFrame:
-    """Acknowledged sends whose `ack` line is not there, though it is written before the answer leaves.
-
-    Only sends answered before the asked node's log was copied.
-    """
-    copied = _copied(evidence)
-    logged = evidence.timeline.where(F.col("e") == "ack").select("p", F.col("base").alias("base_offset")).distinct()
-    acked = evidence.history.ops.where(
-        (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
-    )
-    judged = acked.join(F.broadcast(copied), on="node", how="inner").where(F.col("complete_ns") < F.col("copied_ns"))
-    missing = judged.join(logged, on=["p", "base_offset"], how="left_anti")
+    """Every answer that a client got was told by its leader."""
     return apply_rules(
-        missing,
+        unlogged_acks(evidence.history, evidence.events, evidence.timeline),
         [
             Rule(
                 EVENT_LOG,

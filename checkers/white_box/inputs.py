@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.evidence.whole_logs import whole_logs
 from checkers.evidence.znodes import Znodes
 from checkers.load_history import History
 from checkers.run_info import RunInfo
@@ -68,7 +70,10 @@ def build_evidence(
     segment_nodes: Sequence[str],
 ) -> Evidence:
     timeline = build_timeline(events).persist(StorageLevel.MEMORY_AND_DISK)
-    unclean = unclean_of(znodes.states, timeline, info.origin_wall_ns) if info.unclean else NONE
+    unclean = NONE
+    if info.unclean:
+        whole = partial(whole_logs, history, events, timeline, znodes.registrations)
+        unclean = unclean_of(znodes.states, timeline, info.origin_wall_ns, whole)
     return Evidence(
         info,
         history,

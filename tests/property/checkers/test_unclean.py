@@ -12,9 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers import schema
+from checkers.evidence.whole_logs import whole_logs
 from checkers.evidence.znodes import znode_tables
+from checkers.load_history import load_history
 from checkers.unclean import ANSWER_NS, WALL_SLACK_NS, UncleanElection, last_until, owed, reign, unclean_of
 from checkers.white_box.inputs import build_timeline
+from tests.support.histories import Story, write_history
 from tests.support.judging import pyspark_sockets
 
 pytestmark = pytest.mark.spark
@@ -38,11 +41,12 @@ def _states(spark: SparkSession, folder: Path) -> DataFrame:
     return znode_tables(spark.read.schema(schema.ZNODE).json(path.as_uri())).states
 
 
-def _timeline(spark: SparkSession, folder: Path, lines: Sequence[Mapping[str, Any]]) -> DataFrame:
+def _logs(spark: SparkSession, folder: Path, lines: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """The event log of broker 1."""
     path = folder / "events.jsonl"
-    common = {"b": 1, "i": "a", "p": "hw-0"}
+    common = {"node": "n1", "b": 1, "i": "a", "p": "hw-0"}
     path.write_text("".join(json.dumps({**common, "s": s, **line}) + "\n" for s, line in enumerate(lines)))
-    return build_timeline(spark.read.schema(schema.EVENTS).json(path.as_uri()))
+    return spark.read.schema(schema.EVENTS).json(path.as_uri())
 
 
 def test_election_ends_with_what_was_last_done_by_a_leader_from_before_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -55,26 +59,59 @@ def test_election_ends_with_what_was_last_done_by_a_leader_from_before_it(spark:
         {"e": "hw", "role": "leader", "le": 3, "hw": 1, "t_ns": 20 * S},
     ]
     with pyspark_sockets():
-        found = unclean_of(_states(spark, tmp_path), _timeline(spark, tmp_path, lines), 0)
+        timeline = build_timeline(_logs(spark, tmp_path, lines))
+        states = _states(spark, tmp_path)
+        found = unclean_of(states, timeline, 0, lambda: {1})
+        untold = unclean_of(states, timeline, 0, lambda: {2, 3})
     began_ns = 5 * S - WALL_SLACK_NS
     assert found == {
         "hw-0": [UncleanElection(3, began_ns, 7 * S + ANSWER_NS)],
-        # No event log tells of this one.
-        "hw-1": [UncleanElection(3, began_ns, None)],
+        # Nobody did anything there, and everybody's log is there to say so.
+        "hw-1": [UncleanElection(3, began_ns, 5 * S + ANSWER_NS)],
     }
+    # Who led before it may have done so later than its log, which lacks something, tells.
+    assert untold == {p: [UncleanElection(3, began_ns, None)] for p in found}
 
 
 def test_election_that_nobody_led_on_beside_ends_at_once(spark: SparkSession, tmp_path: Path) -> None:
     lines = [{"e": "visible", "le": 1, "kind": "fetch", "upto": 1, "hw": 1, "t_ns": 2 * S}]
     with pyspark_sockets():
-        found = unclean_of(_states(spark, tmp_path), _timeline(spark, tmp_path, lines), 0)
+        timeline = build_timeline(_logs(spark, tmp_path, lines))
+        found = unclean_of(_states(spark, tmp_path), timeline, 0, lambda: {1, 2})
     assert found["hw-0"][0].until_ns == 5 * S + ANSWER_NS
+
+
+START = {"e": "start", "p": None, "t_ns": 1}
+REGISTERED = {"e": "registered", "p": None, "be": 11, "t_ns": 2}
+ACK = {"e": "ack", "le": 1, "base": 0, "last": 0, "acks": -1, "t_ns": 3}
+LATER = {"e": "flush", "upto": 0, "t_ns": 99_000_000}
+
+WHOLE: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "as-it-was": ([START, REGISTERED, ACK, LATER], True),
+    "nothing": ([], False),
+    "hole": ([START, REGISTERED, ACK, {**LATER, "s": 4}], False),
+    "no-beginning": ([REGISTERED, ACK, LATER], False),
+    "a-life-less": ([START, {**REGISTERED, "be": 12}, ACK, LATER], False),
+    "an-answer-less": ([START, REGISTERED, {**ACK, "base": 1}, LATER], False),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_event_log_is_whole_where_all_that_others_saw_is_in_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    lines, whole = WHOLE[name]
+    story = Story()
+    story.send(1, 0, process=1)
+    with pyspark_sockets():
+        history, _ = load_history(spark, write_history(tmp_path / "history.jsonl", story.lines), tmp_path / "parquet")
+        events = _logs(spark, tmp_path, lines)
+        lives = spark.range(1).select(F.lit(1).alias("b"), F.lit(11).cast("bigint").alias("czxid"))
+        assert whole_logs(history, events, build_timeline(events), lives) == ({1} if whole else set())
 
 
 TWO = {"p": [UncleanElection(3, 50, 70), UncleanElection(6, 500, 700)], "endless": [UncleanElection(3, 50, None)]}
 
-# Partition, epoch of what is lost, when it was there, when not any more: owed?
-LOSSES: list[tuple[str, int | None, int | None, int | None, bool]] = [
+# Partition, epoch of what is lost, when it was there, when not any more: owed? And the epoch it is missed in, if known.
+LOSSES: list[tuple[str | int | bool | None, ...]] = [
     ("p", 2, 10, 60, True),
     ("p", 2, 10, 40, False),
     ("p", 2, 10, None, True),
@@ -92,6 +129,12 @@ LOSSES: list[tuple[str, int | None, int | None, int | None, bool]] = [
     ("endless", None, 10_000, 20_000, True),
     ("endless", 3, 10_000, 20_000, False),
     ("other", 2, 10, 60, False),
+    # Missed by a leader from before the election, or by it.
+    ("p", 1, 10, 60, False, 2),
+    ("p", 2, 10, 60, True, 3),
+    ("p", 3, 60, 600, False, 5),
+    ("p", 3, 60, 600, True, 6),
+    ("p", None, 60, 100, False, 2),
 ]
 
 
@@ -99,12 +142,15 @@ def test_loss_is_owed_to_an_election_that_came_between_what_was_written_and_what
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "losses.jsonl"
-    names = ("p", "epoch", "from_ns", "to_ns")
+    names = ("p", "epoch", "from_ns", "to_ns", "owed", "missed")
     rows = [dict(zip(names, row, strict=False)) for row in LOSSES]
     path.write_text("".join(json.dumps({"n": n, **row}) + "\n" for n, row in enumerate(rows)))
-    columns = {"lost_epoch": F.col("epoch"), "from_ns": F.col("from_ns"), "to_ns": F.col("to_ns")}
+    columns = {"lost_epoch": F.col("epoch"), "missed_epoch": F.col("missed")}
+    columns |= {"from_ns": F.col("from_ns"), "to_ns": F.col("to_ns")}
     with pyspark_sockets():
-        losses = spark.read.schema("n int, p string, epoch int, from_ns bigint, to_ns bigint").json(path.as_uri())
+        losses = spark.read.schema("n int, p string, epoch int, from_ns bigint, to_ns bigint, missed int").json(
+            path.as_uri()
+        )
         told = losses.select(
             "n",
             owed(TWO, **columns).alias("owed"),
@@ -113,7 +159,7 @@ def test_loss_is_owed_to_an_election_that_came_between_what_was_written_and_what
             last_until(TWO).alias("until"),
         )
         found = {row.n: row for row in told.collect()}
-    assert [found[n].owed for n in range(len(LOSSES))] == [row[-1] for row in LOSSES]
+    assert [found[n].owed for n in range(len(LOSSES))] == [row[4] for row in LOSSES]
     assert not any(row.never for row in found.values())
     assert [found[n].reign for n in (0, 3, 4, 5, 12, 14)] == [0, 1, 1, 2, 1, 0]
     assert [found[n].until for n in (0, 12, 14)] == [700, None, None]
