@@ -4,8 +4,9 @@ Not a person's choice: each line names a setting and something that was *seen* t
 and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
 retention by what was told of the log's start (black_box/lost.py, offsets.py); an unclean election excuses findings of
 the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete before it
-stands, and so does one of what was written since (checkers/unclean.py). That a replica with the longest log was elected
-(docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is not.
+stands, and so does one of what was written or shown since (checkers/unclean.py). That a replica with the longest log
+was elected (docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is
+not.
 """
 
 from __future__ import annotations
@@ -79,7 +80,13 @@ def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
     for checker, rules in UNCLEAN.checkers.items():
         of_rule = F.col("rule").isin(*sorted(rules)) if rules else F.lit(True)
         covered = covered | ((F.col("checker") == checker) & of_rule)
-    its_doing = owed(unclean, lost_epoch=F.col("lost_epoch"), from_ns=F.col("from_ns"), to_ns=F.col("to_ns"))
+    its_doing = owed(
+        unclean,
+        lost_epoch=F.col("lost_epoch"),
+        missed_epoch=F.col("missed_epoch"),
+        from_ns=F.col("from_ns"),
+        to_ns=F.col("to_ns"),
+    )
     excused = (F.col("kind") == "invalid") & covered & its_doing
     return lambda findings: findings.withColumn("kind", F.when(excused, F.lit("allowed")).otherwise(F.col("kind")))
 

@@ -33,7 +33,8 @@ class Rule:
     """What one row proves when `when` is true of it (null counts as false). Columns are those of the row.
 
     name: which of the checker's rules it is, where an allowance or a doubt is about some of them only. lost_epoch: the
-    leader epoch under which what is lost, or replaced, was written, where evidence says (checkers/unclean.py).
+    highest leader epoch in which what is lost, or replaced, is known to have been there; missed_epoch: in which it was
+    not; where evidence says (checkers/unclean.py).
     """
 
     checker: str | Column
@@ -48,6 +49,7 @@ class Rule:
     to_ns: Column | None = None
     evidence: Column | None = None
     lost_epoch: Column | None = None
+    missed_epoch: Column | None = None
 
 
 def apply_rules(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
@@ -74,6 +76,7 @@ def _cell(rule: Rule) -> Column:
         rule.detail.alias("detail"),
         (F.lit(None).cast("string") if rule.evidence is None else rule.evidence).alias("evidence"),
         (F.lit(None) if rule.lost_epoch is None else rule.lost_epoch).cast("int").alias("lost_epoch"),
+        (F.lit(None) if rule.missed_epoch is None else rule.missed_epoch).cast("int").alias("missed_epoch"),
     )
 
 

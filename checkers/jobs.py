@@ -48,7 +48,7 @@ def bounded(families: Sequence[Family], witnesses: int, excuse: Excuse = as_they
     held = [family.findings for family in families if family.findings is not None]
     if not held:
         return figures
-    findings = excuse(union(held)).drop("lost_epoch")
+    findings = excuse(union(held)).drop("lost_epoch", "missed_epoch")
     per_partition = Window.partitionBy("checker", "kind", "rule", "p")
     in_partition = per_partition.orderBy("offset", "value", "detail")
     overall = Window.partitionBy("checker", "kind", "rule").orderBy("p", "offset", "value", "detail")

@@ -255,6 +255,7 @@ def polls_table(operations: DataFrame) -> DataFrame:
             "reader",
             "consumer",
             "isolation",
+            "leader_epoch",
             "nth",
             F.col("record.offset").alias("offset"),
             F.col("record.value").alias("value"),

@@ -182,6 +182,7 @@ FINDING = _struct(
     ("detail", _TEXT),
     ("evidence", _TEXT),
     ("lost_epoch", _INT),
+    ("missed_epoch", _INT),
 )
 
 # A figure of one checker for one partition (null: of the whole run).

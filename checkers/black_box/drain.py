@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowed import ALLOWED_GONE, GONE
-from checkers.black_box.facts import Facts, told_start
+from checkers.black_box.facts import Facts, seen_in, told_start
 from checkers.black_box.lost import covered_ranges
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.unclean import owed
@@ -122,7 +122,20 @@ def _gone(facts: Facts) -> DataFrame:
         missing = missing.join(_log_starts(facts), on="p", how="left").where(
             F.col("ack_offset") >= F.coalesce("log_start", F.lit(0))
         )
-    allowed = owed(facts.unclean, lost_epoch=F.col("epoch"), from_ns=F.col("send.invoke_ns"), to_ns=F.col("time_ns"))
+    there = F.col("epoch")
+    if facts.unclean:
+        reads = facts.history.polls.select("p", "value", "complete_ns", seen_in().alias("seen"))
+        seen = (
+            missing.select("p", "value", "time_ns")
+            .distinct()
+            .join(reads, on=["p", "value"], how="inner")
+            .where(F.col("complete_ns") < F.col("time_ns"))
+            .groupBy("p", "value", "time_ns")
+            .agg(F.max("seen").alias("seen"))
+        )
+        missing = missing.join(seen, on=["p", "value", "time_ns"], how="left")
+        there = F.greatest("epoch", "seen")
+    allowed = owed(facts.unclean, lost_epoch=there, from_ns=F.col("send.invoke_ns"), to_ns=F.col("time_ns"))
     return missing.groupBy("p").agg(
         F.count_distinct(F.when(~allowed, F.col("value"))).alias("gone"),
         F.count_distinct(F.when(allowed, F.col("value"))).alias("allowed_gone"),

@@ -103,7 +103,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         F.col("complete_ns").alias("read_complete_ns"),
         F.col("op").alias("read_op"),
         "intact",
-        _stamped().alias("stamped"),
+        stamped().alias("stamped"),
     )
     grouped = (
         sent.unionByName(read)
@@ -154,39 +154,43 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     )
 
 
-def _stamped() -> Column:
+def stamped() -> Column:
     """The leader epoch in a record's batch; the real client does not tell it."""
     return F.when(F.col("epoch") >= 0, F.col("epoch"))
 
 
-def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
-    """One row per (p, offset): the values named there, and whether and when it was first read.
-
-    epoch: the lowest leader epoch under which any of them was written. low_epoch, high_epoch: those of min_value and
-    max_value, where known.
+def seen_in() -> Column:
+    """Of a row of `polls`: the highest leader epoch that is known to have had the record there: whose leader showed it,
+    or wrote it; null where neither is told.
     """
+    return F.greatest(stamped(), F.when(F.col("leader_epoch") >= 0, F.col("leader_epoch")))
+
+
+def may_come_back() -> Column:
+    """Of a row of `by_value`: acks=1 confirmed it, and it was read, where it was said to be: perhaps long after."""
+    there = F.col("ack_offset").between(F.col("min_read_offset"), F.col("max_read_offset"))
+    return F.coalesce((F.col("send.acks") != -1) & there, F.lit(False))
+
+
+def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
+    """One row per (p, offset): the values named there, and whether and when it was first read."""
     acked = by_value.where(F.col("acked") & ~F.col("forgiven") & F.col("value").isNotNull()).select(
         "p",
         F.col("ack_offset").alias("offset"),
         "value",
         F.col("send.op").alias("op"),
-        F.col("send.invoke_ns").alias("invoke_ns"),
         F.col("send.complete_ns").alias("complete_ns"),
         F.lit(False).alias("is_read"),
-        "epoch",
     )
     read = history.polls.select(
         "p",
         "offset",
         "value",
         "op",
-        "invoke_ns",
         "complete_ns",
         F.lit(True).alias("is_read"),
-        _stamped().alias("epoch"),
     )
     named = F.col("value").isNotNull()
-    written = named & F.col("epoch").isNotNull()
     return (
         acked.unionByName(read)
         .groupBy("p", "offset")
@@ -194,20 +198,7 @@ def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
             F.min("value").alias("min_value"),
             F.max("value").alias("max_value"),
             F.min(F.when(named, F.struct("value", "op"))).alias("low"),
-            F.max(F.when(named, F.struct("value", "op"))).alias("high"),
             F.max("is_read").alias("is_read"),
             F.min(F.when(F.col("is_read"), F.col("complete_ns"))).alias("first_read_ns"),
-            F.min("invoke_ns").alias("from_ns"),
-            F.max("complete_ns").alias("to_ns"),
-            F.min("epoch").alias("epoch"),
-            F.min(F.when(written, F.struct("value", "epoch"))).alias("low_written"),
-            F.max(F.when(written, F.struct("value", "epoch"))).alias("high_written"),
         )
-        .withColumn("low_epoch", _epoch_of("low_written", "min_value"))
-        .withColumn("high_epoch", _epoch_of("high_written", "max_value"))
-        .drop("low_written", "high_written")
     )
-
-
-def _epoch_of(written: str, value: str) -> Column:
-    return F.when(F.col(f"{written}.value") == F.col(value), F.col(f"{written}.epoch"))

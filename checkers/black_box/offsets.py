@@ -1,16 +1,20 @@
 """Inconsistent offset, and vanished read where the offset was given to another value, or fell below the log's start.
 
-Input grain: Facts.by_offset, then only the offsets in conflict. A row of inconsistent offset proves two values at one
-offset; a row of vanished read proves that a value had been read there before the other one was seen there.
+Input grain: Facts.by_offset, then every sighting of the offsets in conflict. A row of inconsistent offset proves two
+values at one offset; a row of vanished read proves that a value had been read there before the other one was seen
+there. Of several such pairs a row tells one: one that no unclean election parts, if there is any, for nothing excuses
+that; else the one that was complete first.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, told_start
+from checkers.answers import answered_epoch
+from checkers.black_box.facts import Facts, may_come_back, seen_in, stamped, told_start
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.unclean import reign, span
 
 INCONSISTENT = "inconsistent-offset"
 VANISHED = "vanished-read"
@@ -18,36 +22,12 @@ VANISHED = "vanished-read"
 
 def offset_checks(facts: Facts) -> Family:
     rows = facts.by_offset
-    conflicts = rows.where(F.col("min_value") != F.col("max_value"))
-    inconsistent = apply_rules(
-        conflicts,
-        [
-            Rule(
-                INCONSISTENT,
-                F.lit(True),
-                text(
-                    "{p} offset {o} holds both value {a} and value {b}",
-                    p=F.col("p"),
-                    o=F.col("offset"),
-                    a=F.col("min_value"),
-                    b=F.col("max_value"),
-                ),
-                offset=F.col("offset"),
-                value=F.col("min_value"),
-                ops=[F.col("low.op"), F.col("high.op")],
-                from_ns=F.col("from_ns"),
-                to_ns=F.col("to_ns"),
-                lost_epoch=F.when(
-                    F.col("low_epoch").isNotNull() & F.col("high_epoch").isNotNull(), F.least("low_epoch", "high_epoch")
-                ),
-            )
-        ],
-    )
+    sightings = _sightings(facts, rows.where(F.col("min_value") != F.col("max_value")).select("p", "offset"))
     per_partition = rows.groupBy("p").agg(
         F.count(F.lit(1)).alias("offsets_known"), F.count_if("is_read").alias("offsets_read")
     )
     return Family(
-        union([inconsistent, _replaced(facts, conflicts), _below_start(facts)]),
+        union([_inconsistent(facts, sightings), _replaced(sightings), _below_start(facts)]),
         figures(
             per_partition,
             {
@@ -59,39 +39,151 @@ def offset_checks(facts: Facts) -> Family:
     )
 
 
-def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
-    """One row per value that was read at an offset where another value was seen by a later operation."""
-    at = conflicts.select("p", "offset")
-    polls = facts.history.polls.select("p", "offset", "value", "op", "invoke_ns", "complete_ns", "epoch")
-    reads = (
-        polls.join(at, on=["p", "offset"], how="left_semi")
-        .groupBy("p", "offset", "value")
+def _sightings(facts: Facts, at: DataFrame) -> DataFrame:
+    """(p, offset, value, op, invoke_ns, complete_ns, is_read, written, epoch, reign): reads and acknowledgements at
+    these offsets.
+
+    written: the leader epoch under which it was written. epoch: the highest that is known to have had it there for
+    good; acks=1 tells of none. reign: how many unclean elections had come by then. Null where not known. What acks=1
+    confirmed, and was read there, counts by its reads: it may have been lost in between, and brought back.
+    """
+    polls = facts.history.polls.where(F.col("value").isNotNull()).select(
+        "p",
+        "offset",
+        "value",
+        "op",
+        "invoke_ns",
+        "complete_ns",
+        F.lit(True).alias("is_read"),
+        stamped().alias("written"),
+        seen_in().alias("epoch"),
+    )
+    answered = facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
+    acks = (answered.where(~may_come_back()) if facts.unclean else answered).select(
+        "p",
+        F.col("ack_offset").alias("offset"),
+        "value",
+        "send.op",
+        "send.invoke_ns",
+        "send.complete_ns",
+        F.lit(False).alias("is_read"),
+        F.col("epoch").alias("written"),
+        F.when(F.col("send.acks") == -1, F.col("epoch")).alias("epoch"),
+    )
+    return (
+        polls.unionByName(acks)
+        .join(at, on=["p", "offset"], how="left_semi")
+        .withColumn("reign", _reign(facts, F.col("epoch")))
+    )
+
+
+def _reign(facts: Facts, epoch: Column) -> Column:
+    """Null where the epoch is not known and it matters."""
+    return F.when(epoch.isNotNull(), reign(facts.unclean, epoch)) if facts.unclean else F.lit(0)
+
+
+def _inconsistent(facts: Facts, sightings: DataFrame) -> DataFrame:
+    """One row per offset."""
+    lost_epoch, missed_epoch = span(F.col("low_epoch"), F.col("high_epoch"))
+    pairs = _pairs(sightings).withColumn("lost_epoch", lost_epoch).withColumn("missed_epoch", missed_epoch)
+    if facts.unclean:
+        # Leaders whose logs no unclean election parts, and all the more one leader, have one value there.
+        near = union([_pairs(sightings, "reign"), _pairs(sightings, "written")])
+        columns = ("to_ns", "one", "other", "from_ns")
+        parted_by_none = (
+            near.groupBy("p", "offset")
+            .agg(F.min(F.struct(*columns)).alias("near"))
+            # There and gone in one epoch, whichever that was.
+            .select("p", "offset", "near.*", F.lit(0).alias("lost_epoch"), F.lit(0).alias("missed_epoch"))
+        )
+        others = pairs.join(parted_by_none, on=["p", "offset"], how="left_anti").select(*parted_by_none.columns)
+        pairs = union([parted_by_none, others])
+    return apply_rules(
+        pairs,
+        [
+            Rule(
+                INCONSISTENT,
+                F.lit(True),
+                text(
+                    "{p} offset {o} holds both value {a} and value {b}",
+                    p=F.col("p"),
+                    o=F.col("offset"),
+                    a=F.col("one.value"),
+                    b=F.col("other.value"),
+                ),
+                offset=F.col("offset"),
+                value=F.col("one.value"),
+                ops=[F.col("one.op"), F.col("other.op")],
+                from_ns=F.col("from_ns"),
+                to_ns=F.col("to_ns"),
+                lost_epoch=F.col("lost_epoch"),
+                missed_epoch=F.col("missed_epoch"),
+            )
+        ],
+    )
+
+
+def _pairs(sightings: DataFrame, *within: str) -> DataFrame:
+    """(p, offset, one, other, from_ns, to_ns, low_epoch, high_epoch): where two values were seen at one offset, and in
+    one `within`: the two that were seen first.
+
+    to_ns: when the second had been seen. low_epoch and high_epoch: of all values seen there; null where one's is not
+    known.
+    """
+    known = [F.col(name).isNotNull() for name in within]
+    values = (
+        sightings.where(known[0] if known else F.lit(True))
+        .groupBy("p", "offset", *within, "value")
         .agg(
             F.min(F.struct("complete_ns", "op")).alias("first"),
-            F.max(F.struct("invoke_ns", "op")).alias("latest"),
-            F.min(F.when(F.col("epoch") >= 0, F.col("epoch"))).alias("epoch"),
+            F.min("invoke_ns").alias("from_ns"),
+            F.max("epoch").alias("epoch"),
         )
     )
-    acks = (
-        facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
+    seen = F.struct(F.col("first.complete_ns").alias("at_ns"), F.col("first.op").alias("op"), F.col("value"))
+    told = F.bool_and(F.col("epoch").isNotNull())
+    return (
+        values.groupBy("p", "offset", *within)
+        .agg(
+            F.array_sort(F.collect_list(seen)).alias("seen"),
+            F.min("from_ns").alias("from_ns"),
+            F.when(told, F.min("epoch")).alias("low_epoch"),
+            F.when(told, F.max("epoch")).alias("high_epoch"),
+        )
+        .where(F.size("seen") > 1)
         .select(
-            "p", F.col("ack_offset").alias("offset"), "value", F.struct("send.invoke_ns", "send.op").alias("latest")
+            "p",
+            "offset",
+            F.col("seen")[0].alias("one"),
+            F.col("seen")[1].alias("other"),
+            "from_ns",
+            F.col("seen")[1]["at_ns"].alias("to_ns"),
+            "low_epoch",
+            "high_epoch",
         )
-        .join(at, on=["p", "offset"], how="left_semi")
     )
-    others = (
-        reads.select("p", "offset", F.col("value").alias("other"), "latest")
-        .unionByName(acks.withColumnRenamed("value", "other"))
-        .groupBy("p", "offset", "other")
-        .agg(F.max("latest").alias("latest"))
+
+
+def _replaced(sightings: DataFrame) -> DataFrame:
+    """One row per value that was read at an offset where another value was seen by a later operation."""
+    reads = (
+        sightings.where("is_read")
+        .withColumnRenamed("reign", "in_reign")
+        .groupBy("p", "offset", "value", "in_reign")
+        .agg(F.min(F.struct("complete_ns", "op")).alias("first"), F.max("epoch").alias("in_epoch"))
     )
+    later = sightings.select(
+        "p", "offset", F.col("value").alias("other"), "op", "invoke_ns", "complete_ns", "epoch", "reign"
+    )
+    parted = ~F.coalesce(F.col("in_reign") == F.col("reign"), F.lit(False))
     pairs = (
-        reads.drop("latest")
-        .join(others, on=["p", "offset"], how="inner")
-        .where((F.col("value") != F.col("other")) & (F.col("first.complete_ns") < F.col("latest.invoke_ns")))
-        .groupBy("p", "offset", "value", "first", "epoch")
-        .agg(F.max(F.struct("latest", "other")).alias("successor"))
+        reads.join(later, on=["p", "offset"], how="inner")
+        .where((F.col("value") != F.col("other")) & (F.col("first.complete_ns") < F.col("invoke_ns")))
+        .withColumn("parted", parted)
+        .groupBy("p", "offset", "value")
+        .agg(F.min(F.struct("parted", "complete_ns", "op", "other", "first", "in_epoch", "epoch")).alias("by"))
     )
+    lost_epoch, missed_epoch = span(F.col("by.in_epoch"), F.col("by.epoch"))
     return apply_rules(
         pairs,
         [
@@ -103,38 +195,56 @@ def _replaced(facts: Facts, conflicts: DataFrame) -> DataFrame:
                     v=F.col("value"),
                     p=F.col("p"),
                     o=F.col("offset"),
-                    w=F.col("successor.other"),
+                    w=F.col("by.other"),
                 ),
                 offset=F.col("offset"),
                 value=F.col("value"),
-                ops=[F.col("first.op"), F.col("successor.latest.op")],
-                from_ns=F.col("first.complete_ns"),
-                to_ns=F.col("successor.latest.invoke_ns"),
-                lost_epoch=F.col("epoch"),
+                ops=[F.col("by.first.op"), F.col("by.op")],
+                from_ns=F.col("by.first.complete_ns"),
+                to_ns=F.col("by.complete_ns"),
+                lost_epoch=lost_epoch,
+                missed_epoch=missed_epoch,
             )
         ],
     )
 
 
 def _below_start(facts: Facts) -> DataFrame:
-    """One row per partition whose log was said to start above an offset that was read.
+    """One row per partition, and per reign in it, whose log was said to start above an offset that was read.
 
     Allowed where the run's retention can have deleted it.
     """
+    answered = F.when(answered_epoch() >= 0, answered_epoch())
     told = (
         facts.history.requests.where(F.col("outcome") == "ok")
         .withColumn("log_start", told_start())
         .where(F.col("log_start") > 0)
-        .groupBy("p")
-        .agg(F.max(F.struct("log_start", "op", "complete_ns")).alias("start"))
+        .withColumn("epoch", answered)
+        .withColumn("reign", _reign(facts, F.col("epoch")))
+        .groupBy("p", "log_start", "reign")
+        .agg(F.min(F.struct("complete_ns", "op", "epoch")).alias("start"))
     )
-    polls = facts.history.polls.select("p", F.struct("offset", "value", "op", "complete_ns", "epoch").alias("read"))
+    highest = told.groupBy("p").agg(F.max("log_start").alias("highest"))
+    reads = (
+        facts.history.polls.join(F.broadcast(highest), on="p", how="inner")
+        .where(F.col("offset") < F.col("highest"))
+        .withColumn("in_epoch", seen_in())
+        .withColumn("in_reign", _reign(facts, F.col("in_epoch")))
+        .groupBy("p", "in_reign")
+        .agg(
+            F.min(F.struct("offset", "complete_ns", "value", "op")).alias("read"),
+            F.max("in_epoch").alias("in_epoch"),
+        )
+    )
+    parted = ~F.coalesce(F.col("in_reign") == F.col("reign"), F.lit(False))
     judged = (
-        polls.join(F.broadcast(told), on="p", how="inner")
-        .where(F.col("read.offset") < F.col("start.log_start"))
-        .groupBy("p", "start")
-        .agg(F.min("read").alias("read"))
+        reads.join(told, on="p", how="inner")
+        .where(F.col("read.offset") < F.col("log_start"))
+        .withColumn("parted", parted)
+        .groupBy("p", "in_reign", "in_epoch", "read")
+        .agg(F.min(F.struct("parted", "start", "log_start")).alias("by"))
     )
+    lost_epoch, missed_epoch = span(F.col("in_epoch"), F.col("by.start.epoch"))
     return apply_rules(
         judged,
         [
@@ -147,15 +257,16 @@ def _below_start(facts: Facts) -> DataFrame:
                     v=F.col("read.value"),
                     p=F.col("p"),
                     o=F.col("read.offset"),
-                    s=F.col("start.log_start"),
+                    s=F.col("by.log_start"),
                 ),
                 kind="allowed" if facts.retention else "invalid",
                 offset=F.col("read.offset"),
                 value=F.col("read.value"),
-                ops=[F.col("read.op"), F.col("start.op")],
-                from_ns=F.least("read.complete_ns", "start.complete_ns"),
-                to_ns=F.greatest("read.complete_ns", "start.complete_ns"),
-                lost_epoch=F.when(F.col("read.epoch") >= 0, F.col("read.epoch")),
+                ops=[F.col("read.op"), F.col("by.start.op")],
+                from_ns=F.least("read.complete_ns", "by.start.complete_ns"),
+                to_ns=F.greatest("read.complete_ns", "by.start.complete_ns"),
+                lost_epoch=lost_epoch,
+                missed_epoch=missed_epoch,
             )
         ],
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts
+from checkers.black_box.facts import Facts, may_come_back, seen_in
 from checkers.findings import Family, Rule, apply_rules, figures, text
-from checkers.unclean import reign
+from checkers.unclean import reign, span
 
 REAL_TIME = "real-time-order"
 NONMONOTONIC_SEND = "nonmonotonic-send"
@@ -28,7 +28,12 @@ def real_time_checks(facts: Facts) -> Family:
         "value",
         F.col("send.op").alias("op"),
         F.col("send.invoke_ns").alias("invoke_ns"),
-        "effective_ns",
+        # What acks=1 confirmed a leader that is elected unclean may bring back; until then it is not there.
+        (
+            F.when(may_come_back(), F.col("first_read_ns")).otherwise(F.col("effective_ns"))
+            if facts.unclean
+            else F.col("effective_ns")
+        ).alias("effective_ns"),
         "epoch",
     )
     first = F.min(F.struct("effective_ns", "op", "offset", "value", "epoch"))
@@ -41,10 +46,13 @@ def real_time_checks(facts: Facts) -> Family:
         in_vain = F.col("epoch").isNotNull() & (since["effective_ns"] < F.col("invoke_ns"))
         judged = (
             judged.withColumn("reign", F.when(F.col("epoch").isNotNull(), reign(facts.unclean, F.col("epoch"))))
-            .withColumn("since", first.over(near.rangeBetween(Window.unboundedPreceding, -1)))
+            .unionByName(_shown(facts), allowMissingColumns=True)
+            .withColumn("since", F.min("shown").over(near.rangeBetween(Window.unboundedPreceding, -1)))
+            .where(F.col("shown").isNull())
             .withColumn("earliest_above", F.when(in_vain, since).otherwise(F.col("earliest_above")))
         )
     broken = judged.where(F.col("earliest_above.effective_ns") < F.col("invoke_ns"))
+    lost_epoch, missed_epoch = span(F.col("earliest_above.epoch"), F.col("epoch"))
     found = apply_rules(
         broken,
         [
@@ -64,13 +72,41 @@ def real_time_checks(facts: Facts) -> Family:
                 value=F.col("value"),
                 ops=[F.col("earliest_above.op"), F.col("op")],
                 from_ns=F.col("earliest_above.effective_ns"),
-                to_ns=F.col("invoke_ns"),
-                lost_epoch=F.col("earliest_above.epoch"),
+                # What was sent before an election may have been taken by the leader that came of it.
+                to_ns=F.col("effective_ns"),
+                lost_epoch=lost_epoch,
+                missed_epoch=missed_epoch,
             )
         ],
     )
     per_partition = placed.groupBy("p").agg(F.count(F.lit(1)).alias("ordered"))
     return Family(found, figures(per_partition, {(REAL_TIME, "records_ordered"): F.col("ordered")}))
+
+
+def _shown(facts: Facts) -> DataFrame:
+    """(p, reign, offset, shown): when a record was first known to be in the log for good, in each reign that had it.
+
+    shown: as `earliest_above`. acks=1 tells of none.
+    """
+    acks = facts.by_value.where(F.col("acked") & ~F.col("forgiven") & (F.col("send.acks") == -1)).select(
+        "p",
+        F.col("ack_offset").alias("offset"),
+        "value",
+        F.col("send.op").alias("op"),
+        F.col("send.complete_ns").alias("effective_ns"),
+        "epoch",
+    )
+    reads = facts.history.polls.select(
+        "p", "offset", "value", "op", F.col("complete_ns").alias("effective_ns"), seen_in().alias("epoch")
+    )
+    return (
+        acks.unionByName(reads)
+        .where(F.col("value").isNotNull() & F.col("epoch").isNotNull())
+        .withColumn("reign", reign(facts.unclean, F.col("epoch")))
+        .groupBy("p", "reign", "offset", "value")
+        .agg(F.min(F.struct("effective_ns", "op", "offset", "value", "epoch")).alias("shown"))
+        .drop("value")
+    )
 
 
 def nonmonotonic_sends(facts: Facts) -> Family:
@@ -88,6 +124,7 @@ def nonmonotonic_sends(facts: Facts) -> Family:
     order = Window.partitionBy("p", "process").orderBy("op", "offset")
     stepped = sends.withColumn("previous", F.lag(F.struct("offset", "op", "complete_ns", "epoch")).over(order))
     back = stepped.where(F.col("previous.offset") >= F.col("offset"))
+    lost_epoch, missed_epoch = span(F.col("previous.epoch"), F.col("epoch"))
     found = apply_rules(
         back,
         [
@@ -106,7 +143,8 @@ def nonmonotonic_sends(facts: Facts) -> Family:
                 ops=[F.col("previous.op"), F.col("op")],
                 from_ns=F.col("previous.complete_ns"),
                 to_ns=F.col("complete_ns"),
-                lost_epoch=F.col("previous.epoch"),
+                lost_epoch=lost_epoch,
+                missed_epoch=missed_epoch,
             )
         ],
     )

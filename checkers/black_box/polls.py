@@ -12,9 +12,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts
+from checkers.black_box.facts import Facts, seen_in
 from checkers.black_box.offsets import VANISHED
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.unclean import span
 
 INT_SKIP = "int-poll-skip"
 SKIP = "poll-skip"
@@ -134,7 +135,7 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
     """One row per (poll, offset) that the poll passed over although some poll read it."""
     first = Window.partitionBy("p").orderBy("op")
     some = gaps.withColumn("nth", F.row_number().over(first)).where(F.col("nth") <= EXPANDED_POLLS)
-    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low", "epoch")
+    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low")
     missing = (
         some.alias("g")
         .join(
@@ -150,14 +151,21 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
             "g.invoke_ns",
             "g.complete_ns",
             "g.consumer",
+            F.when(F.col("g.leader_epoch") >= 0, F.col("g.leader_epoch")).alias("missed_in"),
             "k.offset",
             "k.first_read_ns",
             "k.low",
-            "k.epoch",
+            F.lit(None).cast("int").alias("seen_in"),
         )
         .join(facts.history.polls.select("op", "offset"), on=["op", "offset"], how="left_anti")
     )
     vanished = F.col("first_read_ns") < F.col("invoke_ns")
+    read_ns = F.col("first_read_ns")
+    if facts.unclean:
+        missing = missing.drop("seen_in").join(_there_before(missing, facts), on=["op", "offset"], how="left")
+        missing = missing.withColumn("low", F.coalesce(F.struct("latest.value", "latest.op"), F.col("low")))
+        read_ns = F.coalesce("latest.at_ns", "first_read_ns")
+    lost_epoch, missed_epoch = span(F.col("seen_in"), F.col("missed_in"))
     return apply_rules(
         missing,
         [
@@ -173,11 +181,32 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
                 offset=F.col("offset"),
                 value=F.col("low.value"),
                 ops=[F.col("low.op"), F.col("op")],
-                from_ns=F.least("first_read_ns", "invoke_ns"),
+                from_ns=F.least(read_ns, F.col("invoke_ns")),
                 to_ns=F.greatest("first_read_ns", "complete_ns"),
-                lost_epoch=F.col("epoch"),
+                lost_epoch=lost_epoch,
+                missed_epoch=missed_epoch,
             )
         ],
+    )
+
+
+def _there_before(missing: DataFrame, facts: Facts) -> DataFrame:
+    """(op, offset, latest, seen_in): what had been read there last before the poll was begun, and the highest leader
+    epoch in which anything had; of any read there where none came before.
+    """
+    reads = facts.history.polls.select(
+        "p",
+        "offset",
+        F.struct(F.col("complete_ns").alias("at_ns"), "value", "op").alias("read"),
+        seen_in().alias("seen"),
+    )
+    before = F.col("read.at_ns") < F.col("invoke_ns")
+    return (
+        missing.select("p", "op", "offset", "invoke_ns", "first_read_ns")
+        .join(reads, on=["p", "offset"], how="inner")
+        .where(before | (F.col("first_read_ns") >= F.col("invoke_ns")))
+        .groupBy("op", "offset")
+        .agg(F.max(F.when(before, F.col("read"))).alias("latest"), F.max("seen").alias("seen_in"))
     )
 
 

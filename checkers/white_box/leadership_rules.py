@@ -113,6 +113,7 @@ def _completeness() -> Rule:
         ),
         offset=F.col("leo"),
         lost_epoch=_gone(F.col("leo"))["le"],
+        missed_epoch=F.col("le"),
         from_ns=F.col("t_ns"),
         to_ns=F.col("t_ns"),
     )
@@ -145,6 +146,7 @@ def _truncation() -> Rule:
         name=F.when(own, F.lit(ONE_LINE)).otherwise(F.lit("")),
         offset=F.col("to"),
         lost_epoch=F.when(exposed, _gone(F.col("to"))["le"]),
+        missed_epoch=F.col("le"),
         from_ns=F.col("t_ns"),
         to_ns=F.col("t_ns"),
     )

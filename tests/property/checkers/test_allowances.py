@@ -270,7 +270,9 @@ def lenient(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ju
     """The same, and more, where unclean elections and retention are on."""
     cases = {"expired": _told(_expired, "expired")}
     for number, (name, (damage, _)) in enumerate(UNCLEAN.items()):
-        case = copy.deepcopy(_finished(_unclean_life(name, 10 * number + 1, 9 if name == "short-leader-hidden" else 2)))
+        case = copy.deepcopy(
+            _finished(_unclean_life(name, 10 * number + 11, 9 if name == "short-leader-hidden" else 2))
+        )
         damage(case)
         cases[name] = case
     return judge_cases(spark, tmp_path_factory.mktemp("lenient"), cases, unclean=True, retention=True)
