@@ -62,14 +62,15 @@ def told_start() -> Column:
 def answered_in(history: History, events: DataFrame) -> DataFrame:
     """(op, ack_epoch): the leader epoch in which a send was acknowledged, by its leader's event log.
 
-    Offsets are given again after a loss: the line was written while the request was under way.
+    Offsets are given again after a loss, and by two leaders at once where one was deposed: the line was written by the
+    broker that was asked, while the request was under way.
     """
     sent = history.ops.where(
         (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
-    ).select("op", "p", F.col("base_offset").alias("base"), "invoke_ns", "complete_ns")
-    acks = events.where(F.col("e") == "ack").select("p", "base", "le", "t_ns")
+    ).select("op", "p", "node", F.col("base_offset").alias("base"), "invoke_ns", "complete_ns")
+    acks = events.where(F.col("e") == "ack").select("p", "node", "base", "le", "t_ns")
     return (
-        sent.join(acks, on=["p", "base"], how="inner")
+        sent.join(acks, on=["p", "node", "base"], how="inner")
         .where(F.col("t_ns").between(F.col("invoke_ns"), F.col("complete_ns")))
         .groupBy("op")
         .agg(F.min("le").alias("ack_epoch"))

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers import schema
+from checkers.black_box.facts import answered_in
 from checkers.evidence.whole_logs import whole_logs
 from checkers.evidence.znodes import znode_tables
 from checkers.load_history import load_history
@@ -106,6 +107,17 @@ def test_event_log_is_whole_where_all_that_others_saw_is_in_it(spark: SparkSessi
         events = _logs(spark, tmp_path, lines)
         lives = spark.range(1).select(F.lit(1).alias("b"), F.lit(11).cast("bigint").alias("czxid"))
         assert whole_logs(history, events, build_timeline(events), lives) == ({1} if whole else set())
+
+
+def test_answer_was_given_in_the_epoch_of_the_broker_that_was_asked(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story()
+    story.send(1, 0, process=1, node="n1", invoked=1, completed=9)
+    # Deposed, and it has not heard of it: it acknowledges another record at that offset.
+    lines = [{**ACK, "le": 3, "t_ns": 5 * MS}, {**ACK, "node": "n2", "b": 2, "le": 1, "t_ns": 4 * MS}]
+    with pyspark_sockets():
+        history, _ = load_history(spark, write_history(tmp_path / "history.jsonl", story.lines), tmp_path / "parquet")
+        found = [row.ack_epoch for row in answered_in(history, _logs(spark, tmp_path, lines)).collect()]
+    assert found == [3]
 
 
 TWO = {"p": [UncleanElection(3, 50, 70), UncleanElection(6, 500, 700)], "endless": [UncleanElection(3, 50, None)]}
