@@ -5,7 +5,9 @@ epoch of before, grants one to whom it adds: on the word of its leader, whose ev
 election, under a new leader epoch, grants all of its ISR anew and adds nobody: it takes out, or it takes one replica
 alone, that is eligible (docs/adr/0010) or whose election was unclean; which of them it was is for rule 1 to say.
 Whoever is granted a place is registered then. A controller may write a moment after that ended, by at most the
-session's time-out: later than that its own session would have ended too. New topics are not judged.
+session's time-out: later than that its own session would have ended too. It may take brokers that are gone out one by
+one, each under a new leader epoch of the leader that stays (Kafka's does: ZkReplicaStateMachine); what such a write
+keeps is judged by the ones that follow it. New topics are not judged.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ def live_rules(evidence: Evidence) -> Family:
     grace_ms = evidence.info.session_timeout_ms
     states = evidence.znodes.states
     places = _with_lives(_places(states), evidence.znodes.registrations)
-    judged = places.join(_proposals(evidence), on=["p", "leader_epoch", "version", "b"], how="left").join(
-        _told_up_to(evidence), on=["p", "leader"], how="left"
+    judged = (
+        places.withColumn("members", F.array_sort("isr"))
+        .join(_proposals(evidence), on=["p", "leader_epoch", "version", "members"], how="left")
+        .join(_told_up_to(evidence), on=["p", "leader"], how="left")
+        .join(_going(states, grace_ms), on=["p", "zxid", "b"], how="left")
     )
-    dead = F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)
+    dead = (F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)) & F.col("going").isNull()
     by_election = F.col("by_election")
     alone = (F.col("b") == F.col("leader")) & (F.size("isr") == 1)
     # A topic made anew counts its versions from 0 again: which of its lives a line is of is not told.
@@ -35,6 +40,12 @@ def live_rules(evidence: Evidence) -> Family:
         F.col("told") >= F.struct(F.col("leader_epoch").alias("le"), F.col("version").alias("pe"))
     )
     replaced_ms = F.col("time_ms") - F.col("life.created_ms")
+    # What a leader proposed again, of a broker that had come again, it may have proposed in vain.
+    be = F.transform("bes", lambda epochs: F.coalesce(F.element_at(epochs, F.col("b").cast("string")), F.lit(-1)))
+    registered = F.col("life.czxid")
+    meant = F.exists(
+        be, lambda one: (one == registered) | ((one >= 0) & (one < registered) & (replaced_ms <= grace_ms))
+    )
     where = text("{p} version {v}: ", p=F.col("p"), v=F.col("version"))
     at_ns = transaction_ns(evidence)
     found = apply_rules(
@@ -72,7 +83,7 @@ def live_rules(evidence: Evidence) -> Family:
             ),
             Rule(
                 LIVE_ISR,
-                ~by_election & F.col("proposed").isNull() & leader_knew,
+                ~by_election & F.col("bes").isNull() & leader_knew,
                 F.concat(
                     where,
                     text(
@@ -88,16 +99,15 @@ def live_rules(evidence: Evidence) -> Family:
             ),
             Rule(
                 LIVE_ISR,
-                ~by_election
-                & (F.col("be") != F.col("life.czxid"))
-                & ((F.col("be") > F.col("life.czxid")) | (replaced_ms > grace_ms)),
+                ~by_election & ~meant,
                 F.concat(
                     where,
                     text(
-                        "broker {b} entered the ISR under broker epoch {be}, but was registered as {c} for {d} ms",
+                        "broker {b} entered the ISR under broker epoch {be} (-1: none), but was registered as {c} for "
+                        "{d} ms",
                         b=F.col("b"),
-                        be=F.col("be"),
-                        c=F.col("life.czxid"),
+                        be=F.array_max(be),
+                        c=registered,
                         d=replaced_ms,
                     ),
                 ),
@@ -179,8 +189,44 @@ def _with_lives(places: DataFrame, lives: DataFrame) -> DataFrame:
     )
 
 
+def _going(states: DataFrame, grace_ms: int) -> DataFrame:
+    """(p, zxid, b, going): members that a controller kept under a new leader epoch of the leader that stayed, and took
+    out under one that came moments after.
+
+    Moments are what its session lasts. One that dies in between leaves the rest to the next, which is elected when that
+    session has ended.
+    """
+    of_state = ("p", "generation", "zxid", "time_ms", "leader", "leader_epoch", "controller_epoch")
+    stays = (F.col("leader") == F.col("previous.leader")) & (F.col("leader_epoch") > F.col("previous.leader_epoch"))
+    kept = states.where(stays & (F.col("leader") >= 0)).select(
+        *of_state, F.explode(F.array_intersect("isr", "previous.isr")).alias("b")
+    )
+    taken = states.select(*of_state, F.explode(F.array_except("previous.isr", "isr")).alias("b"))
+    first = F.min(F.struct("t.zxid", "t.time_ms", "t.leader_epoch", "t.controller_epoch"))
+    moments_ms = F.when(F.col("out.controller_epoch") == F.col("controller_epoch"), grace_ms).otherwise(2 * grace_ms)
+    return (
+        kept.alias("k")
+        .join(
+            taken.alias("t"),
+            on=(F.col("k.p") == F.col("t.p"))
+            & (F.col("k.generation") == F.col("t.generation"))
+            & (F.col("k.b") == F.col("t.b"))
+            & (F.col("t.zxid") > F.col("k.zxid")),
+            how="inner",
+        )
+        .groupBy("k.p", "k.zxid", "k.b", "k.time_ms", "k.leader_epoch", "k.controller_epoch")
+        .agg(first.alias("out"))
+        .where(
+            (F.col("out.leader_epoch") > F.col("leader_epoch"))
+            & (F.col("out.time_ms") - F.col("time_ms") <= moments_ms)
+        )
+        .select("p", "zxid", "b", F.lit(True).alias("going"))
+    )
+
+
 def _proposals(evidence: Evidence) -> DataFrame:
-    """(p, leader_epoch, version, b, proposed, be): what a leader proposed for the ISR of that version.
+    """(p, leader_epoch, version, members, bes): what a leader proposed as the ISR of that version, in order; and by
+    which broker epochs, each time that it did.
 
     A proposal names the version that it is to replace.
     """
@@ -190,11 +236,11 @@ def _proposals(evidence: Evidence) -> DataFrame:
             "p",
             F.col("le").alias("leader_epoch"),
             (F.col("pe") + 1).alias("version"),
-            "bes",
-            F.explode("isr").alias("b"),
+            F.array_sort("isr").alias("members"),
+            F.coalesce("bes", F.create_map().cast("map<string, bigint>")).alias("bes"),
         )
-        .groupBy("p", "leader_epoch", "version", "b")
-        .agg(F.lit(True).alias("proposed"), F.max(F.element_at("bes", F.col("b").cast("string"))).alias("be"))
+        .groupBy("p", "leader_epoch", "version", "members")
+        .agg(F.collect_list("bes").alias("bes"))
     )
 
 

@@ -27,6 +27,8 @@ COMPANY: dict[str, set[str]] = {
     "nonmonotonic-send": {"real-time-order"},
     # The follower took the higher mark while its leader had it.
     "hw-monotone": {"offset-order"},
+    # What its leader had proposed was an ISR with itself.
+    "isr-znode/bad": {"live-isr"},
     # The follower went on as if it had not cut its log.
     "truncation/bad": {"hw-within-isr"},
     "log-contiguous": {"log-matching"},
