@@ -21,9 +21,10 @@ def restart_rules(evidence: Evidence) -> Family:
         _lives(evidence)
         .withColumn("known", F.lag("known").over(order))
         .withColumn("taught", F.max("taught").over(order.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn("heard", F.max("heard").over(order.rowsBetween(Window.unboundedPreceding, -1)))
         .where(F.col("opened").isNotNull() & F.col("known").isNotNull())
         .join(F.broadcast(_made_anew(evidence)), on="p", how="left_anti")
-        .select("b", "i", "p", "known", "taught", "opened.leo", "opened.t_ns", "opened.s", "anew_at")
+        .select("b", "i", "p", "known", "taught", "heard", "opened.leo", "opened.t_ns", "opened.s", "anew_at")
         # To begin anew is no single step: a kill in between leaves a prefix. Then it begins above what it knew again.
         .where(F.coalesce(F.col("anew_at") < F.col("known"), F.lit(True)))
     )
@@ -45,6 +46,8 @@ def restart_rules(evidence: Evidence) -> Family:
                 ),
                 offset=F.col("leo"),
                 lost_epoch=F.col("taught"),
+                # To start cuts nothing: what an unclean election cost it, it cut in a life in which it had heard of it.
+                missed_epoch=F.coalesce("heard", F.lit(-1)),
                 from_ns=F.col("t_ns"),
                 to_ns=F.col("t_ns"),
             )
@@ -59,7 +62,8 @@ def _lives(evidence: Evidence) -> DataFrame:
 
     opened: struct of the first `recovered` line. anew_at: where a log began anew above its old end. known: the highest
     HW of any line since the log was last cut, opened or deleted in this incarnation; a cut lowers it, legal or not, for
-    that is for other rules to say. taught: the last leader epoch in which it took a higher one.
+    that is for other rules to say. taught: the last leader epoch in which it took a higher one. heard: the last
+    in which it took a role, or cut.
     """
     deletes = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
     cut, opens = F.col("e") == "truncate", F.col("e") == "recovered"
@@ -80,6 +84,7 @@ def _lives(evidence: Evidence) -> DataFrame:
         F.max(F.when(cut & (F.col("to") > F.col("from_leo")), F.col("to"))).alias("anew_at"),
         F.max(F.when(F.col("resets"), F.col("s"))).alias("reset_s"),
         F.max(F.when(F.col("e") == "hw", F.col("le"))).alias("taught"),
+        F.max(F.when(F.col("e").isin("become_leader", "become_follower", "truncate"), F.col("le"))).alias("heard"),
     )
     known = (
         sound.join(F.broadcast(lives.select("b", "i", "p", "reset_s")), on=["b", "i", "p"], how="inner")

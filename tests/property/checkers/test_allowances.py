@@ -201,6 +201,14 @@ def _member_short_later(case: Case) -> None:
             row["offset"] = last["base"]
 
 
+def _forgotten_unheard(case: Case) -> None:
+    """A broker lost what it knew to be committed before it could hear of the new leader: no leader told it to cut."""
+    opened = next(event for event in case.tables["events"] if event["e"] == "recovered")
+    mine = [event for event in case.tables["events"] if event["b"] == opened["b"] and event["i"] != opened["i"]]
+    known = max(event["hw"] for event in mine if "hw" in event)
+    opened.update(leo=known - 1, hw=known - 1)
+
+
 def _sent_back_later(case: Case) -> None:
     """The new leader gives a record an offset below one that it had given before."""
     sends = [line for line in case.history if line["f"] == "send" and line["type"] == "ok"]
@@ -225,6 +233,7 @@ UNCLEAN: dict[str, tuple[Callable[[Case], None], set[str]]] = {
     "short-leader-hidden": (_short_leader_later, {"leader-completeness"}),
     "short-member-later": (_member_short_later, {"log-matching"}),
     "sent-back-later": (_sent_back_later, {"real-time-order"}),
+    "forgotten-unheard": (_forgotten_unheard, {"truncation"}),
 }
 
 

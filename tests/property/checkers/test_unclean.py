@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from checkers.evidence.znodes import znode_tables
 from checkers.load_history import load_history
 from checkers.unclean import ANSWER_NS, WALL_SLACK_NS, UncleanElection, last_until, owed, reign, unclean_of
 from checkers.white_box.inputs import build_timeline
+from checkers.white_box.restart_rules import restart_rules
 from tests.support.histories import Story, write_history
 from tests.support.judging import pyspark_sockets
 
@@ -118,6 +120,40 @@ def test_answer_was_given_in_the_epoch_of_the_broker_that_was_asked(spark: Spark
         history, _ = load_history(spark, write_history(tmp_path / "history.jsonl", story.lines), tmp_path / "parquet")
         found = [row.ack_epoch for row in answered_in(history, _logs(spark, tmp_path, lines)).collect()]
     assert found == [3]
+
+
+HW = {"e": "hw", "role": "follower", "le": 2, "hw": 5, "t_ns": S}
+FOLLOWED = {"e": "become_follower", "le": 2, "leo": 0, "hw": 0, "t_ns": S}
+HEARD = {"e": "become_follower", "le": 3, "leo": 5, "hw": 5, "t_ns": 6 * S}
+OPENED = {"e": "recovered", "leo": 3, "hw": 3, "i": "z", "t_ns": 9 * S}
+
+FORGOTTEN: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    # The kill came between the cut and its line.
+    "heard": ([FOLLOWED, HW, HEARD, OPENED], True),
+    "cut": ([HW, {**HEARD, "e": "truncate", "from_leo": 5, "to": 5}, {**HW, "le": 3}, OPENED], False),
+    "unheard": ([FOLLOWED, HW, OPENED], False),
+    "nothing": ([HW, OPENED], False),
+}
+
+
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_end_forgotten_over_a_restart_is_owed_to_an_election_that_the_broker_had_heard_of(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    lines, expected = FORGOTTEN[name]
+    with pyspark_sockets():
+        events = _logs(spark, tmp_path, lines)
+        evidence: Any = SimpleNamespace(
+            events=events,
+            timeline=build_timeline(events),
+            hurt_nodes=(),
+            znodes=SimpleNamespace(states=spark.range(0).select(F.lit("").alias("p"), F.lit(1).alias("generation"))),
+        )
+        found = restart_rules(evidence).findings
+        assert found is not None
+        columns = {name: F.col(name) for name in ("lost_epoch", "missed_epoch", "from_ns", "to_ns")}
+        rows = found.select(owed({"hw-0": [UncleanElection(3, 5 * S, None)]}, **columns).alias("owed")).collect()
+    assert [row.owed for row in rows] == [expected]
 
 
 TWO = {"p": [UncleanElection(3, 50, 70), UncleanElection(6, 500, 700)], "endless": [UncleanElection(3, 50, None)]}
