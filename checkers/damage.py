@@ -2,9 +2,10 @@
 looked at them.
 
 Its event log is what can tell: after the damage a broker opened the log that the file belongs to (`recovered`), perhaps
-to find it shorter than it had been (`cut`); for a file of no partition it *started*. Where no event log tells, or an
-older history does not say which file it was, a broker that was killed for the damage and answered again has started.
-Opened is not read: a bit in a segment that recovery need not scan may wait for its reader for good.
+to find it shorter than it had been (`cut`: the first time; what it finds later, others may have caused); for a file of
+no partition it *started*. Where no event log tells, or an older history does not say which file it was, a broker that
+was killed for the damage and answered again has started. Opened is not read: a bit in a segment that recovery need not
+scan may wait for its reader for good.
 """
 
 from __future__ import annotations
@@ -84,10 +85,9 @@ def _meeting(fault: Fault, found: Sequence[Opening]) -> Meeting | None:
     if fault.file is not None:
         mine = [one for one in since if one.p == p]
         if mine:
-            cuts = [one.at_ns for one in mine if one.shorter]
-            if cuts:
-                return Meeting("cut", min(cuts), p)
-            return Meeting("started" if p is None else "opened", min(one.at_ns for one in mine), p)
+            # What it found later, others may have caused.
+            first = min(mine, key=lambda one: one.at_ns)
+            return Meeting("cut" if first.shorter else "started" if p is None else "opened", first.at_ns, p)
         if any(one.node in fault.targets for one in found):
             # There is an event log, and it tells of nothing.
             return None
