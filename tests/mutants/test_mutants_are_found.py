@@ -9,6 +9,9 @@ from tests.mutants.patches import mutants
 
 SEEDS = (1, 2, 3)
 
+AT_NIGHT = {"bouncing-leaders"}
+"""A minute of random kills, as the end-to-end test of the demo's run file has them by day too."""
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
@@ -32,7 +35,10 @@ def test_mutant_is_found_within_three_runs_by_a_checker_that_should(lab: Lab, la
 
 @pytest.mark.parametrize(
     "lab_run",
-    [LabRun(file, SEEDS[0]) for file in sorted({mutant.run for mutant in mutants()})],
+    [
+        pytest.param(LabRun(file, SEEDS[0]), marks=[pytest.mark.nightly] if file.stem in AT_NIGHT else [])
+        for file in sorted({mutant.run for mutant in mutants()})
+    ],
     ids=lambda run: run.file.stem,
 )
 def test_unmutated_broker_is_valid_in_the_mutants_run(lab: Lab, lab_run: LabRun) -> None:
