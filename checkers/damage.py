@@ -97,7 +97,11 @@ def _meeting(fault: Fault, found: Sequence[Opening]) -> Meeting | None:
 
 
 def can_have_elected(fault: Fault, met: Mapping[int, Meeting], p: str) -> bool:
-    """Whether damage beneath a running broker can have cost it the lead of p: it met it while the fault lasted."""
+    """Whether the fault can have cost its broker the lead of p: not by damage beneath it, as it ran, that it did not
+    meet while the fault lasted.
+    """
+    if fault.fault not in FILE_FAULTS or killed_for_it(fault):
+        return True
     meeting = met.get(fault.fault_id)
     return meeting is not None and fault.active(meeting.at_ns, meeting.at_ns) and meeting.p in (None, p)
 

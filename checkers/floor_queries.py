@@ -19,7 +19,8 @@ from checkers.load_history import History
 from checkers.run_info import RunInfo
 from checkers.run_report import Fault
 from checkers.service import touches
-from checkers.white_box.inputs import FILE_FAULTS, Evidence
+from checkers.white_box.inputs import Evidence
+from checkers.white_box.znode_rules import transaction_ns
 
 MAIN = "main"
 """Phase of the load: sentinels and drains come after it."""
@@ -131,7 +132,7 @@ def elections_of(evidence: Evidence) -> list[Election]:
         .select(
             "p",
             "leader_epoch",
-            F.coalesce("t_ns", F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)).alias("at_ns"),
+            F.coalesce(F.col("t_ns"), transaction_ns(evidence)).alias("at_ns"),
             "reason",
             "led",
             "by",
@@ -162,7 +163,7 @@ def election_faults(
             for fault in faults
             if fault.active(election.at_ns, election.at_ns)
             and touches(fault, names.get(election.led), zookeepers, names.get(election.by))
-            and (fault.fault not in FILE_FAULTS or killed_for_it(fault) or can_have_elected(fault, met, election.p))
+            and can_have_elected(fault, met, election.p)
         }
     )
 

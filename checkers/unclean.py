@@ -95,13 +95,15 @@ def span(there: Column, gone: Column) -> tuple[Column, Column]:
 
 
 def reign(unclean: Unclean, leader_epoch: Column) -> Column:
-    """Of a row with `p`: how many unclean elections its partition had up to this leader epoch.
+    """Of a row with `p`: how many unclean elections its partition had up to this leader epoch; null where that is null,
+    and it matters.
 
     Between two of them nothing that was exposed may be lost.
     """
     if not unclean:
         return F.lit(0)
-    return F.size(F.filter(_of_partition(unclean), lambda election: election["leader_epoch"] <= leader_epoch))
+    before = F.filter(_of_partition(unclean), lambda election: election["leader_epoch"] <= leader_epoch)
+    return F.when(leader_epoch.isNotNull(), F.size(before))
 
 
 def last_until(unclean: Unclean) -> Column:

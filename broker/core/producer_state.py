@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from broker.wire.errors import ErrorCode
 
 BATCHES_KEPT: Final = 5
-_BATCHES_HELD: Final = 6
+_BATCHES_HELD: Final = BATCHES_KEPT + 1
 SEQUENCE_MAX = 2**31 - 1
 NO_PRODUCER_ID = -1
 
@@ -75,9 +75,7 @@ class ProducerStates:
             return ErrorCode.NONE, None
         if epoch == entry.epoch:
             batches = entry.batches
-            held = len(batches)
-            for place in range(held - 1, max(0, held - BATCHES_KEPT) - 1, -1):
-                batch = batches[place]
+            for batch in reversed(batches[-BATCHES_KEPT:]):
                 if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence_:
                     return ErrorCode.NONE, batch
             if batches and first_sequence != next_sequence(batches[-1].last_sequence):

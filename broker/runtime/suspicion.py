@@ -247,10 +247,11 @@ class Suspicion:
             refuse(request, f"PeerEvidence: {error}")
             return
         watched = self._watched.get(body.broker_id)
-        known = (
+        evidence = Evidence.UNKNOWN
+        if (
             watched is not None
             and watched.address == Address(body.host, body.port)
             and watched.told_epoch in (None, body.broker_epoch)
-        )
-        evidence = watched.state.evidence if known and watched is not None else Evidence.UNKNOWN
+        ):
+            evidence = watched.state.evidence
         respond(request, PeerEvidenceResponse(0, evidence).encode(request.api_version))

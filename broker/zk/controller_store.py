@@ -108,10 +108,10 @@ class ZkControllerStore(ZkAssignments):
 
     def leavers(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
         noted = set(self._client.children(paths.LEAVERS) or [])
-        return {id_ for id_, broker in registered.items() if f"{id_}-{broker.epoch}" in noted}
+        return {id_ for id_, broker in registered.items() if paths.note_name(id_, broker.epoch) in noted}
 
     def forget_notes(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
-        current = {f"{broker.id}-{broker.epoch}" for broker in registered.values()}
+        current = {paths.note_name(broker.id, broker.epoch) for broker in registered.values()}
         for folder in (paths.SUSPICIONS, paths.LEAVERS):
             for name in self._client.children(folder) or []:
                 if name not in current:

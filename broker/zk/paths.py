@@ -79,12 +79,17 @@ def broker_config(entity: str) -> str:
 
 def suspicion(broker: BrokerId, broker_epoch: int) -> str:
     """Says that this registration has been suspected; it is so once only."""
-    return f"{SUSPICIONS}/{broker}-{broker_epoch}"
+    return f"{SUSPICIONS}/{note_name(broker, broker_epoch)}"
 
 
 def leaver(broker: BrokerId, broker_epoch: int) -> str:
     """Says that this registration has asked to leave."""
-    return f"{LEAVERS}/{broker}-{broker_epoch}"
+    return f"{LEAVERS}/{note_name(broker, broker_epoch)}"
+
+
+def note_name(broker: BrokerId, broker_epoch: int) -> str:
+    """Of what is noted of one registration."""
+    return f"{broker}-{broker_epoch}"
 
 
 def registration(broker: BrokerId) -> str:

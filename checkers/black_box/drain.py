@@ -42,7 +42,7 @@ def believed_drains(facts: Facts) -> DataFrame:
 
 def drain_checks(facts: Facts) -> Family:
     drains = believed_drains(facts)
-    acked = facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
+    acked = facts.acked
     ends = acked.groupBy("p").agg(
         F.min("ack_offset").alias("least"),
         # The first: a run whose drain did not get to its end writes another one, and drains again.
@@ -112,7 +112,7 @@ def _gone(facts: Facts) -> DataFrame:
     But a run that has one is not valid (`none` of the checker's entry in the catalogue).
     """
     told = facts.history.marks.where(F.col("f") == "drain-complete").select("p", "leader", "reader", "phase", "time_ns")
-    acked = facts.by_value.where(F.col("acked") & ~F.col("forgiven") & (F.col("n_reads") > 0))
+    acked = facts.acked.where(F.col("n_reads") > 0)
     expected = acked.join(F.broadcast(told), on="p").where(F.col("send.complete_ns") < F.col("time_ns"))
     returned = facts.history.polls.where(F.col("phase").startswith("drain")).select(
         "p", "value", F.col("node").alias("leader"), "reader", "phase"

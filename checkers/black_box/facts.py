@@ -35,6 +35,11 @@ class Facts:
     retention: bool
     unclean: Unclean
 
+    @property
+    def acked(self) -> DataFrame:
+        """Of by_value what an answer confirmed, and nothing forgives the loss of."""
+        return self.by_value.where(F.col("acked") & ~F.col("forgiven"))
+
 
 def build_facts(
     history: History,
@@ -155,16 +160,21 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     )
 
 
+def told_epoch(column: Column) -> Column:
+    """Null where the history has -1: not told."""
+    return F.when(column >= 0, column)
+
+
 def stamped() -> Column:
     """The leader epoch in a record's batch; the real client does not tell it."""
-    return F.when(F.col("epoch") >= 0, F.col("epoch"))
+    return told_epoch(F.col("epoch"))
 
 
 def seen_in() -> Column:
     """Of a row of `polls`: the highest leader epoch that is known to have had the record there: whose leader showed it,
     or wrote it; null where neither is told.
     """
-    return F.greatest(stamped(), F.when(F.col("leader_epoch") >= 0, F.col("leader_epoch")))
+    return F.greatest(stamped(), told_epoch(F.col("leader_epoch")))
 
 
 def may_come_back() -> Column:
@@ -183,14 +193,7 @@ def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
         F.col("send.complete_ns").alias("complete_ns"),
         F.lit(False).alias("is_read"),
     )
-    read = history.polls.select(
-        "p",
-        "offset",
-        "value",
-        "op",
-        "complete_ns",
-        F.lit(True).alias("is_read"),
-    )
+    read = history.polls.select("p", "offset", "value", "op", "complete_ns", F.lit(True).alias("is_read"))
     named = F.col("value").isNotNull()
     return (
         acked.unionByName(read)

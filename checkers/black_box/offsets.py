@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.answers import answered_epoch
-from checkers.black_box.facts import Facts, may_come_back, seen_in, stamped, told_start
+from checkers.black_box.facts import Facts, may_come_back, seen_in, stamped, told_epoch, told_start
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.unclean import reign, span
 
@@ -58,8 +58,7 @@ def _sightings(facts: Facts, at: DataFrame) -> DataFrame:
         stamped().alias("written"),
         seen_in().alias("epoch"),
     )
-    answered = facts.by_value.where(F.col("acked") & ~F.col("forgiven"))
-    acks = (answered.where(~may_come_back()) if facts.unclean else answered).select(
+    acks = (facts.acked.where(~may_come_back()) if facts.unclean else facts.acked).select(
         "p",
         F.col("ack_offset").alias("offset"),
         "value",
@@ -73,13 +72,13 @@ def _sightings(facts: Facts, at: DataFrame) -> DataFrame:
     return (
         polls.unionByName(acks)
         .join(at, on=["p", "offset"], how="left_semi")
-        .withColumn("reign", _reign(facts, F.col("epoch")))
+        .withColumn("reign", reign(facts.unclean, F.col("epoch")))
     )
 
 
-def _reign(facts: Facts, epoch: Column) -> Column:
-    """Null where the epoch is not known and it matters."""
-    return F.when(epoch.isNotNull(), reign(facts.unclean, epoch)) if facts.unclean else F.lit(0)
+def _parted() -> Column:
+    """Whether an unclean election may part `in_reign` from `reign`."""
+    return ~F.coalesce(F.col("in_reign") == F.col("reign"), F.lit(False))
 
 
 def _inconsistent(facts: Facts, sightings: DataFrame) -> DataFrame:
@@ -175,11 +174,10 @@ def _replaced(sightings: DataFrame) -> DataFrame:
     later = sightings.select(
         "p", "offset", F.col("value").alias("other"), "op", "invoke_ns", "complete_ns", "epoch", "reign"
     )
-    parted = ~F.coalesce(F.col("in_reign") == F.col("reign"), F.lit(False))
     pairs = (
         reads.join(later, on=["p", "offset"], how="inner")
         .where((F.col("value") != F.col("other")) & (F.col("first.complete_ns") < F.col("invoke_ns")))
-        .withColumn("parted", parted)
+        .withColumn("parted", _parted())
         .groupBy("p", "offset", "value")
         .agg(F.min(F.struct("parted", "complete_ns", "op", "other", "first", "in_epoch", "epoch")).alias("by"))
     )
@@ -214,13 +212,12 @@ def _below_start(facts: Facts) -> DataFrame:
 
     Allowed where the run's retention can have deleted it.
     """
-    answered = F.when(answered_epoch() >= 0, answered_epoch())
     told = (
         facts.history.requests.where(F.col("outcome") == "ok")
         .withColumn("log_start", told_start())
         .where(F.col("log_start") > 0)
-        .withColumn("epoch", answered)
-        .withColumn("reign", _reign(facts, F.col("epoch")))
+        .withColumn("epoch", told_epoch(answered_epoch()))
+        .withColumn("reign", reign(facts.unclean, F.col("epoch")))
         .groupBy("p", "log_start", "reign")
         .agg(F.min(F.struct("complete_ns", "op", "epoch")).alias("start"))
     )
@@ -229,18 +226,17 @@ def _below_start(facts: Facts) -> DataFrame:
         facts.history.polls.join(F.broadcast(highest), on="p", how="inner")
         .where(F.col("offset") < F.col("highest"))
         .withColumn("in_epoch", seen_in())
-        .withColumn("in_reign", _reign(facts, F.col("in_epoch")))
+        .withColumn("in_reign", reign(facts.unclean, F.col("in_epoch")))
         .groupBy("p", "in_reign")
         .agg(
             F.min(F.struct("offset", "complete_ns", "value", "op")).alias("read"),
             F.max("in_epoch").alias("in_epoch"),
         )
     )
-    parted = ~F.coalesce(F.col("in_reign") == F.col("reign"), F.lit(False))
     judged = (
         reads.join(told, on="p", how="inner")
         .where(F.col("read.offset") < F.col("log_start"))
-        .withColumn("parted", parted)
+        .withColumn("parted", _parted())
         .groupBy("p", "in_reign", "in_epoch", "read")
         .agg(F.min(F.struct("parted", "start", "log_start")).alias("by"))
     )

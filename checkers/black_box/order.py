@@ -45,7 +45,7 @@ def real_time_checks(facts: Facts) -> Family:
         since = F.col("since")
         in_vain = F.col("epoch").isNotNull() & (since["effective_ns"] < F.col("invoke_ns"))
         judged = (
-            judged.withColumn("reign", F.when(F.col("epoch").isNotNull(), reign(facts.unclean, F.col("epoch"))))
+            judged.withColumn("reign", reign(facts.unclean, F.col("epoch")))
             .unionByName(_shown(facts), allowMissingColumns=True)
             .withColumn("since", F.min("shown").over(near.rangeBetween(Window.unboundedPreceding, -1)))
             .where(F.col("shown").isNull())
@@ -88,7 +88,7 @@ def _shown(facts: Facts) -> DataFrame:
 
     shown: as `earliest_above`. acks=1 tells of none.
     """
-    acks = facts.by_value.where(F.col("acked") & ~F.col("forgiven") & (F.col("send.acks") == -1)).select(
+    acks = facts.acked.where(F.col("send.acks") == -1).select(
         "p",
         F.col("ack_offset").alias("offset"),
         "value",
@@ -111,7 +111,7 @@ def _shown(facts: Facts) -> DataFrame:
 
 def nonmonotonic_sends(facts: Facts) -> Family:
     """One process's consecutive acknowledged sends to one partition; forgiven ones are left out."""
-    sends = facts.by_value.where(F.col("acked") & ~F.col("forgiven")).select(
+    sends = facts.acked.select(
         "p",
         "value",
         F.col("ack_offset").alias("offset"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, seen_in
+from checkers.black_box.facts import Facts, seen_in, told_epoch
 from checkers.black_box.offsets import VANISHED
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.unclean import span
@@ -151,21 +151,20 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
             "g.invoke_ns",
             "g.complete_ns",
             "g.consumer",
-            F.when(F.col("g.leader_epoch") >= 0, F.col("g.leader_epoch")).alias("missed_in"),
+            told_epoch(F.col("g.leader_epoch")).alias("missed_in"),
             "k.offset",
             "k.first_read_ns",
             "k.low",
-            F.lit(None).cast("int").alias("seen_in"),
         )
         .join(facts.history.polls.select("op", "offset"), on=["op", "offset"], how="left_anti")
     )
     vanished = F.col("first_read_ns") < F.col("invoke_ns")
-    read_ns = F.col("first_read_ns")
+    read_ns, there = F.col("first_read_ns"), F.lit(None).cast("int")
     if facts.unclean:
-        missing = missing.drop("seen_in").join(_there_before(missing, facts), on=["op", "offset"], how="left")
+        missing = missing.join(_there_before(missing, facts), on=["op", "offset"], how="left")
         missing = missing.withColumn("low", F.coalesce(F.struct("latest.value", "latest.op"), F.col("low")))
-        read_ns = F.coalesce("latest.at_ns", "first_read_ns")
-    lost_epoch, missed_epoch = span(F.col("seen_in"), F.col("missed_in"))
+        read_ns, there = F.coalesce("latest.at_ns", "first_read_ns"), F.col("seen_in")
+    lost_epoch, missed_epoch = span(there, F.col("missed_in"))
     return apply_rules(
         missing,
         [

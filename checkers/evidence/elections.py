@@ -11,14 +11,18 @@ def electable() -> Column:
     return F.array_union("previous.isr", "previous.eligible")
 
 
-def unclean_elections(states: DataFrame) -> DataFrame:
-    """States whose leader was neither in the previous version's ISR nor eligible."""
-    return states.where(
-        F.col("previous").isNotNull()
-        & (F.col("leader") >= 0)
+def from_outside() -> Column:
+    """Of a state: its leader is a new one, neither in the previous version's ISR nor eligible."""
+    return (
+        (F.col("leader") >= 0)
         & (F.col("leader") != F.col("previous.leader"))
         & ~F.array_contains(electable(), F.col("leader"))
     )
+
+
+def unclean_elections(states: DataFrame) -> DataFrame:
+    """States with a leader from outside, but the first of each partition."""
+    return states.where(F.col("previous").isNotNull() & from_outside())
 
 
 def elections(states: DataFrame) -> DataFrame:

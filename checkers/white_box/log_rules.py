@@ -16,6 +16,7 @@ from checkers import schema
 from checkers.findings import Family, Rule, apply_rules, empty, figures, text, union
 from checkers.unclean import last_until
 from checkers.white_box.inputs import Evidence
+from checkers.white_box.znode_rules import transaction_ns
 
 LOG_MATCHING = "log-matching"
 CONTIGUOUS = "log-contiguous"
@@ -215,7 +216,7 @@ def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:
         .groupBy("p", "drain_ns", "since")
         .agg(F.max(F.struct((F.col("base_offset") + F.col("n_values")).alias("end"), "op", "invoke_ns")).alias("acked"))
     )
-    run_ns = F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)
+    run_ns = transaction_ns(evidence)
     by_zxid = F.struct("zxid", "position")
     members = (
         evidence.znodes.states.join(F.broadcast(acked), on="p", how="inner")

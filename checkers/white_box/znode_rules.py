@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.elections import electable
+from checkers.evidence.elections import electable, from_outside
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
 
@@ -59,9 +59,7 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
         .join(F.broadcast(_longest_logs(evidence)), on=["p", "leader_epoch"], how="left")
     )
     was = F.col("previous")
-    unclean = (
-        (F.col("leader") >= 0) & (F.col("leader") != was["leader"]) & ~F.array_contains(electable(), F.col("leader"))
-    )
+    unclean = from_outside()
     longest_log = F.col("longest_log").isNotNull()
     problems = F.array_compact(
         F.array(

@@ -77,6 +77,14 @@ def peer(loop: EpollLoop, broker: Broker) -> Iterator[BrokerPeer]:
     made.close()
 
 
+@pytest.fixture
+def clock_ms(loop: EpollLoop, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The loop's time, which the test turns; for tests marked `patches`."""
+    clock = [1000.0]
+    monkeypatch.setattr(loop, "now_ms", lambda: clock[0])
+    return clock
+
+
 def test_peer_pipelines_and_gets_each_answer_to_its_request(broker: Broker, peer: BrokerPeer, until: Until) -> None:
     outcomes = Outcomes()
     ids = [outcomes.send(peer, f"request {index}") for index in range(50)]
@@ -200,10 +208,8 @@ def test_peer_closed_by_the_other_end_fails_as_closed(
 
 @pytest.mark.patches
 def test_peer_timeout_fails_its_request_closes_and_fails_the_rest(
-    broker: Broker, peer: BrokerPeer, loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, peer: BrokerPeer, loop: EpollLoop, until: Until, clock_ms: list[float]
 ) -> None:
-    clock_ms = [1000.0]
-    monkeypatch.setattr(loop, "now_ms", lambda: clock_ms[0])
     broker.at_once = False
     outcomes = Outcomes()
     outcomes.send(peer, "slow", timeout_ms=30)
@@ -223,10 +229,8 @@ def test_peer_timeout_fails_its_request_closes_and_fails_the_rest(
 
 @pytest.mark.patches
 def test_peer_answer_that_trickles_in_does_not_time_out_and_one_that_stops_does(
-    loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch
+    loop: EpollLoop, until: Until, clock_ms: list[float]
 ) -> None:
-    clock_ms = [1000.0]
-    monkeypatch.setattr(loop, "now_ms", lambda: clock_ms[0])
     with socket.create_server(("127.0.0.1", 0)) as server:
         peer = BrokerPeer(loop, "127.0.0.1", server.getsockname()[1], "me", backoff=Backoff(5, 20, seed=1))
         outcomes = Outcomes()
@@ -354,10 +358,8 @@ def test_peer_callback_that_raises_does_not_hurt_the_next(
 
 @pytest.mark.patches
 def test_peer_that_gives_a_connection_up_takes_back_what_was_not_delivered(
-    loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch
+    loop: EpollLoop, until: Until, clock_ms: list[float]
 ) -> None:
-    clock_ms = [1000.0]
-    monkeypatch.setattr(loop, "now_ms", lambda: clock_ms[0])
     # A receiver that is behind: its buffers are full, so the rest of the request is still with the sender.
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
