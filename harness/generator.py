@@ -92,57 +92,8 @@ class Generator(Protocol):
     def update(self, done: Done) -> Generator: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sends:
-    """Endless sends of fresh values to random partitions, by the threads [first, end)."""
-
-    rng: Rng
-    first: int
-    end: int
-    partitions: int
-    records: int
-    next_value: int = 0
-
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
-        free = _within(context.free, self.first, self.end)
-        if not free:
-            return PENDING
-        thread, rng = self.rng.below(len(free))
-        partition, rng = rng.below(self.partitions)
-        after = self.next_value + self.records
-        draw = Draw(context.time_ns, free[thread], "send", partition, tuple(range(self.next_value, after)))
-        return draw, Sends(rng, self.first, self.end, self.partitions, self.records, after)
-
-    def update(self, done: Done) -> Generator:
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class Polls:
-    """Endless polls spread over all partitions, and now and then a list_offsets, by the threads [first, end)."""
-
-    rng: Rng
-    first: int
-    end: int
-    partitions: int
-    list_offsets_share: float = 0.05
-
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
-        free = _within(context.free, self.first, self.end)
-        if not free:
-            return PENDING
-        thread, rng = self.rng.below(len(free))
-        partition, rng = rng.below(self.partitions)
-        chance, rng = rng.unit()
-        f: F = "list_offsets" if chance < self.list_offsets_share else "poll"
-        draw = Draw(context.time_ns, free[thread], f, partition)
-        return draw, Polls(rng, self.first, self.end, self.partitions, self.list_offsets_share)
-
-    def update(self, done: Done) -> Generator:
-        return self
-
-
-def _within(free: tuple[int, ...], first: int, end: int) -> tuple[int, ...]:
+def within(free: tuple[int, ...], first: int, end: int) -> tuple[int, ...]:
+    """Those of the threads that are in [first, end)."""
     return tuple(thread for thread in free if first <= thread < end)
 
 
@@ -274,7 +225,7 @@ class Sentinels:
     def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
         if not self.open:
             return PENDING if self.trying else None
-        free = _within(context.free, self.first, self.end)
+        free = within(context.free, self.first, self.end)
         if not free:
             return PENDING
         partition = self.open[0]

@@ -6,8 +6,9 @@ there on are sentinels; a script sends values of its own, and a run has a script
 
 from __future__ import annotations
 
-from harness.generator import Generator, Mix, Polls, Rng, Sends, Sentinels, Stagger, TimeLimit
+from harness.generator import Generator, Mix, Rng, Sentinels, Stagger, TimeLimit
 from harness.plan import Plan
+from harness.workloads.load import Polls, Sends, Spread
 
 SENTINELS = 10**12
 
@@ -26,10 +27,10 @@ class AppendPoll:
         parts: list[Generator] = []
         weights: list[int] = []
         if workload.producers:
-            parts.append(Sends(rng.split(1), 0, workload.producers, partitions, workload.records_per_send))
+            parts.append(Sends(rng.split(1), Spread(0, workload.producers, partitions), workload.records_per_send))
             weights.append(workload.producers)
         if workload.consumers:
-            parts.append(Polls(rng.split(2), workload.producers, self.threads, partitions))
+            parts.append(Polls(rng.split(2), Spread(workload.producers, self.threads, partitions)))
             weights.append(workload.consumers)
         mixed = Mix(rng.split(3), tuple(parts), tuple(weights))
         paced = Stagger(rng.split(4), 1e9 / workload.rate, mixed)

@@ -3,8 +3,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.generator import PENDING, Context, Done, Draw, Generator, Mix, Polls, Rng, Sends, Sentinels, Stagger
+from harness.generator import PENDING, Context, Done, Draw, Generator, Mix, Rng, Sentinels, Stagger
 from harness.op import Outcome
+from harness.workloads.load import Polls, Sends, Spread
 from tests.unit.harness.virtual_time import simulate
 
 SEEDS = st.integers(0, 2**63 - 1)
@@ -14,8 +15,8 @@ def load(seed: int, producers: int, consumers: int, partitions: int, records: in
     rng = Rng(seed)
     threads = producers + consumers
     parts = (
-        Sends(rng.split(1), 0, producers, partitions, records),
-        Polls(rng.split(2), producers, threads, partitions),
+        Sends(rng.split(1), Spread(0, producers, partitions), records),
+        Polls(rng.split(2), Spread(producers, threads, partitions)),
     )
     return Stagger(rng.split(3), 1e6, Mix(rng.split(4), parts, (producers, consumers)))
 

@@ -14,9 +14,7 @@ from harness.generator import (
     Generator,
     Mix,
     Phases,
-    Polls,
     Rng,
-    Sends,
     Sentinels,
     Stagger,
     TimeLimit,
@@ -25,6 +23,7 @@ from harness.op import Outcome
 from harness.plan_file import parse_plan
 from harness.workloads import make_workload
 from harness.workloads.append_poll import SENTINELS
+from harness.workloads.load import Polls, Sends, Spread
 from tests.unit.harness.virtual_time import simulate
 
 SECOND = 10**9
@@ -115,12 +114,12 @@ def test_stagger_after_a_standstill_catches_up_no_more_than_the_burst() -> None:
 
 
 def test_mix_without_a_free_thread_is_pending() -> None:
-    mix = Mix(Rng(1), (Sends(Rng(1), 0, 2, 1, 1), Polls(Rng(2), 2, 4, 1)), (1, 1))
+    mix = Mix(Rng(1), (Sends(Rng(1), Spread(0, 2, 1), 1), Polls(Rng(2), Spread(2, 4, 1))), (1, 1))
     assert mix.next(Context(0, (), 4)) == PENDING
 
 
 def test_mix_where_one_part_is_busy_draws_from_the_other() -> None:
-    mix = Mix(Rng(1), (Sends(Rng(1), 0, 2, 1, 1), Polls(Rng(2), 2, 4, 1)), (1, 1))
+    mix = Mix(Rng(1), (Sends(Rng(1), Spread(0, 2, 1), 1), Polls(Rng(2), Spread(2, 4, 1))), (1, 1))
     for free, f in (((0,), "send"), ((3,), "poll")):
         drawn = mix.next(Context(0, free, 4))
         assert drawn is not None
@@ -134,7 +133,7 @@ def test_mix_of_exhausted_parts_is_exhausted() -> None:
 
 
 def test_sends_carry_as_many_values_as_records() -> None:
-    draws = simulate(TimeLimit(SECOND, Stagger(Rng(1), SECOND / 50, Sends(Rng(1), 0, 1, 1, 3))), 1)
+    draws = simulate(TimeLimit(SECOND, Stagger(Rng(1), SECOND / 50, Sends(Rng(1), Spread(0, 1, 1), 3))), 1)
     assert [draw.values for draw in draws[:2]] == [(0, 1, 2), (3, 4, 5)]
 
 

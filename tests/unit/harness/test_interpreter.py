@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.generator import Draw, Fixed, Generator, Phases, Rng, Sends, Stagger, TimeLimit, fixed
+from harness.generator import Draw, Fixed, Generator, Phases, Rng, Stagger, TimeLimit, fixed
 from harness.interpreter import Interpreter
 from harness.op import Completion, Invocation, Outcome
+from harness.workloads.load import Sends, Spread
 
 
 class Recorder:
@@ -139,7 +140,7 @@ def test_interpreter_stop_ends_an_endless_generator() -> None:
         return "ok"
 
     world = World(outcome)
-    world.run(Sends(Rng(1), 0, 4, 1, 1), stop)
+    world.run(Sends(Rng(1), Spread(0, 4, 1), 1), stop)
     invoked = sum(kind == "invoke" for kind, *_ in world.recorder.lines)
     assert len(world.recorder.lines) == 2 * invoked
 
@@ -172,7 +173,7 @@ def test_interpreter_hands_a_draw_out_no_earlier_than_its_time() -> None:
 
     world = World()
     interpreter = Interpreter(2, lambda process, _thread: Watching(process, world), world.recorder, clock_ns=clock_ns)
-    limited = TimeLimit(200_000_000, Stagger(Rng(1), 10_000_000, Sends(Rng(2), 0, 2, 1, 1)))
+    limited = TimeLimit(200_000_000, Stagger(Rng(1), 10_000_000, Sends(Rng(2), Spread(0, 2, 1), 1)))
     interpreter.run(limited, threading.Event())
     assert len(handed) > 5
     assert all(due_ns <= at_ns for due_ns, at_ns in handed)
