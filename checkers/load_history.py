@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers import schema
-from checkers.tables import read_table, write_table
+from checkers.tables import address, read_table, write_table
 
 TAIL_BYTES = 1 << 20
 """How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
@@ -50,7 +50,7 @@ def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[Histor
     raw = (
         spark.read.schema(schema.HISTORY_LINE)
         .option("columnNameOfCorruptRecord", schema.CORRUPT)
-        .json(path.as_uri())
+        .json(address(path))
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
     operations = joined_operations(raw.where(F.col(schema.CORRUPT).isNull())).persist(StorageLevel.MEMORY_AND_DISK)

@@ -48,7 +48,9 @@ def open_session(
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     log4j2 = scratch / "log4j2.properties"
     log4j2.write_text(_LOG4J2, encoding="ascii")
-    java_options = [f"-Dlog4j2.configurationFile={log4j2.as_uri()}", f"-Dderby.system.home={scratch}"]
+    # Spark makes a folder of artifacts in Java's temporary folder for each session. A path may hold spaces.
+    folders = [f'"-Dderby.system.home={scratch}"', f'"-Djava.io.tmpdir={scratch}"']
+    java_options = [f"-Dlog4j2.configurationFile={log4j2.as_uri()}", *folders]
     if quick:
         java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms1g", "-Xmn600m", "-XX:-UsePerfData"]
     partitions = shuffle_partitions or (1 if quick else 16)

@@ -13,14 +13,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 
+def address(path: Path) -> str:
+    """A local file or folder as Spark is told of it. Hadoop takes it as it is, so nothing may be percent-encoded."""
+    return f"file://{path.absolute()}"
+
+
 def read_table(spark: SparkSession, kind: T.StructType, folder: Path) -> DataFrame:
-    frame = spark.read.schema(kind).parquet(folder.as_uri())
+    frame = spark.read.schema(kind).parquet(address(folder))
     return frame.coalesce(1) if in_one_piece(spark) else frame
 
 
 def write_table(frame: DataFrame, folder: Path) -> None:
     whole = frame.coalesce(1) if in_one_piece(frame.sparkSession) else frame
-    whole.write.mode("overwrite").parquet(folder.as_uri())
+    whole.write.mode("overwrite").parquet(address(folder))
 
 
 def in_one_piece(spark: SparkSession) -> bool:

@@ -15,13 +15,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from checkers.tables import address
+
 
 def history_lines(session: SparkSession, path: Path, ops: AbstractSet[int]) -> Mapping[int, list[dict[str, Any]]]:
     """Invocation index → its lines (invocation, then completion), as they stand in the file."""
     if not ops:
         return {}
     wanted = [int(op) for op in sorted(ops)]
-    parsed = session.read.text(path.as_uri()).withColumn("ids", F.from_json("value", "index bigint, invoke bigint"))
+    parsed = session.read.text(address(path)).withColumn("ids", F.from_json("value", "index bigint, invoke bigint"))
     rows = (
         parsed.where(F.col("ids.index").isin(wanted) | F.col("ids.invoke").isin(wanted))
         .select("value", F.coalesce("ids.invoke", "ids.index").alias("op"), F.col("ids.index").alias("index"))

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,15 +100,35 @@ def _log(store: RunStore) -> Path:
     return store.path / "analysis.log"
 
 
+@contextlib.contextmanager
+def _scratch(store: RunStore) -> Iterator[Path]:
+    """A folder for temporary files, below the run's: whoever is killed leaves none elsewhere, and the next analysis
+    removes these.
+    """
+    folder = store.path / "scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _run_checkers(store: RunStore, limit_s: float, spark_master: str | None) -> int:
     """Their exit code, which is a verdict's."""
     command = [sys.executable, "-m", "checkers", str(store.path)]
     if spark_master is not None:
         command += ["--spark-master", spark_master]
     log = _log(store)
-    with log.open("wb") as output:
-        # A group of its own, so that the JVM which Spark starts ends with it.
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    with _scratch(store) as scratch, log.open("wb") as output:
+        # A group of its own, so that the JVM which Spark starts ends with it, before it could tidy up.
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        )
         try:
             code = process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:

@@ -70,6 +70,10 @@ def create(root: Path, name: str, now: datetime | None = None) -> RunStore:
     """Make a new run's folder and point the links at it. Two runs of one millisecond get two folders."""
     stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
     folder = root / name
+    if "," in str(folder.absolute()):
+        raise StoreError(
+            f"{folder.absolute()}: a comma in the path: brokers keep their logs there, and log.dirs is a list"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = _make_unique(folder, stamp)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from checkers import schema
 from checkers.findings import empty
 from checkers.run_info import RunInfo
-from checkers.tables import read_table, write_table
+from checkers.tables import address, read_table, write_table
 
 
 def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: RunInfo, parquet: Path) -> DataFrame:
@@ -24,7 +24,7 @@ def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: Ru
     frames = []
     for node, path in files:
         raw = (
-            spark.read.schema(schema.EVENT_LINE).option("columnNameOfCorruptRecord", schema.CORRUPT).json(path.as_uri())
+            spark.read.schema(schema.EVENT_LINE).option("columnNameOfCorruptRecord", schema.CORRUPT).json(address(path))
         )
         shift = info.origin_monotonic_ns + offsets.get(node, 0)
         frames.append(raw.withColumn("node", F.lit(node)).withColumn("t_ns", F.col("m") - F.lit(shift)))

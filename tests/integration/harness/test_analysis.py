@@ -92,6 +92,19 @@ def test_analyze_too_long_is_ended_with_its_children(store: RunStore, checkers: 
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_analyze_leaves_no_temporary_file_even_of_checkers_that_had_to_be_killed(
+    store: RunStore, checkers: object
+) -> None:
+    (store.path / "scratch").mkdir()
+    (store.path / "scratch" / "of-a-killed-analysis").touch()
+    write = "import tempfile; folder = tempfile.mkdtemp(); open(run + '/made', 'w').write(folder)"
+    checkers(write + "; time.sleep(60)")  # type: ignore[operator]
+    with pytest.raises(AnalysisFailed):
+        analyze(store, 2)
+    assert (store.path / "made").read_text().startswith(str(store.path / "scratch"))
+    assert not (store.path / "scratch").exists()
+
+
 def test_analyze_history_with_a_gap_is_refused(store: RunStore) -> None:
     store.history.write_text('{"index":0}\n{"index":5}\n')
     with pytest.raises(AnalysisFailed, match="index 5 where 1 was due"):

@@ -30,6 +30,8 @@ partitions = 2
 [topic.config]
 "min.insync.replicas" = 2
 """
+STORE = "a store of 50 %25"
+"""What Spark, Java and a sandbox might each read differently."""
 LOAD = """
 name = "short"
 seed = 11
@@ -55,9 +57,9 @@ def run(tmp_path: Path, text: str, *options: str) -> tuple[subprocess.CompletedP
     file = tmp_path / "run.toml"
     file.write_text(text)
     done = subprocess.run(
-        command(file, tmp_path / "store", *options), capture_output=True, text=True, timeout=280, check=False
+        command(file, tmp_path / STORE, *options), capture_output=True, text=True, timeout=280, check=False
     )
-    return done, RunStore((tmp_path / "store" / "latest").resolve())
+    return done, RunStore((tmp_path / STORE / "latest").resolve())
 
 
 def test_test_records_a_run_under_faults_with_drains_and_evidence(tmp_path: Path) -> None:

@@ -42,6 +42,12 @@ def test_create_where_nothing_can_be_made_names_the_folder(tmp_path: Path) -> No
         create(tmp_path / "file", "demo")
 
 
+def test_create_in_a_path_that_log_dirs_would_split_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="one,two/demo: a comma in the path"):
+        create(tmp_path / "one,two", "demo")
+    assert not (tmp_path / "one,two").exists()
+
+
 def test_update_run_changes_keys_and_keeps_the_others(tmp_path: Path) -> None:
     run = create(tmp_path, "demo")
     run.write_run({"schema": 1, "finished": False})
