@@ -27,6 +27,8 @@ _LENGTH_OF_NO_RECORDS: Final = HEADER_SIZE - LENGTH_PREFIX_SIZE
 
 COMPRESSION_MASK: Final = 0x07
 _COMPRESSION_MAX: Final = int(Compression.ZSTD)  # an enum member costs a slow lookup
+# Bytes that a byte inflates to at most, by codec: an RLE block of zstd, a copy of snappy, a run length of lz4.
+_INFLATED_MAX: Final = (1, 1032, 22, 256, 32768)
 TIMESTAMP_TYPE_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
@@ -211,7 +213,7 @@ def check_crc(view: memoryview, position: int, header: BatchHeader) -> None:
 def validate_produced(header: BatchHeader) -> InvalidBatch | None:
     """What a leader refuses of a producer beyond damaged bytes; None when the batch is fine.
 
-    The single records stay unread; a count that cannot be true shows without, unless they are compressed.
+    The single records stay unread; a count that cannot be true shows without (docs/adr/0018).
     """
     attributes = header.attributes
     count = header.record_count
@@ -222,10 +224,17 @@ def validate_produced(header: BatchHeader) -> InvalidBatch | None:
         return InvalidBatch(
             ErrorCode.INVALID_RECORD, f"{count} records, but offsets for {header.last_offset_delta + 1}"
         )
-    size = header.batch_length - _LENGTH_OF_NO_RECORDS
-    if not attributes & COMPRESSION_MASK and count * RECORD_SIZE_MIN > size:
+    compression = attributes & COMPRESSION_MASK
+    if compression > _COMPRESSION_MAX:
         return InvalidBatch(
-            ErrorCode.INVALID_RECORD, f"{count} records of {RECORD_SIZE_MIN} bytes or more in {size} bytes"
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression type {header.compression} does not exist"
+        )
+    size = header.batch_length - _LENGTH_OF_NO_RECORDS
+    if count * RECORD_SIZE_MIN > size * _INFLATED_MAX[compression]:
+        return InvalidBatch(
+            ErrorCode.INVALID_RECORD,
+            f"{count} records of {RECORD_SIZE_MIN} bytes or more in {size} bytes"
+            + (f" of compression type {compression}" if compression else ""),
         )
     if attributes & CONTROL_BIT:
         return InvalidBatch(ErrorCode.INVALID_RECORD, "clients are not allowed to write control batches")
@@ -236,10 +245,6 @@ def validate_produced(header: BatchHeader) -> InvalidBatch | None:
         )
     if attributes & TRANSACTIONAL_BIT and producer_id < 0:
         return InvalidBatch(ErrorCode.INVALID_RECORD, "a transactional batch without a producer id")
-    if attributes & COMPRESSION_MASK > _COMPRESSION_MAX:
-        return InvalidBatch(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression type {header.compression} does not exist"
-        )
     return None
 
 

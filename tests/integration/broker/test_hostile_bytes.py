@@ -143,6 +143,7 @@ def _lying(**claims: int) -> bytes:
         {"last_offset_delta": -1},
         {"record_count": 2**31 - 1, "last_offset_delta": 2**31 - 2},
         {"record_count": 100, "last_offset_delta": 99},
+        *({"attributes": codec, "record_count": 2**30, "last_offset_delta": 2**30 - 1} for codec in range(1, 5)),
         {"batch_length": 2**31 - 1},
         {"batch_length": 0},
         {"batch_length": -(2**31)},

@@ -12,6 +12,8 @@ from broker.wire.compression import Compression, CompressionError, compress, dec
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import (
     HEADER_SIZE,
+    LENGTH_PREFIX_SIZE,
+    RECORD_SIZE_MIN,
     CorruptBatch,
     UnsupportedMagic,
     check_crc,
@@ -22,6 +24,8 @@ from broker.wire.record_batch import (
 )
 from broker.wire.records import NewRecord, decode_records, encode_batch
 
+NO_RECORDS = HEADER_SIZE - LENGTH_PREFIX_SIZE
+"""The batch length of a batch without records."""
 STILL = settings(derandomize=True, deadline=None)
 BLOB = st.none() | st.binary(max_size=40)
 RECORDS = st.lists(
@@ -177,6 +181,23 @@ def test_validate_produced_counts_the_smallest_records_exactly() -> None:
     more = header._replace(record_count=6, last_offset_delta=5)
     assert validate_produced(more) is not None
     assert validate_produced(more._replace(attributes=2)) is None, "compressed records may be smaller"
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_validate_produced_refuses_no_count_that_its_codec_can_hold(codec: Compression) -> None:
+    inflated = 32 * 2**20
+    most = inflated // RECORD_SIZE_MIN
+    header = read_header(memoryview(batch()))
+    size = len(compress(codec, bytes(inflated)))
+    honest = header._replace(
+        attributes=int(codec), batch_length=NO_RECORDS + size, record_count=most, last_offset_delta=most - 1
+    )
+    assert validate_produced(honest) is None
+    lie = honest._replace(record_count=2**31 - 1, last_offset_delta=2**31 - 2, batch_length=NO_RECORDS + 100)
+    refusal = validate_produced(lie)
+    assert refusal is not None
+    assert refusal.error == ErrorCode.INVALID_RECORD
+    assert f"100 bytes of compression type {int(codec)}" in refusal.reason
 
 
 def test_validate_produced_idempotent_and_transactional_batches_pass() -> None:
