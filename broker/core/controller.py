@@ -114,21 +114,28 @@ def replicas_failed(
     return [change for change in found if change is not None]
 
 
-def leaderships_refused(
+def epochs_refused(
     state: ClusterState, refused: Mapping[TopicPartition, Epoch], broker: BrokerId, controller_epoch: Epoch
 ) -> list[Change]:
-    """A live broker does not lead where the state says so, for it may have led under that leader epoch before it ended.
+    """What a live broker does not take up under the leader epochs that it was told gets a new one.
 
-    Its end and its start went unseen: a state written between its new registration and now looked like its own work.
-    refused: the leader epochs that it was told.
+    Told to lead, it may have led under that epoch before it ended: its end and its start went unseen, and a state
+    written between its new registration and now looked like its own work. Told to follow, it has to throw its log
+    away, which the leader may just have seen whole: whatever it still proposes under that epoch has to fail.
     """
     gone = frozenset((broker,))
     changes = []
     for topic_partition, leader_epoch in refused.items():
         current = state.states.get(topic_partition)
-        if current is None or (current.leader, current.leader_epoch) != (broker, leader_epoch):
+        if current is None or current.leader_epoch != leader_epoch or broker not in state.replicas(topic_partition):
             continue
-        change = _after_bounce(state, topic_partition, gone, controller_epoch)
+        if current.leader == broker or broker in current.isr:
+            change = _after_bounce(state, topic_partition, gone, controller_epoch)
+        elif current.leader != NO_LEADER and topic_partition.topic not in state.deleting:
+            after = replace(current.changed(current.leader, current.isr), controller_epoch=controller_epoch)
+            change = Change(topic_partition, current, after, REPLICA_OFFLINE)
+        else:
+            change = None
         if change is not None:
             changes.append(change)
     return changes

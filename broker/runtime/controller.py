@@ -220,10 +220,8 @@ class Controller(Reports):
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         self._put("failed", lambda: self._in_term(lambda term: term.replicas_failed(broker, broker_epoch, failed)))
 
-    def leaderships_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
-        self._put(
-            "refused", lambda: self._in_term(lambda term: term.leaderships_refused(broker, broker_epoch, refused))
-        )
+    def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
+        self._put("refused", lambda: self._in_term(lambda term: term.epochs_refused(broker, broker_epoch, refused)))
 
     def replicas_reported(
         self,

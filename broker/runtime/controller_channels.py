@@ -64,8 +64,8 @@ class Reports:
         """What a broker says of its replicas' last stop. asked_under: leader epochs as it was asked."""
         raise NotImplementedError
 
-    def leaderships_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
-        """A broker does not lead under the leader epochs that it was told, (topic id, index, leader epoch)."""
+    def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
+        """A broker takes no role under the leader epochs that it was told, (topic id, index, leader epoch)."""
         raise NotImplementedError
 
     def needs_everything(self, broker: BrokerId) -> None:
@@ -234,10 +234,9 @@ class _Channel:
             (topic.topic_id, state.partition_index, state.leader_epoch)
             for topic in told.topic_states
             for state in topic.partition_states
-            if state.leader == self.broker.id
-            and errors.get((topic.topic_id, state.partition_index)) == ErrorCode.FENCED_LEADER_EPOCH
+            if errors.get((topic.topic_id, state.partition_index)) == ErrorCode.FENCED_LEADER_EPOCH
         ]
-        self._reports.leaderships_refused(self.broker.id, self.broker.epoch, refused)
+        self._reports.epochs_refused(self.broker.id, self.broker.epoch, refused)
 
     def _name(self) -> str:
         return "?" if self._in_flight is None else ApiKey(self._in_flight.api_key).name

@@ -245,17 +245,17 @@ class ControllerTerm:
         batch.metadata(state.brokers, news)
         self._tools.send(batch)
 
-    def leaderships_refused(
-        self, broker: BrokerId, broker_epoch: int, refused: Iterable[tuple[str, int, Epoch]]
-    ) -> None:
-        """Elect anew where a broker does not lead under the leader epoch that it was told."""
+    def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: Iterable[tuple[str, int, Epoch]]) -> None:
+        """A new leader epoch, and a leader if need be, where a broker takes no role under the one that it was told."""
         state = self.state
         if not state.is_registered(broker, broker_epoch):
             return
         names = self._tools.topic_names
         told = {TopicPartition(names[id_], i): epoch for id_, i, epoch in refused if id_ in names}
-        if self._tools.settle_and_send(lambda: rules.leaderships_refused(state, told, broker, self.term.epoch)):
-            _log.warning("broker %d leads no more in %s, elected anew", broker, ", ".join(map(str, told)))
+        if self._tools.settle_and_send(lambda: rules.epochs_refused(state, told, broker, self.term.epoch)):
+            _log.warning(
+                "broker %d takes no role in %s under the epochs it was told", broker, ", ".join(map(str, told))
+            )
 
     def replicas_reported(
         self,

@@ -130,7 +130,8 @@ class StateChanges:
         try:
             replica = self._replica_for(topic_partition, topic_id, wire)
             if replica.offline:
-                return ErrorCode.KAFKA_STORAGE_ERROR
+                fetched_anew = replica.damaged and self._dispensable(wire)
+                return ErrorCode.FENCED_LEADER_EPOCH if fetched_anew else ErrorCode.KAFKA_STORAGE_ERROR
             return self._change(replica, wire)
         except (LogDirFailed, CorruptLog, OSError) as failure:
             logger.error("%s: %s", topic_partition, failure)
@@ -163,7 +164,13 @@ class StateChanges:
             self._gone.add(replica.topic_id)
             self._delete(replica)
             replica = None
-        if replica is not None and replica.damaged and self._dispensable(wire):
+        if (
+            replica is not None
+            and replica.damaged
+            and self._dispensable(wire)
+            and wire.leader_epoch > replica.partition.leader_epoch
+        ):
+            # Under the epoch that it followed in, the leader may be about to propose it for the log that it had.
             logger.warning("%s: the damaged log is thrown away and fetched anew", topic_partition)
             self._delete(replica)
             replica = None

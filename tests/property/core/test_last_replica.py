@@ -280,7 +280,7 @@ class World:
             # Only its log can tell that it has led under this epoch before, and refuse.
             if any(epoch == current.leader_epoch for epoch, _ in self.logs[current.leader]):
                 refused = {TP: current.leader_epoch}
-                self.apply(controller.leaderships_refused(state, refused, current.leader, 1))
+                self.apply(controller.epochs_refused(state, refused, current.leader, 1))
             else:
                 self.judge(current.leader, "kept")
 

@@ -106,20 +106,32 @@ def test_failover_gives_only_isr_member_that_bounced_a_new_epoch() -> None:
 
 def test_leader_that_refuses_its_epoch_gives_way_to_the_next_isr_member() -> None:
     state = cluster((1, 2, 3), LeaderAndIsr(1, 4, (1, 2), 1, 0))
-    (change,) = controller.leaderships_refused(state, {T0: 4}, 1, 7)
+    (change,) = controller.epochs_refused(state, {T0: 4}, 1, 7)
     assert (change.after.leader, change.after.isr, change.after.leader_epoch) == (2, (2,), 5)
 
 
 def test_only_isr_member_that_refuses_its_epoch_gets_a_new_one() -> None:
     state = cluster((1, 2, 3), LeaderAndIsr(1, 4, (1,), 1, 0))
-    (change,) = controller.leaderships_refused(state, {T0: 4}, 1, 7)
+    (change,) = controller.epochs_refused(state, {T0: 4}, 1, 7)
     assert (change.after.leader, change.after.isr, change.after.leader_epoch) == (1, (1,), 5)
 
 
 def test_refusal_of_an_epoch_that_is_over_changes_nothing() -> None:
     state = cluster((1, 2, 3), LeaderAndIsr(1, 5, (1,), 1, 0))
-    assert controller.leaderships_refused(state, {T0: 4}, 1, 7) == []
-    assert controller.leaderships_refused(state, {T0: 5}, 2, 7) == []
+    assert controller.epochs_refused(state, {T0: 4}, 1, 7) == []
+    assert controller.epochs_refused(state, {T0: 5}, 9, 7) == []
+
+
+def test_follower_that_refuses_its_epoch_gets_a_new_one_under_the_same_leader() -> None:
+    state = cluster((1, 2, 3), LeaderAndIsr(1, 5, (1, 3), 1, 0))
+    (change,) = controller.epochs_refused(state, {T0: 5}, 2, 7)
+    assert (change.after.leader, change.after.isr, change.after.leader_epoch) == (1, (1, 3), 6)
+
+
+def test_follower_that_refuses_its_epoch_after_it_was_admitted_leaves_the_isr() -> None:
+    state = cluster((1, 2, 3), LeaderAndIsr(1, 5, (1, 2, 3), 1, 0))
+    (change,) = controller.epochs_refused(state, {T0: 5}, 2, 7)
+    assert (change.after.leader, change.after.isr, change.after.leader_epoch) == (1, (1, 3), 6)
 
 
 def test_failover_changes_nothing_that_holds() -> None:

@@ -73,7 +73,7 @@ class Heard(Reports):
         assert (broker, broker_epoch) == (1, 7)
         self.failed += failed
 
-    def leaderships_refused(self, broker: int, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
+    def epochs_refused(self, broker: int, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
         assert (broker, broker_epoch) == (1, 7)
         self.refused += refused
 
@@ -123,12 +123,12 @@ def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
     return heard
 
 
-def test_leadership_that_a_broker_refuses_is_reported_with_the_epoch_that_it_was_told() -> None:
+def test_epoch_that_a_broker_refuses_is_reported_as_it_was_told() -> None:
     fenced = ErrorCode.FENCED_LEADER_EPOCH
     heard = answered(
         {0: fenced, 1: fenced, 2: ErrorCode.STALE_CONTROLLER_EPOCH, 3: ErrorCode.NONE}, {0: 1, 1: 2, 2: 1, 3: 1}
     )
-    assert heard.refused == [(TOPIC_ID, 0, 4)]
+    assert heard.refused == [(TOPIC_ID, 0, 4), (TOPIC_ID, 1, 4)]
     assert heard.failed == []
 
 
