@@ -148,7 +148,11 @@ class AlterConfigHandlers:
             defaults = self._settings.topic_defaults if kind == rules.TOPIC else self._settings.given
             config = rules.edited({} if replace_all else read.config, defaults, edits)
             rules.check_config(kind, name, config, self._settings)
-            if validate_only or config == read.config:
+            if validate_only:
+                return
+            if config == read.config:
+                # As Kafka: perhaps it was changed by someone whose notification got lost.
+                self._store.notify_config(entity)
                 return
             if self._store.write_config(read, config):
                 _log.info("settings of %s: %s", entity, config)

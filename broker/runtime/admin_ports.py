@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 
 from broker.core.cluster_state import Topic
 
+CHANGES_KEPT = 1000
+"""Notifications of changed settings that are kept."""
+
 
 class StoredTopic(NamedTuple):
     """A topic and the bytes and version that it was read from."""
@@ -44,4 +47,8 @@ class ConfigStore(Protocol):
 
     def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
         """Write and notify; False when it is not as it was read any more, or its topic is gone."""
+        ...
+
+    def notify_config(self, entity: str) -> None:
+        """Notify alone."""
         ...

@@ -30,7 +30,7 @@ class ReplicaReports:
         self._cache = cache
         self._told_epoch = cache.told_epoch
         self._outside: set[TopicPartition] = set()
-        """Marked partitions that were told, under this registration, without this broker in their ISR."""
+        """Marked partitions that were told, or made, under this registration, without this broker in their ISR."""
 
     def handle(self, request: Request) -> None:
         try:
@@ -84,6 +84,12 @@ class ReplicaReports:
             self._outside.clear()
         if self._told_epoch != manager.broker_epoch():
             return
+        made = manager.state_changes.made_outside
+        for topic_partition, epoch in list(made.items()):
+            if topic_partition not in store.unclean or epoch < self._told_epoch:
+                del made[topic_partition]
+            elif epoch == self._told_epoch:
+                self._outside.add(topic_partition)
         for topic_partition in list(store.unclean):
             topic = self._cache.topics.get(topic_partition.topic)
             state = None if topic is None else topic.partitions.get(topic_partition.partition)
@@ -94,6 +100,7 @@ class ReplicaReports:
                 self._outside.add(topic_partition)
             elif state.leader >= 0 and topic_partition in self._outside:
                 self._outside.discard(topic_partition)
+                made.pop(topic_partition, None)
                 _log.info("%s: in sync again after an unclean stop", topic_partition)
                 try:
                     store.trust_again(topic_partition)

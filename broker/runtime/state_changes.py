@@ -50,6 +50,8 @@ class StateChanges:
         self._controller_epoch = -1
         self._gone: set[str] = set()
         """Ids of topics that this controller deleted, or replaced: they never come back, but late words on them may."""
+        self.made_outside: dict[TopicPartition, int] = {}
+        """Logs that were made anew and marked while this broker was not in the ISR, and under which registration."""
 
     def apply_leader_and_isr(self, request: LeaderAndIsrRequest, api_version: int) -> LeaderAndIsrResponse:
         """Every partition that is news; the answer has an error per partition, or one for all."""
@@ -187,6 +189,9 @@ class StateChanges:
             if made_anew and not wire.is_new:
                 # It may have had a log that it acknowledged things with: until it is in sync it vouches for nothing.
                 manager.log_store.distrust(topic_partition, "the log was made anew for a partition that is not new")
+                self.made_outside.pop(topic_partition, None)
+                if manager.broker_id not in wire.isr:
+                    self.made_outside[topic_partition] = manager.broker_epoch()
             if replica is None:
                 return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0), clean=True)
             manager.learn_topic_id(replica)

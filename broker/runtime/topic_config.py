@@ -14,6 +14,8 @@ from typing import Protocol
 
 from broker.config import usable_overrides
 from broker.core.cluster_state import StoreUnavailable
+from broker.runtime.admin_ports import CHANGES_KEPT
+from broker.runtime.config_rules import DEFAULT_BROKERS
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
 from broker.runtime.request import Request, refuse
@@ -24,6 +26,7 @@ _log = logging.getLogger("broker.config")
 
 _RETRY_MS = 300.0
 _TOPICS = "topics/"
+DEFAULT_ENTITY = f"brokers/{DEFAULT_BROKERS}"
 
 
 class TopicConfigStore(Protocol):
@@ -33,6 +36,10 @@ class TopicConfigStore(Protocol):
 
     def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
         """Notifications by name: the entity that changed. Those that are seen are not read, and name none."""
+        ...
+
+    def configured_topics(self) -> Sequence[str]:
+        """All topics that have settings."""
         ...
 
 
@@ -143,9 +150,9 @@ class TopicConfigCache:
             self._loop.call_soon_threadsafe(self._read_changes_later)
             return
         fresh = {name: entity for name, entity in changes.items() if name not in self._seen}
-        if self._seen and fresh and not self._seen & changes.keys():
+        if fresh and not self._seen & changes.keys() and (self._seen or len(changes) >= CHANGES_KEPT):
             # So many came at once that those between the last look and this one are removed already.
-            self._loop.call_soon_threadsafe(self.refresh)
+            self._loop.call_soon_threadsafe(self._all_may_have_changed)
         self._seen = set(changes)
         names = {e[len(_TOPICS) :] for e in fresh.values() if e is not None and e.startswith(_TOPICS)}
         if names:
@@ -160,6 +167,12 @@ class TopicConfigCache:
     def _on_watch(self) -> None:
         self._worker.submit("reading settings changes", self._read_changes)
 
+    def _all_may_have_changed(self) -> None:
+        self.refresh()
+        self._entities_changed({DEFAULT_ENTITY})
+        if self._notified:
+            self._tell_notified(None)
+
     def _changed(self, names: set[str]) -> None:
         topics = {name: self._known[name][0] for name in names if name in self._known}
         if topics:
@@ -167,10 +180,12 @@ class TopicConfigCache:
         if self._notified:
             self._tell_notified(sorted(names))
 
-    def _tell_notified(self, topics: Sequence[str]) -> None:
+    def _tell_notified(self, topics: Sequence[str] | None) -> None:
+        """None: all topics."""
+
         def task() -> None:
             try:
-                found = self._store.topic_configs(topics)
+                found = self._store.topic_configs(self._store.configured_topics() if topics is None else topics)
             except StoreUnavailable as unavailable:
                 _log.warning("topic settings cannot be read yet: %s", unavailable)
                 self._loop.call_soon_threadsafe(retry)
@@ -181,7 +196,7 @@ class TopicConfigCache:
             self._loop.call_later(_RETRY_MS, lambda: self._tell_notified(topics))
 
         def tell(found: Mapping[str, Mapping[str, str]]) -> None:
-            for topic in topics:
+            for topic in found if topics is None else topics:
                 for listener in self._notified:
                     _tell(listener, topic, found.get(topic, {}))
 

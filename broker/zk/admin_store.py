@@ -1,7 +1,7 @@
 """What administration reads and writes from any broker: topics' partitions, and settings of topics and brokers.
 
-Every write is conditional on what was read. A change of settings is followed by a notification under `/config/changes`,
-by which all brokers hear of it; notifications beyond the newest _CHANGES_KEPT are removed, oldest first.
+Every write is conditional on what was read. A change of settings goes with a notification under `/config/changes`, by
+which all brokers hear of it; notifications beyond the newest CHANGES_KEPT are removed, oldest first.
 Blocking; worker thread. Source: kafka.zk.AdminZkClient, ZkNodeChangeNotificationListener.
 """
 
@@ -11,15 +11,14 @@ import logging
 from collections.abc import Mapping
 
 from broker.core.cluster_state import Topic
-from broker.runtime.admin_ports import StoredConfig, StoredTopic
+from broker.runtime.admin_ports import CHANGES_KEPT, StoredConfig, StoredTopic
 from broker.runtime.ports import BrokerId
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.client import WriteRefused, ZkClient
-from broker.zk.operations import Check, Create, Operation, SetData
+from broker.zk.operations import Check, Create, CreateSequence, Operation, SetData
 
 _log = logging.getLogger("broker.zk")
 
-_CHANGES_KEPT = 1000
 _TOPICS = "topics/"
 
 
@@ -66,17 +65,22 @@ class ZkAdminStore:
                 return False
             operations.append(Check(paths.topic(read.entity[len(_TOPICS) :]), topic.version))
         operations.append(Create(path, text) if read.data is None else SetData(path, text, read.version))
+        # Together: a change whose notification is missing is one that some brokers never hear of.
+        operations.append(CreateSequence(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(read.entity)))
         try:
             self._client.multi(operations)
         except WriteRefused:
             return False
-        self._client.create_sequence(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(read.entity))
         self._forget_old_changes()
         return True
 
+    def notify_config(self, entity: str) -> None:
+        self._client.create_sequence(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(entity))
+        self._forget_old_changes()
+
     def _forget_old_changes(self) -> None:
         names = sorted(self._client.children(paths.CONFIG_CHANGES) or [])
-        for name in names[:-_CHANGES_KEPT]:
+        for name in names[:-CHANGES_KEPT]:
             self._client.delete(f"{paths.CONFIG_CHANGES}/{name}")
 
     def broker_configs(self, broker: BrokerId) -> tuple[dict[str, str], dict[str, str]]:

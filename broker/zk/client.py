@@ -26,7 +26,17 @@ from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpir
 from kazoo.protocol.states import KazooState, ZnodeStat
 
 from broker.core.cluster_state import StoreUnavailable
-from broker.zk.operations import Check, Create, Delete, Landed, Node, Operation, SetData, landed_together
+from broker.zk.operations import (
+    Check,
+    Create,
+    CreateSequence,
+    Delete,
+    Landed,
+    Node,
+    Operation,
+    SetData,
+    landed_together,
+)
 
 _log = logging.getLogger("broker.zk")
 
@@ -317,6 +327,8 @@ class ZkClient:
             match operation:
                 case Create():
                     transaction.create(operation.path, operation.data, ephemeral=operation.ephemeral)
+                case CreateSequence():
+                    transaction.create(operation.path, operation.data, sequence=True)
                 case SetData():
                     transaction.set_data(operation.path, operation.data, version=operation.version)
                 case Delete():

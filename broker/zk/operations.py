@@ -31,6 +31,14 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """A persistent node whose name ZooKeeper completes: reading back can say nothing of it. path: the prefix."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class SetData:
     """version: as last read; −1 would overwrite anything and is refused."""
 
@@ -56,7 +64,7 @@ class Check:
     version: int
 
 
-Operation = Create | SetData | Delete | Check
+Operation = Create | CreateSequence | SetData | Delete | Check
 
 
 class Landed(Enum):
@@ -92,13 +100,23 @@ def landed(operation: Create | SetData | Delete, node: Node | None, session_id: 
 def landed_together(operations: Sequence[Operation], nodes: Mapping[str, Node | None], session_id: int) -> Landed:
     """The same for an atomic multi: it landed wholly or not at all.
 
-    One write that surely landed proves the whole, unless another write of the multi surely did not.
+    One write that surely landed proves the whole, unless another write of the multi surely did not. Of a node that is
+    deleted and then made anew it can only be seen whether what is there is ours.
     """
-    answers = [
-        landed(operation, nodes.get(operation.path), session_id)
-        for operation in operations
-        if not isinstance(operation, Check)
-    ]
+    deleted: set[str] = set()
+    answers = []
+    for operation in operations:
+        if isinstance(operation, Check | CreateSequence):
+            continue
+        answer = landed(operation, nodes.get(operation.path), session_id)
+        if isinstance(operation, Delete) and any(
+            isinstance(o, Create) and o.path == operation.path for o in operations
+        ):
+            deleted.add(operation.path)
+            continue
+        if operation.path in deleted and answer is Landed.OVERTAKEN:
+            answer = Landed.NO
+        answers.append(answer)
     if not answers or all(answer is Landed.NO for answer in answers):
         return Landed.NO
     if all(answer is Landed.YES for answer in answers):

@@ -64,6 +64,9 @@ class Store:
     def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
         return {}
 
+    def configured_topics(self) -> Sequence[str]:
+        return []
+
 
 def test_settings_cache_whose_listener_fails_still_tells_the_others_and_goes_on() -> None:
     loop, store = FakeLoop(), Store()

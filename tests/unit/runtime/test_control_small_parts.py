@@ -8,6 +8,7 @@ import pytest
 
 from broker.core.cluster_state import StoreUnavailable
 from broker.core.isr import Proposal
+from broker.runtime.admin_ports import CHANGES_KEPT
 from broker.runtime.admin_waits import Waits
 from broker.runtime.alter_partition import VERSION, ControllerAlterPartition
 from broker.runtime.log_failure import LogFailureNotice
@@ -223,6 +224,9 @@ class Configs:
     def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
         return dict(self.changes)
 
+    def configured_topics(self) -> Sequence[str]:
+        return list(self.configs)
+
 
 def step(loop: FakeLoop, worker: StepWorker) -> None:
     for _ in range(4):
@@ -260,6 +264,30 @@ def test_settings_wait_out_zookeeper() -> None:
     loop.run_due(loop.now + 1000)
     step(loop, worker)
     assert done == ["known"]
+
+
+@pytest.mark.parametrize("before", [1, 0])
+def test_after_more_notifications_than_are_kept_everything_is_read_again(before: int) -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), Configs()
+    cache = TopicConfigCache(store, worker, loop)
+    known: list[str] = []
+    hosted_nowhere: list[tuple[str, Mapping[str, str]]] = []
+    entities: list[str] = []
+    cache.add_listener(lambda topic, config: known.append(topic))
+    cache.add_notification_listener(lambda topic, config: hosted_nowhere.append((topic, config)))
+    cache.add_entity_listener(entities.append)
+    cache.ensure({"t": "id"}, lambda: None)
+    store.changes = dict.fromkeys(f"config_change_{n:010}" for n in range(before))
+    cache.start()
+    step(loop, worker)
+    assert (known, hosted_nowhere, entities) == ([], [], [])
+    store.configs = {"t": {"a": "1"}, "elsewhere": {"unclean.leader.election.enable": "false"}}
+    store.changes = {f"config_change_{n:010}": "topics/other" for n in range(before + 1, before + 1 + CHANGES_KEPT)}
+    cache.start()
+    step(loop, worker)
+    assert known == ["t"]
+    assert ("elsewhere", {"unclean.leader.election.enable": "false"}) in hosted_nowhere
+    assert entities == ["brokers/<default>"]
 
 
 def test_changed_settings_of_known_topics_are_told() -> None:

@@ -48,6 +48,9 @@ class Store:
     def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
         return {}
 
+    def configured_topics(self) -> Sequence[str]:
+        return []
+
     def broker_configs(self, broker: BrokerId) -> tuple[Mapping[str, str], Mapping[str, str]]:
         return {}, {}
 

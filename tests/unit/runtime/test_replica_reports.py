@@ -29,8 +29,13 @@ class World:
         self.store.distrust(T0, "power failure")
         self.replica = SimpleNamespace(partition=SimpleNamespace(leader_epoch=-1))
         self.cache = MetadataCache("c", "P", lambda: self.epoch, lambda topic: {}, lambda topic: None)
+        self.made_outside: dict[TopicPartition, int] = {}
         manager: Any = SimpleNamespace(
-            broker_id=ME, log_store=self.store, replicas={T0: self.replica}, broker_epoch=lambda: self.epoch
+            broker_id=ME,
+            log_store=self.store,
+            replicas={T0: self.replica},
+            broker_epoch=lambda: self.epoch,
+            state_changes=SimpleNamespace(made_outside=self.made_outside),
         )
         self.cache.add_listener(ReplicaReports(cast(ReplicaManager, manager), self.cache).on_metadata)
 
@@ -51,6 +56,26 @@ class World:
     @property
     def marked(self) -> bool:
         return T0 in self.store.unclean
+
+
+def test_mark_of_a_log_that_was_made_after_the_first_word_goes_too() -> None:
+    """A broker that starts hears of the cluster before it is told its roles: the log is made, and marked, later."""
+    world = World()
+    world.store.trust_again(T0)
+    world.tell(1, 1, 3)
+    world.store.distrust(T0, "made anew")
+    world.made_outside[T0] = EPOCH
+    world.tell(2, 1, 2, 3)
+    assert not world.marked
+    assert not world.made_outside
+
+
+def test_log_that_was_made_under_another_registration_stays_marked() -> None:
+    world = World()
+    world.made_outside[T0] = EPOCH
+    world.epoch = EPOCH + 1
+    world.tell(1, 1, 2, 3)
+    assert world.marked
 
 
 def test_mark_goes_when_the_replica_comes_into_the_isr() -> None:

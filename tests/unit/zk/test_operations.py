@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.zk.operations import Check, Create, Delete, Landed, Node, SetData, landed, landed_together
+from broker.zk.operations import Check, Create, CreateSequence, Delete, Landed, Node, SetData, landed, landed_together
 
 ME, OTHER = 7, 8
 
@@ -46,6 +46,36 @@ def test_multi_with_mixed_evidence_was_overtaken() -> None:
     multi = [Create("/controller", b"1", ephemeral=True), SetData("/epoch", b"6", 5)]
     nodes = {"/controller": node(b"2", owner=OTHER), "/epoch": node(b"6", 6)}
     assert landed_together(multi, nodes, ME) is Landed.OVERTAKEN
+
+
+TAKE_OVER = [
+    Create("/suspicions/1-5", b"2"),
+    Delete("/controller"),
+    Create("/controller", b"2", ephemeral=True),
+    SetData("/epoch", b"6", 5),
+]
+
+
+@pytest.mark.parametrize(
+    ("note", "controller", "epoch", "expected"),
+    [
+        (node(b"2"), node(b"2", owner=ME), node(b"6", 6), Landed.YES),
+        (None, node(b"1", owner=OTHER), node(b"5", 5), Landed.NO),
+        (None, None, node(b"5", 5), Landed.NO),
+        (node(b"3"), node(b"3", owner=OTHER), node(b"6", 6), Landed.OVERTAKEN),
+    ],
+)
+def test_multi_that_makes_anew_what_it_deletes_landed_by_what_is_there(
+    note: Node | None, controller: Node | None, epoch: Node, expected: Landed
+) -> None:
+    nodes = {"/suspicions/1-5": note, "/controller": controller, "/epoch": epoch}
+    assert landed_together(TAKE_OVER, nodes, ME) is expected
+
+
+def test_multi_with_a_sequence_node_landed_by_its_other_writes() -> None:
+    multi = [SetData("/s", b"d", 0), CreateSequence("/changes/change_", b"s")]
+    assert landed_together(multi, {"/s": node(b"d", 1), "/changes/change_": None}, ME) is Landed.YES
+    assert landed_together(multi, {"/s": node(b"o", 0), "/changes/change_": None}, ME) is Landed.NO
 
 
 def test_unconditional_set_is_refused() -> None:
