@@ -72,6 +72,11 @@ class OrderedFile:
         self._issued += 1
         return self._issued
 
+    @property
+    def settled(self) -> bool:
+        """Whether the newest content is on disk for good."""
+        return self._synced == self._issued
+
     def write(self, ticket: int, text: str, sync: bool = True) -> None:
         """Write unless content with a later ticket is there already (and, when sync, is durable)."""
         with self._lock:

@@ -191,12 +191,19 @@ class LogDir:
         )
 
     def log_starts_job(self) -> Callable[[], None]:
-        """The same for the log start offsets."""
-        return self._job(
-            self.log_start_file,
-            self._log_starts(),
-            self.checkpointed_log_starts,
-        )
+        """The same for the log start offsets, none of which is on disk before a watermark as high.
+
+        What lies below was committed. A log that ends below its start lost that end, which is no damage where something
+        else vouches that it got there.
+        """
+        reach = self._watermarks_job()
+        job = self._job(self.log_start_file, self._log_starts(), self.checkpointed_log_starts)
+
+        def write() -> None:
+            reach()
+            job()
+
+        return write
 
     def high_watermarks_job(self, values: Mapping[TopicPartition, Offset]) -> Callable[[], None]:
         """The same for high watermarks of logs in this dir; where values has none, the one checkpointed last stays."""
@@ -205,6 +212,15 @@ class LogDir:
         ours |= {tp: values[tp] for tp in self.logs if tp in values}
         self.checkpointed_high_watermarks.update(ours)
         return self._job(self.high_watermark_file, ours, {})
+
+    def _watermarks_job(self) -> Callable[[], None]:
+        """A call that makes it durable that every log's watermark has reached its start."""
+        known = self.checkpointed_high_watermarks
+        starts = {tp: log.log_start_offset for tp, log in self.logs.items()}
+        raised = {tp: start for tp, start in starts.items() if start > known.get(tp, 0)}
+        if not raised and self.high_watermark_file.settled:
+            return lambda: None
+        return self.high_watermarks_job(raised)
 
     def lower_high_watermark(self, topic_partition: TopicPartition, offset: Offset) -> None:
         """No checkpoint claims more of this partition once this returns. Raises LogDirFailed."""

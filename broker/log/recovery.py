@@ -137,6 +137,7 @@ def load(
         )
         state.reason = state.reason or reason
     if state.leo < log_start:
+        # A start goes to disk behind a watermark as high: without one it is the checkpoint that is damaged.
         if log_start > max(checkpointed, high_watermark) and not mend:
             raise CorruptLog(
                 tp,

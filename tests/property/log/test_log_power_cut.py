@@ -19,6 +19,10 @@ from tests.property.log.lossy_disk import LossyDisk, PowerCut
 
 Rows = list[bytes]
 
+# Each has a time of its own: a power failure may find any of them far behind the others.
+_CHECKPOINTS = ["recovery points", "log starts", "watermarks"]
+_SHORTEN = ["retain", "delete records"]
+
 
 class PowerRun:
     """A log on a lossy disk, and what a reader may expect of it. rows: all that is written."""
@@ -67,7 +71,7 @@ class PowerRun:
         assert log is not None
         assert store is not None
         self.durable = log.recovery_point
-        match rng.choice(["append"] * 6 + ["commit"] * 3 + ["flush", "truncate", "anew", "checkpoint", "retain"]):
+        match rng.choice(["append"] * 6 + ["commit"] * 3 + ["flush", "truncate", "anew"] + _SHORTEN + _CHECKPOINTS):
             case "append":
                 for _ in range(rng.randint(1, 4)):
                     self.value += 1
@@ -92,15 +96,21 @@ class PowerRun:
                 self.rows = []
                 self.start = max(self.start, offset)
                 log.truncate_fully_and_start_at(offset)
-            case "checkpoint":
+            case "recovery points":
                 store.checkpoint_recovery_points()
+            case "log starts":
                 store.checkpoint_log_start_offsets()
+            case "watermarks":
                 store.checkpoint_high_watermarks({TP: log.leo})
             case "retain" if self.rows:
                 offset = int.from_bytes(rng.choice(self.rows)[:8], "big")
                 self.start = max(self.start, offset)
                 log.maybe_raise_log_start(offset)
                 log.delete_old_segments(0, log.leo)
+            case "delete records":
+                self.start = max(self.start, log.leo)
+                log.maybe_raise_log_start(log.leo)
+                store.checkpoint_log_start_offsets()
             case _:
                 pass
         self.durable = log.recovery_point
@@ -152,10 +162,11 @@ def _try(seed: int, policy: str, overrides: Mapping[str, str]) -> None:
 
 
 # These left an epoch file torn within its last number, which was believed: "2 66" as epoch 2 from 6 on.
-@example(seed=309284, policy="group-commit", overrides={})
-@example(seed=829685, policy="group-commit", overrides={})
-@example(seed=997358, policy="interval", overrides={})
-@example(seed=592652, policy="interval", overrides={})
+@example(seed=3704, policy="group-commit", overrides={})
+@example(seed=1968, policy="interval", overrides={})
+# These left a log that ends below its checkpointed start, which no other checkpoint had heard of.
+@example(seed=1, policy="group-commit", overrides={})
+@example(seed=60, policy="interval", overrides={})
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(
     seed=st.integers(0, 2**32 - 1),
