@@ -26,6 +26,7 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 _VERSION = "0"
+_OFFSET_ROW = re.compile(r"\s*([A-Za-z0-9._-]+)\s+([0-9]+)\s+(-?[0-9]+)\s*")
 _TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}")
 
 
@@ -109,18 +110,26 @@ def format_rows(rows: Iterable[str]) -> str:
 
 
 def read_rows(path: str, columns: int) -> list[list[str]] | None:
-    """Rows of a checkpoint file; None when there is no file. ValueError names the file and what is wrong.
+    """Rows of a checkpoint file; None when there is no file. ValueError names the file and what is wrong."""
+    lines = _read_lines(path)
+    rows = None if lines is None else [line.split() for line in lines]
+    for row in rows or ():
+        if len(row) != columns:
+            raise ValueError(f"{path}: malformed line {' '.join(row)!r}")
+    return rows
+
+
+def _read_lines(path: str) -> list[str] | None:
+    """The lines that are rows, as many as the file promises; each may be malformed. None when there is no file.
 
     The last line has its end as well: a power failure can leave a file torn within a number, and 66 read as 6 is an
     epoch that began too early, to which followers would cut.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not text") from None
     if not text:
         raise ValueError(f"{path}: is empty")
     if not text.endswith("\n"):
@@ -128,12 +137,9 @@ def read_rows(path: str, columns: int) -> list[list[str]] | None:
     lines = text[:-1].split("\n")
     if lines[0] != _VERSION:
         raise ValueError(f"{path}: version {lines[0]!r}, only {_VERSION} is known")
-    rows = [line.split() for line in lines[2:]]
+    rows = lines[2:]
     if len(lines) < 2 or lines[1] != str(len(rows)):
         raise ValueError(f"{path}: promises {lines[1] if len(lines) > 1 else 'no'} entries, holds {len(rows)}")
-    for row in rows:
-        if len(row) != columns:
-            raise ValueError(f"{path}: malformed line {' '.join(row)!r}")
     return rows
 
 
@@ -141,10 +147,21 @@ def format_offsets(offsets: Mapping[TopicPartition, Offset]) -> str:
     return format_rows(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
 
 
-def read_offsets(path: str) -> dict[TopicPartition, Offset]:
-    """A missing file is an empty one. Raises ValueError when malformed."""
-    rows = read_rows(path, 3) or []
-    return {TopicPartition(topic, _int(path, partition)): _int(path, offset) for topic, partition, offset in rows}
+def read_offsets(path: str, malformed: list[str] | None = None) -> dict[TopicPartition, Offset]:
+    """A missing file is an empty one. Raises ValueError when malformed.
+
+    malformed: takes the lines that make no sense instead, for the others of a file that is whole are as good as ever.
+    """
+    offsets: dict[TopicPartition, Offset] = {}
+    for line in _read_lines(path) or ():
+        found = _OFFSET_ROW.fullmatch(line)
+        if found is not None:
+            offsets[TopicPartition(found[1], int(found[2]))] = int(found[3])
+        elif malformed is not None:
+            malformed.append(line)
+        else:
+            raise ValueError(f"{path}: malformed line {line!r}")
+    return offsets
 
 
 def format_epochs(entries: Iterable[tuple[Epoch, Offset]]) -> str:

@@ -157,13 +157,21 @@ class LogDir:
             self._run_mark.close()
             self._run_mark = None
 
-    def read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
-        """A checkpoint's content; a malformed one is reported and counts as empty, which costs a longer recovery."""
+    def read_offsets(self, name: str) -> tuple[dict[TopicPartition, Offset], bool]:
+        """A checkpoint's content, and whether it is whole: there, with every line as it was written.
+
+        What is malformed is reported and left out, which costs a longer recovery.
+        """
+        malformed: list[str] = []
+        path = self.file(name)
         try:
-            return checkpoints.read_offsets(self.file(name))
+            offsets = checkpoints.read_offsets(path, malformed)
         except ValueError as error:
             _logger.warning("checkpoint ignored: %s", error)
-            return {}
+            return {}, False
+        for line in malformed:
+            _logger.warning("checkpoint %s: line ignored: %r", path, line)
+        return offsets, not malformed and os.path.exists(path)
 
     def ensure_identity(self, broker_id: int, cluster_id: str) -> None:
         """Write meta.properties, or check the one there. Raises WrongIdentity."""

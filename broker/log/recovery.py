@@ -33,7 +33,7 @@ from broker.log.files import (
 )
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
-from broker.log.recovery_scan import Damage, Scan, remove, scan
+from broker.log.recovery_scan import Damage, Holes, Scan, remove, scan
 from broker.log.segment import Segment
 from broker.log.segments import Segments
 from broker.runtime.ports import CorruptLog, Epoch, Offset, TopicPartition
@@ -88,13 +88,15 @@ def load(
     has_holes: bool = False,
     host_lived: bool = True,
     damaged: bool = False,
+    point_is_lost: bool = False,
 ) -> tuple[PartitionLog, RecoveryReport]:
     """The log in folder `path`. recovery_point, log_start, high_watermark: as checkpointed, 0 when they were not.
 
     Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with mend it
     is cut where the damage begins, and CorruptLog says that nothing can be kept. OSError. has_holes: it was compacted
     once, whatever its config says now. host_lived: no power failure since, so what was renamed has its name. damaged:
-    it was found so once; what looks like a hole of compaction's may be that damage.
+    it was found so once; what looks like a hole of compaction's may be that damage. point_is_lost: there may have been
+    a checkpointed recovery point, and nobody knows it.
     """
     tp = topic_partition
     has_holes = has_holes or config.may_have_holes
@@ -133,7 +135,11 @@ def load(
             recovery_point,
             entries,
             Damage(tp, checkpointed, mend, config.group_commit),
-            host_lived and not damaged,
+            Holes(
+                old=host_lived and not damaged,
+                below=max(checkpointed, log_dir.cleaner_offsets.get(tp) or 0),
+                judged=mend or not point_is_lost,
+            ),
         )
         state.reason = state.reason or reason
     if state.leo < log_start:

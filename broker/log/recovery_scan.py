@@ -79,6 +79,22 @@ class Damage:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Holes:
+    """Which holes between two segments are believed.
+
+    They are compaction's work, which never touches what is not on disk; or else the end of a segment that a power
+    failure took, while the name of the next one was there already.
+    """
+
+    old: bool
+    """There was no power failure, nor any other damage."""
+    below: Offset
+    """What is below was on disk, or cleaned, which it was not before it was on disk."""
+    judged: bool
+    """Those that are not believed are cut. Not where the recovery point that would vouch for them has been lost."""
+
+
 def scan(
     tp: TopicPartition,
     segments: list[Segment],
@@ -87,14 +103,9 @@ def scan(
     recovery_point: Offset,
     entries: list[tuple[Epoch, Offset]] | None,
     damage: Damage,
-    holes_are_old: bool,
+    holes: Holes,
 ) -> Scan:
-    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog.
-
-    A hole between two segments is compaction's work, which never touches what is not on disk; or else it is the end of
-    a segment that a power failure took, while the name of the next one was there already. holes_are_old: there was no
-    power failure, nor any other damage.
-    """
+    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog."""
     first = 0
     if entries is not None:
         for place, segment in enumerate(segments):
@@ -106,8 +117,15 @@ def scan(
     if has_holes:
         state.filed = [entry for entry in entries or () if entry[1] >= scan_from]
     for place, segment in enumerate(segments):
-        hole_allowed = has_holes and (holes_are_old or segment.base_offset <= damage.fsynced)
+        hole_allowed = has_holes and (holes.old or segment.base_offset <= holes.below)
         if segment.base_offset < state.leo or (segment.base_offset > state.leo and not hole_allowed):
+            if has_holes and not holes.judged and segment.base_offset > state.leo:
+                raise CorruptLog(
+                    tp,
+                    segment.path(LOG_SUFFIX),
+                    f"it does not follow on {state.leo}, where the one before it ends, and no recovery point is left "
+                    "to say whether compaction made that hole: nothing is cut",
+                )
             state.reason = f"segment {segment.base_offset} does not follow on {state.leo}, where the one before it ends"
             state.corrupt_middle = any(_has_batch(later) for later in segments[place:])
             damage.check(state, segment.path(LOG_SUFFIX))

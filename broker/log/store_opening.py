@@ -107,10 +107,10 @@ class OpenLogs:
         epoch = log_dir.take_clean_mark()
         self.clean_shutdown_epochs[log_dir.path] = epoch
         log_dir.epoch = last_run.epoch if epoch is None else epoch
-        recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
-        log_starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
-        high_watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
-        log_dir.cleaner_offsets.load(log_dir.read_offsets(CLEANER_OFFSETS))
+        recovery_points, points_are_whole = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
+        log_starts, _ = log_dir.read_offsets(checkpoints.LOG_STARTS)
+        high_watermarks, _ = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
+        log_dir.cleaner_offsets.load(log_dir.read_offsets(CLEANER_OFFSETS)[0])
         found: dict[TopicPartition, str] = {}
         for entry in sorted(os.scandir(log_dir.path), key=lambda entry: entry.name):
             if not entry.is_dir():
@@ -142,6 +142,7 @@ class OpenLogs:
                     recovery_point=recovery_points.get(tp, 0), log_start=log_starts.get(tp, 0),
                     high_watermark=high_watermarks.get(tp, 0), has_holes=tp in log_dir.cleaner_offsets,
                     host_lived=epoch is not None or last_run.same_kernel, damaged=damaged,
+                    point_is_lost=tp not in recovery_points and (damaged or not points_are_whole),
                 )  # fmt: skip
             except CorruptLog as error:
                 return error
@@ -153,6 +154,8 @@ class OpenLogs:
                 log_dir.offline.add(tp)
                 # However orderly the stops from here on: what was lost before is not back by them.
                 self._distrust(tp, found[tp], stops.damage_reason(result))
+                # For good, before a checkpoint is written that has no line of this log: it looks like a new one then.
+                stops.sync_mark(found[tp])
                 continue
             log, report = result
             self._logs[tp] = log
@@ -178,6 +181,9 @@ class OpenLogs:
         for report in self.reports:
             if report.topic_partition in found:
                 self._lower_marks(log_dir, report)
+        if not points_are_whole:
+            # From the first day on: that there is none means that it was lost.
+            log_dir.write_recovery_points()
         self._high_watermarks.update(log_dir.checkpointed_high_watermarks)
 
     def _miss_folders(self, log_dir: LogDir) -> None:
@@ -203,6 +209,8 @@ class OpenLogs:
             self._high_watermarks[tp] = report.leo
         if log_dir.checkpointed_recovery_points.get(tp, 0) > log_dir.logs[tp].recovery_point:
             log_dir.write_recovery_points()
+        if log_dir.cleaner_offsets.lower(tp, report.leo):
+            log_dir.run(log_dir.cleaner_offsets.job())
 
     # Unclean stops
 

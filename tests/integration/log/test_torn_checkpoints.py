@@ -25,4 +25,4 @@ def test_checkpoint_of_offsets_torn_anywhere_is_never_believed(tmp_path: Path) -
     for length in range(len(whole)):
         path.write_text(whole[:length])
         with pytest.raises(ValueError, match=checkpoints.RECOVERY_POINTS):
-            checkpoints.read_offsets(str(path))
+            checkpoints.read_offsets(str(path), [])
