@@ -9,6 +9,7 @@ Source: kafka LogCleaner, LogCleanerManager (grabFilthiestCompactedLog, doneClea
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -277,7 +278,11 @@ class LogCleaner:
         if self._running.get(tp) is not cleaning:
             return
         del self._running[tp]
-        if self._closed or self._store.logs().get(tp) is not log:
+        if self._closed:
+            return
+        if self._store.logs().get(tp) is not log:
+            # It may have written into the folder of a log that was made anew under that name.
+            _discard_leftovers(log.path)
             return
         if end.outcome == "done" and not cleaning.stopped and end.stats is not None:
             stats = end.stats
@@ -310,11 +315,8 @@ class LogCleaner:
 
 
 def _discard_leftovers(path: str) -> None:
-    """What a cleaning wrote that did not end well. No other one is at work in this folder."""
-    try:
-        names = os.listdir(path)
-    except FileNotFoundError:
-        return
-    for name in names:
-        if name.endswith(CLEANED_SUFFIX):
-            remove_if_there(f"{path}/{name}")
+    """What a cleaning wrote that did not end well. No other one is at work in this folder, or the dir has failed."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(path):
+            if name.endswith(CLEANED_SUFFIX):
+                remove_if_there(f"{path}/{name}")

@@ -247,14 +247,18 @@ def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -
     names: those that are not a segment's own. True when there was anything to do, and there are others now.
 
     A `.swap` file counts unless a `.cleaned` one with the same or a smaller base is left: then not all of its files had
-    the name yet. Whatever its batches cover goes, then it takes its place. Raises CorruptLog, OSError.
+    the name yet. It counts all the same once an old segment is hidden: the `.cleaned` one is another cleaning's then,
+    and what the swap replaces may be nowhere else. Whatever its batches cover goes, then it takes its place. Raises
+    CorruptLog, OSError.
     """
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    hidden = [_base(name, DELETED_SUFFIX) for name in names if name.endswith(LOG_SUFFIX + DELETED_SUFFIX)]
     begun = min((_base(name, CLEANED_SUFFIX) for name in cleaned), default=None)
     swaps: list[str] = []
     for name in names:
         if name.endswith(SWAP_SUFFIX):
-            if begun is not None and _base(name, SWAP_SUFFIX) >= begun:
+            base = _base(name, SWAP_SUFFIX)
+            if begun is not None and base >= begun and not any(old >= base for old in hidden):
                 cleaned.append(name)
             else:
                 swaps.append(name)

@@ -320,9 +320,19 @@ class _HoldingRunner:
             each()
 
 
-def _held(path: str) -> tuple[DiskLogStore, PartitionLog, LogCleaner, _HoldingRunner]:
+class _LateRunner(_HoldingRunner):
+    """Does nothing before it is told to: a process that is slow to start, or to find out that it is not wanted."""
+
+    def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
+        self._said.append(lambda: perform(LogCleaning(job, unlimited()), on_event))
+        return lambda: None
+
+
+def _held(
+    path: str, runner: _HoldingRunner | None = None
+) -> tuple[DiskLogStore, PartitionLog, LogCleaner, _HoldingRunner]:
     store, log, _ = _ready(path, Clock())
-    runner = _HoldingRunner()
+    runner = runner or _HoldingRunner()
     cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: 1e6)
     cleaner.check()
     return store, log, cleaner, runner
@@ -352,15 +362,16 @@ def test_cut_before_the_first_swap_calls_the_cleaning_off(path: str, refilled: b
     kill(store)
 
 
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("anew", [False, True])
-def test_group_of_a_log_that_was_deleted_touches_nothing(path: str, anew: bool) -> None:
-    store, _, cleaner, runner = _held(path)
+def test_group_of_a_log_that_was_deleted_touches_nothing(path: str, anew: bool, late: bool) -> None:
+    store, _, cleaner, runner = _held(path, _LateRunner() if late else None)
     store.delete(TP)
     rows = []
     if anew:
         log = store.create(TP, TOPIC_ID, {})
         for n in range(60):
-            log.append_as_leader(keyed([(b"k%d" % (n % 3), b"new")]), 0)
+            log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)], codec=Compression.GZIP), 0)
             log.write()
         rows = records_of(log)
     runner.tell()
@@ -368,6 +379,12 @@ def test_group_of_a_log_that_was_deleted_touches_nothing(path: str, anew: bool) 
     assert cleaner.runs == 0
     if anew:
         assert records_of(store.logs()[TP]) == rows
+        assert not _names(path, ".cleaned"), "the next cleaning would find them there"
+        cleaner.check()
+        runner.tell()
+        assert cleaner.runs == 1
+        assert store.offline_dirs == []
+        assert last_values(records_of(store.logs()[TP])) == last_values(rows)
     kill(store)
 
 

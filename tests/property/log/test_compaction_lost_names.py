@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -84,8 +85,10 @@ def _watched(names: Names) -> Iterator[None]:
         yield
 
 
+@pytest.mark.parametrize("foreign", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_names_lost_in_a_swap_cost_no_value(seed: int) -> None:
+def test_names_lost_in_a_swap_cost_no_value(seed: int, foreign: bool) -> None:
+    """foreign: the cleaning of a log that was deleted under this name has left a file with a smaller base."""
     rng = random.Random(seed)
     fail_at = 0
     finished = False
@@ -111,6 +114,8 @@ def test_names_lost_in_a_swap_cost_no_value(seed: int) -> None:
                     pass
             kill(store)
             names.fail(rng)
+            if foreign:
+                Path(path, str(TP), f"{1:020d}.index.cleaned").touch()
             reopened = open_store(path, clock, COMPACTED)
             assert not reopened.offline_logs, fail_at
             log = reopened.logs()[TP]
