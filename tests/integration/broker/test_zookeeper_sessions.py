@@ -7,15 +7,19 @@ ISR changes and elections still work afterwards (KAFKA-2729, KAFKA-13407).
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from broker.wire.errors import ErrorCode
 from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
+from tests.support.pinned_client import MARK, PinnedClient
 from tests.support.proxy import Proxy
 from tests.support.zookeeper import free_port
 
@@ -78,10 +82,28 @@ def life(tmp_path: Path, leader_is_controller: bool = False) -> Iterator[Life]:
                 writer.wait_for_more(20)
             finally:
                 writer.stop()
-            assert read(cluster, writer.sent) == list(range(writer.sent)), "each once, in the order sent"
+            values = read(cluster, writer.sent, skip=MARK)
+            assert values == list(range(writer.sent)), "each once, in the order sent"
     finally:
         for door in doors.values():
             door.close()
+
+
+@contextmanager
+def pinned(cluster: Cluster, broker: int, topic: str) -> Iterator[dict[int, PinnedClient]]:
+    """Producers that ask this broker only, by their acks; both were served."""
+    with ExitStack() as stack:
+        clients = {acks: stack.enter_context(PinnedClient(cluster.brokers[broker], topic, acks)) for acks in (-1, 1)}
+        for client in clients.values():
+            wait_until(lambda: ErrorCode.NONE in client.since(0), lambda: str(client.attempts))  # noqa: B023
+        yield clients
+
+
+def all_refused_since(clients: dict[int, PinnedClient], session_over_s: float) -> None:
+    """The deadline of the broker's own clock comes before ZooKeeper's: when that has expired it, nothing is taken."""
+    for acks, client in clients.items():
+        errors = client.wait_for(20, session_over_s)
+        assert set(errors) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}, f"acks={acks}: {errors}"
 
 
 @pytest.mark.parametrize("leader_is_controller", [False, True])
@@ -90,15 +112,44 @@ def test_leader_whose_session_ends_unknown_to_it_is_replaced_and_comes_back(
 ) -> None:
     with life(tmp_path, leader_is_controller) as one:
         cluster, old = one.cluster, one.leader
-        one.shut_out(old)
-        wait_until(lambda: one.led_by() not in (old, -1), "another leader")
-        one.writer.wait_for_more(50)
-        acks = [event for event in cluster.brokers[old].events() if event["e"] == "ack"]
-        one.writer.wait_for_more(50)
-        still = [event for event in cluster.brokers[old].events() if event["e"] == "ack"]
-        assert still == acks, "the old leader acknowledges nothing beside the new one"
+        with pinned(cluster, old, TOPIC) as clients:
+            one.shut_out(old)
+            wait_until(lambda: old not in cluster.live(), "the end of its session")
+            over_s = time.monotonic()
+            wait_until(lambda: one.led_by() not in (old, -1), "another leader")
+            one.writer.wait_for_more(50)
+            all_refused_since(clients, over_s)
+            acks = [event for event in cluster.brokers[old].events() if event["e"] == "ack"]
+            one.writer.wait_for_more(50)
+            still = [event for event in cluster.brokers[old].events() if event["e"] == "ack"]
+            assert still == acks, "the old leader acknowledges nothing beside the new one"
         one.let_in(old)
         wait_until(lambda: old in cluster.live(), lambda: cluster.brokers[old].output[-2000:])
+
+
+def test_last_in_sync_leader_acknowledges_nothing_beside_one_that_was_elected_uncleanly(tmp_path: Path) -> None:
+    with life(tmp_path) as one:
+        cluster, old = one.cluster, one.leader
+        other = next(i for i in cluster.brokers if i not in (old, cluster.controller()))
+        settings = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+        topic = NewTopic("alone", 1, replica_assignment=[[old, other]], config=settings)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([topic])["alone"].result(20)
+        cluster.brokers[other].kill()
+        cluster.wait_state("alone", 0, leader=old, isr={old})
+        # It needs nobody else to commit: its own clock alone tells it to stop.
+        with pinned(cluster, old, "alone") as clients:
+            one.shut_out(old)
+            wait_until(lambda: old not in cluster.live(), "the end of its session")
+            over_s = time.monotonic()
+            cluster.brokers[other].start()
+            cluster.wait_state("alone", 0, leader=other, isr={other})
+            elected_s = time.monotonic()
+            with pinned(cluster, other, "alone"):
+                all_refused_since(clients, elected_s)
+            all_refused_since(clients, over_s)
+        one.let_in(old)
+        cluster.wait_state("alone", 0, leader=other, isr={old, other})
 
 
 def test_session_that_is_short_of_ending_costs_no_election(tmp_path: Path) -> None:
