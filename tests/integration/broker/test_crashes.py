@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.wire.errors import ErrorCode
 from tests.integration.broker.writing import TOPIC, Writer, create, end_offset, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
+from tests.support.pinned_client import MARK, PinnedClient
 
 SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 Killed = Callable[[Cluster], set[int]]
@@ -116,14 +118,21 @@ def test_leaders_stand_still_while_zookeeper_is_away_for_long_and_go_on_when_it_
     writer = Writer(cluster)
     try:
         writer.wait_for_more(50)
-        cluster.zookeeper.kill()
         leader = cluster.brokers[1]
-        wait_until(lambda: "session deadline passed: True" in leader.output, lambda: leader.output)
-        end = end_offset(leader)
-        assert len(read(cluster, end)) == end, "reads go on"
-        assert end_offset(leader) == end, "nothing is committed"
+        with PinnedClient(leader, TOPIC, -1) as acks_all, PinnedClient(leader, TOPIC, 1) as acks_1:
+            for client in (acks_all, acks_1):
+                client.wait_for(1, 0)
+                assert client.since(0)[0] == ErrorCode.NONE
+            cluster.zookeeper.kill()
+            wait_until(lambda: "session deadline passed: True" in leader.output, lambda: leader.output)
+            end, away_s = end_offset(leader), time.monotonic()
+            assert len(read(cluster, end, skip=MARK)) > 0, "reads go on"
+            # Two seconds of asking.
+            for client in (acks_all, acks_1):
+                assert set(client.wait_for(40, away_s)) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+            assert end_offset(leader) == end, "nothing is committed"
         cluster.zookeeper.start()
         writer.wait_for_more(50)
     finally:
         writer.stop()
-    assert read(cluster, writer.sent) == list(range(writer.sent))
+    assert read(cluster, writer.sent, skip=MARK) == list(range(writer.sent))
