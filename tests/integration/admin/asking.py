@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import socket
 import struct
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -167,6 +169,17 @@ def add_broker(cluster: Cluster, folder: Path, broker_id: int, settings: Mapping
     broker.start()
     wait_until(lambda: broker_id in cluster.live(), lambda: f"broker {broker_id}: {broker.output[-2000:]}")
     return broker
+
+
+GAP_MAX_S = float(SETTINGS["zookeeper.session.timeout.ms"]) / 1000
+"""What waited for a session, or twice as long for a lag, had a longer gap."""
+
+
+def longest_gap_s(cluster: Cluster, partition: str, since_s: float = 0, until_s: float = math.inf) -> float:
+    """Between two acknowledgements, whoever led. since_s, until_s: by the wall clock."""
+    events = [event for broker in cluster.brokers.values() for event in broker.events()]
+    acks = sorted(int(str(event["w"])) / 1e9 for event in events if event["e"] == "ack" and event["p"] == partition)
+    return max(later - earlier for earlier, later in pairwise(at for at in acks if since_s <= at <= until_s))
 
 
 def assignment(cluster: Cluster, topic: str) -> dict[str, Any]:
