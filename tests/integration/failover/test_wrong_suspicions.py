@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support import namespaces
@@ -20,15 +21,22 @@ SETTINGS = {
     "min.insync.replicas": "2",
 }
 FAULT_S = 8.0
+SHORT_SESSION_S = 4.0
 
 
-def with_fault(tmp_path: Path, during: Callable[[Cluster, Writer, int], None]) -> None:
-    """A writer on a topic that a broker beside the controller leads; `during` gets that leader."""
+def with_fault(
+    tmp_path: Path,
+    during: Callable[[Cluster, Writer, int], None],
+    leader_is_controller: bool = False,
+    session_ms: str = SETTINGS["zookeeper.session.timeout.ms"],
+) -> None:
+    """A writer on a topic that the controller leads, or a broker beside it; `during` gets that leader."""
     hosts = namespaces.make(3)
-    with running_cluster(tmp_path, settings=SETTINGS, hosts=hosts, zookeeper_host=namespaces.BRIDGE_ADDRESS) as cluster:
+    settings = {**SETTINGS, "zookeeper.session.timeout.ms": session_ms}
+    with running_cluster(tmp_path, settings=settings, hosts=hosts, zookeeper_host=namespaces.BRIDGE_ADDRESS) as cluster:
         wait_until(lambda: cluster.controller() is not None, "a controller")
         controller = cluster.controller()
-        leader = next(i for i in cluster.brokers if i != controller)
+        leader = next(i for i in cluster.brokers if (i == controller) is leader_is_controller)
         create(cluster, leader)
         writer = Writer(cluster, patience_ms=180_000)
         try:
@@ -59,18 +67,62 @@ def controllers(cluster: Cluster) -> int:
     return len([line for line in told(cluster, "controller") if line["what"] == "elected"])
 
 
+LINKS = ("controller-leader", "controller-follower", "leader-follower", "controller-all")
+
+
+def links(name: str, cluster: Cluster, leader: int) -> list[tuple[int, int]]:
+    controller = cluster.controller()
+    assert controller is not None
+    follower = next(i for i in cluster.brokers if i not in (controller, leader))
+    return {
+        "controller-leader": [(controller, leader)],
+        "controller-follower": [(controller, follower)],
+        "leader-follower": [(leader, follower)],
+        "controller-all": [(controller, i) for i in cluster.brokers if i != controller],
+    }[name]
+
+
+def cases() -> list[ParameterSet]:
+    """Where the controller leads there are two links; in `make test` one that moves nothing and the one that does."""
+    beside = [(verdict, link, False) for verdict in ("reject", "drop") for link in LINKS]
+    leading = [(verdict, link, True) for verdict in ("reject", "drop") for link in LINKS[1::2]]
+    quick = {("reject", "controller-leader", False), ("reject", "controller-all", True)}
+    marks = {case: () if case in quick else (pytest.mark.nightly,) for case in (*beside, *leading)}
+    return [pytest.param(*case, marks=marks[case]) for case in marks]
+
+
 @pytest.mark.sandbox
-def test_one_rejecting_link_between_controller_and_leader_moves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("verdict", "link", "leader_is_controller"), cases())
+def test_cut_links_cost_one_election_at_most_and_nothing_written(
+    tmp_path: Path, verdict: str, link: str, leader_is_controller: bool
+) -> None:
+    taken_over = (verdict, link) == ("reject", "controller-all")
+
+    def holds(cluster: Cluster, controller: int | None) -> None:
+        """Only a controller that looks gone to all is suspected, and only its own partitions get another leader."""
+        suspected = [(line["target"], line["b"] == controller) for line in told(cluster, "suspicion")]
+        assert suspected == ([(controller, False)] if taken_over else [])
+        assert len(leaders_elected(cluster)) == (taken_over and leader_is_controller)
+        assert controllers(cluster) == 1 + taken_over
+
     def during(cluster: Cluster, writer: Writer, leader: int) -> None:
         controller = cluster.controller()
-        assert controller is not None
-        namespaces.reject(controller, leader)
+        cut = namespaces.reject if verdict == "reject" else namespaces.drop
+        for one, other in links(link, cluster, leader):
+            cut(one, other)
+        if taken_over:
+            wait_until(lambda: cluster.controller() != controller, "another controller")
         time.sleep(FAULT_S)
-        assert told(cluster, "suspicion") == []
-        assert leaders_elected(cluster) == []
-        assert controllers(cluster) == 1
+        holds(cluster, controller)
+        # Where leader and controller cannot talk, a follower that is late stays in the ISR, and acks=all waits.
+        if taken_over or link == "leader-follower" or link == "controller-follower":
+            writer.wait_for_more(20)
+        namespaces.heal(*cluster.brokers)
+        cluster.wait_state(TOPIC, 0, isr=set(cluster.brokers))
+        writer.wait_for_more(20)
+        holds(cluster, controller)
 
-    with_fault(tmp_path, during)
+    with_fault(tmp_path, during, leader_is_controller)
 
 
 @pytest.mark.nightly
@@ -105,25 +157,6 @@ def test_leader_whose_packets_vanish_waits_for_its_session(tmp_path: Path) -> No
 
 
 @pytest.mark.sandbox
-def test_controller_that_all_links_reject_is_replaced_once_and_suspects_nobody(tmp_path: Path) -> None:
-    def during(cluster: Cluster, writer: Writer, leader: int) -> None:
-        controller = cluster.controller()
-        assert controller is not None
-        others = [i for i in cluster.brokers if i != controller]
-        for other in others:
-            namespaces.reject(controller, other)
-        wait_until(lambda: cluster.controller() != controller, "another controller")
-        time.sleep(FAULT_S)
-        assert controllers(cluster) == 2
-        assert [line["target"] for line in told(cluster, "suspicion")] == [controller]
-        assert all(line["b"] != controller for line in told(cluster, "suspicion"))
-        assert leaders_elected(cluster) == []
-        writer.wait_for_more(20)
-
-    with_fault(tmp_path, during)
-
-
-@pytest.mark.sandbox
 def test_leader_that_all_links_reject_is_replaced_once_per_registration(tmp_path: Path) -> None:
     def during(cluster: Cluster, writer: Writer, leader: int) -> None:
         others = [i for i in cluster.brokers if i != leader]
@@ -145,15 +178,28 @@ def test_leader_that_all_links_reject_is_replaced_once_per_registration(tmp_path
 
 
 @pytest.mark.sandbox
-def test_paused_leader_waits_for_its_session(tmp_path: Path) -> None:
-    def during(cluster: Cluster, writer: Writer, leader: int) -> None:
-        cluster.brokers[leader].pause()
-        time.sleep(3.0)
-        assert told(cluster, "suspicion") == []
-        assert leaders_elected(cluster) == []
-        cluster.brokers[leader].resume()
+@pytest.mark.parametrize("leader_is_controller", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_paused_leader_is_replaced_once_when_its_session_ends(tmp_path: Path, leader_is_controller: bool) -> None:
+    def holds(cluster: Cluster) -> None:
+        assert told(cluster, "suspicion") == [], "its connections were not reset"
+        assert len(leaders_elected(cluster)) == 1
+        of_topic = [line for line in told(cluster, "election") if line["p"] == f"{TOPIC}-0" and line["le"] != 0]
+        assert {line["reason"] for line in of_topic} == {"offline"}
+        assert controllers(cluster) == 1 + leader_is_controller
 
-    with_fault(tmp_path, during)
+    def during(cluster: Cluster, writer: Writer, leader: int) -> None:
+        paused_s = time.monotonic()
+        cluster.brokers[leader].pause()
+        wait_until(lambda: len(leaders_elected(cluster)) == 1, "another leader")
+        # The session is as old as the last contact, at most a quarter of it ago.
+        assert time.monotonic() - paused_s > 0.75 * SHORT_SESSION_S - 0.5
+        time.sleep(max(0.0, paused_s + FAULT_S - time.monotonic()))
+        holds(cluster)
+        cluster.brokers[leader].resume()
+        cluster.wait_state(TOPIC, 0, isr=set(cluster.brokers))
+        holds(cluster)
+
+    with_fault(tmp_path, during, leader_is_controller, f"{SHORT_SESSION_S * 1000:.0f}")
 
 
 @pytest.mark.sandbox
