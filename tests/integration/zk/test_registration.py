@@ -11,7 +11,7 @@ import pytest
 from broker.core.cluster_state import Broker, BrokerEndpoint
 from broker.zk import codecs, paths
 from broker.zk.client import ZkClient
-from broker.zk.registration import BrokerIdInUse, Registration, cluster_id, generate_broker_id, prepare
+from broker.zk.registration import BrokerIdInUse, Registration, cluster_id, end_session, generate_broker_id, prepare
 from broker.zk.session_file import RecordedSession, SessionFile
 
 Connect = Callable[..., ZkClient]
@@ -87,6 +87,22 @@ def test_restart_after_crash_between_session_and_znode_still_knows_its_oldest(re
     epoch = registration(ready(session_timeout_ms=60_000), tmp_path).register()
     assert epoch > 0
     assert len(record.read()) == 1
+
+
+def test_broker_whose_id_another_has_taken_ends_no_session_but_its_own(ready: Connect, tmp_path: Path) -> None:
+    first = ready()
+    registration(first, tmp_path / "first").register()
+    (mine,) = SessionFile(tmp_path / "first").read()
+    # As if it had expired; the record of it stays.
+    end_session(first.hosts, mine)
+    other = ready(session_timeout_ms=30_000)
+    epoch = registration(other, tmp_path / "other").register()
+    with pytest.raises(BrokerIdInUse):
+        registration(ready(session_timeout_ms=500), tmp_path / "first").register()
+    node = other.get("/brokers/ids/1")
+    assert node is not None
+    assert (node.czxid, node.owner) == (epoch, other.session_id)
+    assert SessionFile(tmp_path / "first").read()[0] == mine, "a record that was valid"
 
 
 def test_successor_controller_is_not_touched_by_a_restart(ready: Connect, tmp_path: Path) -> None:
