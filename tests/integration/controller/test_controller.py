@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +86,45 @@ def test_exactly_one_of_three_candidates_wins(cluster: Cluster) -> None:
     assert cluster.client.get(paths.CONTROLLER_EPOCH) is not None
     elected = [fields for event, fields in cluster.log if event == "controller"]
     assert [fields["what"] for fields in elected] == ["elected"]
+
+
+def test_requests_of_many_threads_are_carried_out_one_after_the_other_and_answered_once(cluster: Cluster) -> None:
+    controller = cluster.add(1).controller
+    cluster.create_topic("first", {0: (1,)})
+    cluster.await_leader("first", 1)
+    threads, each = 8, 25
+    inside, overlaps, carried_out = threading.Lock(), [], []
+    answers: list[tuple[int, int]] = []
+
+    def do(request: tuple[int, int]) -> tuple[int, int]:
+        if not inside.acquire(blocking=False):
+            overlaps.append(request)
+            return request
+        # Long enough for another to come in, if one could.
+        time.sleep(0.001)
+        carried_out.append(request)
+        inside.release()
+        return request
+
+    def asks(thread: int) -> None:
+        for nth in range(each):
+            request = (thread, nth)
+            controller.ask(lambda term, request=request: do(request), lambda error: (-1, error), answers.append)
+
+    askers = [threading.Thread(target=asks, args=(thread,)) for thread in range(threads)]
+    for asker in askers:
+        asker.start()
+    for nth in range(3):
+        cluster.create_topic(f"beside-{nth}", {0: (1,)})
+    for asker in askers:
+        asker.join()
+    eventually(lambda: len(answers) >= threads * each, "all answers")
+    cluster.await_leader("beside-2", 1)
+    assert overlaps == []
+    assert answers == carried_out, "in the same order"
+    assert sorted(answers) == [(thread, nth) for thread in range(threads) for nth in range(each)]
+    for thread in range(threads):
+        assert [nth for asked_by, nth in answers if asked_by == thread] == list(range(each)), "as they were asked"
 
 
 def test_new_topic_gets_first_replica_as_leader_and_all_brokers_hear(cluster: Cluster) -> None:
