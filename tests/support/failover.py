@@ -40,6 +40,8 @@ class RetryingClient:
         self._addresses = {id_: (broker.host, broker.port) for id_, broker in cluster.brokers.items()}
         self._sockets: dict[int, socket.socket] = {}
         self._correlation = 0
+        self.refusals: set[int | None] = set()
+        """Errors that its writes were answered with; None for those that nobody answered."""
 
     def close(self) -> None:
         for id_ in list(self._sockets):
@@ -92,10 +94,11 @@ class RetryingClient:
         request = produce.ProduceRequest(None, -1, 1500, [produce.ProducePartition(topic, 0, records)])
         answer = self._ask(leader, _PRODUCE, _PRODUCE_VERSION, produce.encode_request(_PRODUCE_VERSION, request))
         if answer is None:
+            self.refusals.add(None)
             return False
-        return all(
-            result.error == ErrorCode.NONE for result in produce.decode_response(_PRODUCE_VERSION, answer).results
-        )
+        errors = {result.error for result in produce.decode_response(_PRODUCE_VERSION, answer).results}
+        self.refusals |= errors - {ErrorCode.NONE}
+        return errors == {ErrorCode.NONE}
 
     def until_written(self, topic: str) -> None:
         """Returns after the first success."""
