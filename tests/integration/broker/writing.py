@@ -30,9 +30,10 @@ def create(cluster: Cluster, leader: int, topic: str = TOPIC) -> None:
 class Writer:
     """Sends numbered values, never more than a few ahead, until told to stop; an error fails the test."""
 
-    def __init__(self, cluster: Cluster, topic: str = TOPIC, patience_ms: int = 60_000) -> None:
-        """patience_ms: after so much a record that is not acknowledged is an error."""
+    def __init__(self, cluster: Cluster, topic: str = TOPIC, patience_ms: int = 60_000, value_bytes: int = 0) -> None:
+        """patience_ms: after so much a record that is not acknowledged is an error. value_bytes: at least so long."""
         self._topic = topic
+        self._value_bytes = value_bytes
         self.acknowledged: dict[int, int] = {}
         """Offset by number."""
         self.errors: list[KafkaError] = []
@@ -57,7 +58,8 @@ class Writer:
     def _run(self) -> None:
         while not self._stop.is_set():
             if self.sent - len(self.acknowledged) < 50 and not self.errors:
-                self._producer.produce(self._topic, b"%d" % self.sent, partition=0, on_delivery=self._on_delivery)
+                value = (b"%d" % self.sent).ljust(self._value_bytes)
+                self._producer.produce(self._topic, value, partition=0, on_delivery=self._on_delivery)
                 self.sent += 1
             self._producer.poll(0.001)
 

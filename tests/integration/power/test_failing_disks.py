@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import running_cluster, wait_until
@@ -15,13 +14,14 @@ pytestmark = pytest.mark.sandbox
 
 SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 MEMORY = Path("/dev/shm")
-FILLING = b"x" * 20_000
+SMALL = 6 << 20
+VALUE_BYTES = 20_000
 
 
 @pytest.mark.parametrize("policy", ["interval", "group-commit"])
 def test_leader_whose_log_dir_is_full_hands_over_and_loses_nothing(tmp_path: Path, policy: str) -> None:
     small = MEMORY / "small"
-    mount_small(small, 6 << 20)
+    mount_small(small, SMALL)
     dirs = {1: {"log.dirs": f"{small}/data,{tmp_path}/sound"}}
     try:
         with running_cluster(tmp_path, settings={**SETTINGS, "flush.policy": policy}, overrides=dirs) as cluster:
@@ -30,18 +30,18 @@ def test_leader_whose_log_dir_is_full_hands_over_and_loses_nothing(tmp_path: Pat
             broker = cluster.brokers[1]
             # The dir with fewer partitions gets the next one: of two equal ones, the first named.
             assert (small / "data" / f"{TOPIC}-0").exists()
-            producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
-            for _ in range(400):
-                producer.produce(TOPIC, FILLING, partition=0)
-            assert producer.flush(60) == 0
-            cluster.wait_state(TOPIC, 0, isr={2, 3})
-            wait_until(lambda: "No space left on device" in broker.output, "the full disk in the broker's log")
-            assert broker.process is not None
-            assert broker.process.poll() is None, "the other dir is sound"
-            writer = Writer(cluster)
-            writer.wait_for_more(50)
-            writer.stop()
-            assert read(cluster, 400, skip=FILLING) == list(range(writer.sent))
+            # Batches of 100 kB, several in flight: some are appended and not committed when the disk is full.
+            writer = Writer(cluster, value_bytes=VALUE_BYTES)
+            try:
+                writer.wait_for_more(SMALL // VALUE_BYTES // 2)
+                cluster.wait_state(TOPIC, 0, isr={2, 3})
+                wait_until(lambda: "No space left on device" in broker.output, "the full disk in the broker's log")
+                writer.wait_for_more(50)
+                assert broker.process is not None
+                assert broker.process.poll() is None, "the other dir is sound"
+            finally:
+                writer.stop()
+            assert read(cluster, writer.sent) == list(range(writer.sent))
     finally:
         unmount(small)
 
