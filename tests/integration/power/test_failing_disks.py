@@ -16,9 +16,11 @@ SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "
 MEMORY = Path("/dev/shm")
 SMALL = 6 << 20
 VALUE_BYTES = 20_000
+POLICIES = ["interval", "group-commit"]
+SEGMENT = f"data/{TOPIC}-0/{0:020d}.log"
 
 
-@pytest.mark.parametrize("policy", ["interval", "group-commit"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_leader_whose_log_dir_is_full_hands_over_and_loses_nothing(tmp_path: Path, policy: str) -> None:
     small = MEMORY / "small"
     mount_small(small, SMALL)
@@ -46,15 +48,18 @@ def test_leader_whose_log_dir_is_full_hands_over_and_loses_nothing(tmp_path: Pat
         unmount(small)
 
 
-def test_leader_whose_disk_fails_ends_and_another_leads(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("victim", "policy"), [(1, "group-commit"), *(pytest.param(3, p, marks=pytest.mark.nightly) for p in POLICIES)]
+)
+def test_broker_whose_disk_fails_ends_and_the_others_go_on(tmp_path: Path, victim: int, policy: str) -> None:
+    """Broker 1 leads, 3 follows."""
     disk = PowerlessDisk(MEMORY / "images", MEMORY / "disk")
-    settings = {**SETTINGS, "flush.policy": "group-commit"}
-    dirs = {1: {"log.dirs": str(disk.path / "data")}}
+    dirs = {victim: {"log.dirs": str(disk.path / "data")}}
     try:
-        with running_cluster(tmp_path, settings=settings, overrides=dirs) as cluster:
+        with running_cluster(tmp_path, settings={**SETTINGS, "flush.policy": policy}, overrides=dirs) as cluster:
             wait_until(lambda: cluster.controller() is not None, "a controller")
             create(cluster, 1)
-            broker = cluster.brokers[1]
+            broker = cluster.brokers[victim]
             writer = Writer(cluster)
             try:
                 writer.wait_for_more(50)
@@ -63,12 +68,16 @@ def test_leader_whose_disk_fails_ends_and_another_leads(tmp_path: Path) -> None:
                 assert broker.process.wait(30) == 1
                 broker.process = None
                 assert "stopping: every log dir is offline" in broker.output
+                cluster.wait_state(TOPIC, 0, isr={1, 2, 3} - {victim})
                 writer.wait_for_more(50)
+                disk.restore_power()
+                broker.start()
+                cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+                writer.wait_for_more(20)
             finally:
                 writer.stop()
-            disk.restore_power()
-            broker.start()
-            cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
-            assert read(cluster, 1) == list(range(writer.sent))
+            assert read(cluster, writer.sent) == list(range(writer.sent))
+            segments = [next(b.folder.glob(SEGMENT), disk.path / SEGMENT) for b in cluster.brokers.values()]
+            wait_until(lambda: len({segment.read_bytes() for segment in segments}) == 1, "equal bytes on all")
     finally:
         disk.close()
