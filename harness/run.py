@@ -323,7 +323,7 @@ class _Run:
             request_timeout_ms=workload.request_timeout_ms,
             sleep=self._abort.sleep,
         )
-        return Script(self._plan.script, system.view(), self._history, _Sender(sender))
+        return Script(self._plan.script, system.view(), self._history, _Sender(sender), seed=self._plan.seed_drawn)
 
     def _heal(self, watching: Background, healers: list[Callable[[], list[str]]]) -> None:
         self._begin(HEAL, self._plan.limits.drain_s)

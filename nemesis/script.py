@@ -69,15 +69,17 @@ class Script:
         record: Recorder,
         sender: Sender,
         *,
+        seed: int = 0,
         faults: Mapping[str, Fault] | None = None,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises PlanError when a step is not understood."""
+        """seed: the run's; what a step leaves open is drawn from it. Raises PlanError when a step is not understood."""
         self._given = tuple(steps)
         self._steps = parse_script(steps, len(view.broker_nodes), view.partitions())
         self._view = view
         self._record = record
         self._sender = sender
+        self._seed = seed
         self._clock_s = clock_s
         self._marks: dict[str, int] = {}
         self.ledger = Ledger(view, record, faults)
@@ -93,7 +95,7 @@ class Script:
             error: str | None = None
             found: Mapping[str, object] = {}
             try:
-                found = self._carry_out(step, stop)
+                found = self._carry_out(number, step, stop)
             except ScriptFailed as failure:
                 error = f"{given.where}: step {number} ({given.do}): {failure}"
             self._record.harness(
@@ -116,24 +118,29 @@ class Script:
         """See `Ledger.heal_all`."""
         return self.ledger.heal_all()
 
-    def _carry_out(self, step: Step, stop: Stop) -> Mapping[str, object]:
+    def _carry_out(self, number: int, step: Step, stop: Stop) -> Mapping[str, object]:
         """What the step's line says beyond its parameters."""
         view = self._view
         match step:
             case Send():
                 return self._send(step)
             case Hurt():
-                return self._hurt(step)
+                return self._hurt(number, step)
             case Revert():
                 return self._revert(step)
             case WaitLeader(partition, broker, timeout_s):
                 return self._wait(
                     lambda: view.leader(partition), lambda leader: leader == f"n{broker}", timeout_s, stop, "leader"
                 )
-            case WaitIsr(partition, brokers, timeout_s):
+            case WaitIsr(which, brokers, timeout_s):
                 wanted = {f"n{broker}" for broker in brokers}
+                partitions = range(view.partitions()) if which is None else (which,)
                 return self._wait(
-                    lambda: list(view.isr(partition)), lambda isr: set(isr) == wanted, timeout_s, stop, "isr"
+                    lambda: [list(view.isr(each)) for each in partitions],
+                    lambda isrs: all(set(isr) == wanted for isr in isrs),
+                    timeout_s,
+                    stop,
+                    "isr",
                 )
             case WaitController(broker, timeout_s):
                 return self._wait(view.controller, lambda name: name == f"n{broker}", timeout_s, stop, "controller")
@@ -150,14 +157,14 @@ class Script:
             raise ScriptFailed(f"sending {', '.join(step.names)} came out {sent.outcome} ({sent.error})")
         return {"names": list(step.names), "values": list(sent.values), "outcome": sent.outcome}
 
-    def _hurt(self, step: Hurt) -> Mapping[str, object]:
+    def _hurt(self, number: int, step: Hurt) -> Mapping[str, object]:
         name = f"n{step.broker}"
         fault = self.ledger.faults[step.fault]
         missing = fault.probe(self._view)
         if missing is not None:
             raise ScriptFailed(f"{step.fault} is unavailable: {missing}")
         self._mark()
-        injection = fault.draw(Random(0), self._view, name, step.params)
+        injection = fault.draw(Random(f"{self._seed}/step/{number}"), self._view, name, step.params)
         ended = [one.fault_id for one in self._of(("pause",), step.broker)] if step.fault == "kill" else []
         observation = self.ledger.start(self.ledger.admit(injection))
         for fault_id in ended:
@@ -243,10 +250,3 @@ def _matching(line: str, step: AwaitEvent) -> Mapping[str, object] | None:
         return None
     assert isinstance(event, Mapping)
     return event
-
-
-def run_script(steps: Sequence[ScriptStep], view: ClusterView, record: Recorder, sender: Sender, stop: Stop) -> Script:
-    """Carry a script out; the script, whose `heal_all` takes back what it left in force. Raises ScriptFailed."""
-    script = Script(steps, view, record, sender)
-    script.run(stop)
-    return script

@@ -56,9 +56,9 @@ class WaitLeader:
 
 @dataclass(frozen=True, slots=True)
 class WaitIsr:
-    """Until the ISR is exactly these brokers."""
+    """Until the ISR is exactly these brokers. partition: None for every partition."""
 
-    partition: int
+    partition: int | None
     brokers: frozenset[int]
     timeout_s: float
 
@@ -105,6 +105,9 @@ class _Keys:
             raise self.error(key, f"{value!r} is not {expected}")
         return value
 
+    def has(self, key: str) -> bool:
+        return key in self._left
+
     def broker(self, key: str = "broker") -> int:
         return self._id(self.take(key, None, self._is_broker, f"a broker id from 1 to {self._brokers}"))
 
@@ -113,6 +116,12 @@ class _Keys:
         return self._id(
             self.take("partition", 0, lambda value: type(value) is int and 0 <= value <= last, f"from 0 to {last}")
         )
+
+    def partition_or_all(self) -> int | None:
+        if self._left.get("partition") == "all":
+            del self._left["partition"]
+            return None
+        return self.partition()
 
     def choice(self, key: str, default: str, allowed: Sequence[str]) -> str:
         return str(self.take(key, default, lambda value: value in allowed, f"one of {', '.join(allowed)}"))
@@ -196,12 +205,14 @@ def _clock_step(keys: _Keys) -> Step:
 
 
 def _damage(fault: str) -> Callable[[_Keys], Step]:
-    """The broker is left as it is: running, or down after an earlier step."""
+    """The broker is left as it is: running, or down after an earlier step. Without a seed the run's own decides."""
 
     def parse(keys: _Keys) -> Step:
         broker = keys.broker()
-        seed = keys.take("seed", 0, lambda v: type(v) is int and v >= 0, "a whole number")
-        return Hurt(fault, broker, {"file": keys.choice("file", "segment", FILES), "while": "up", "seed": seed})
+        params: dict[str, object] = {"file": keys.choice("file", "segment", FILES), "while": "up"}
+        if keys.has("seed"):
+            params["seed"] = keys.take("seed", None, lambda v: type(v) is int and v >= 0, "a whole number")
+        return Hurt(fault, broker, params)
 
     return parse
 
@@ -223,7 +234,7 @@ VERBS: Mapping[str, Callable[[_Keys], Step]] = {
     "heal-links": lambda keys: Revert(("isolate", "cut-zookeeper"), None),
     "clock-right": lambda keys: Revert(("clock-step",), keys.broker()),
     "wait-leader": lambda keys: WaitLeader(keys.partition(), keys.broker(), keys.seconds()),
-    "wait-isr": lambda keys: WaitIsr(keys.partition(), keys.brokers(), keys.seconds()),
+    "wait-isr": lambda keys: WaitIsr(keys.partition_or_all(), keys.brokers(), keys.seconds()),
     "wait-controller": lambda keys: WaitController(keys.broker(), keys.seconds()),
     "await-event": lambda keys: AwaitEvent(
         keys.broker(),

@@ -73,6 +73,7 @@ def test_parse_script_defaults_are_filled_in() -> None:
             step("send", names=["m1"]),
             step("isolate", broker=2, **{"from": "brokers"}),
             step("wait-isr", brokers=[3, 1], timeout_s=5),
+            step("wait-isr", brokers=[3], partition="all"),
             step("await-event", broker=3, event="fetch_sent", match={"leader": 2}, since="last-fault"),
         ],
         3,
@@ -81,6 +82,7 @@ def test_parse_script_defaults_are_filled_in() -> None:
         Send(0, ("m1",), -1, None, "ok"),
         Hurt("isolate", 2, {"scope": "brokers"}),
         WaitIsr(0, frozenset({1, 3}), 5.0),
+        WaitIsr(None, frozenset({3}), 30.0),
         AwaitEvent(3, "fetch_sent", {"leader": 2}, "last-fault", 30.0),
     )
 
@@ -97,6 +99,8 @@ def test_parse_script_defaults_are_filled_in() -> None:
         (step("send", names=["a"], acks="most"), r"script.acks: 'most' is not one of all, 1, 0"),
         (step("send", names=["a"], partition=2), r"script.partition: 2 is not from 0 to 1"),
         (step("wait-isr", brokers=[0]), r"script.brokers: \[0\] is not a list of broker ids"),
+        (step("wait-leader", broker=1, partition="all"), r"script.partition: 'all' is not from 0 to 1"),
+        (step("bitflip", broker=1, seed=-1), r"script.seed: -1 is not a whole number"),
         (step("wait-leader", broker=1, timeout_s=0), r"script.timeout_s: 0 is not a number above 0"),
         (step("isolate", broker=1, **{"from": "world"}), r"script.from: 'world' is not one of all, brokers"),
         (step("clock-step", broker=1), r"script.offset_s: missing"),
@@ -177,6 +181,43 @@ def test_run_wait_isr_needs_exactly_these_brokers() -> None:
     )
     with pytest.raises(ScriptFailed, match="step 1 "):
         run.run(time)
+
+
+def test_run_wait_isr_of_all_partitions_waits_for_the_last_of_them() -> None:
+    time, view = Time(), FakeView()
+    run, _ = script([step("wait-isr", brokers=[1, 2, 3], partition="all", timeout_s=1)], view, time)
+    with pytest.raises(ScriptFailed, match=r"after 1 s the isr is \[\['n2', 'n1', 'n3'\], \[\]\]"):
+        run.run(time)
+    view.isrs[1] = ("n3", "n2", "n1")
+    run, _ = script([step("wait-isr", brokers=[1, 2, 3], partition="all", timeout_s=1)], view, time)
+    run.run(time)
+
+
+class Damaged(Logged):
+    """A node on which the program that damages files has done so."""
+
+    def run(
+        self, argv: Sequence[str], *, check: bool = True, timeout_s: float = 30.0, input_text: str | None = None
+    ) -> Completed:
+        if "-c" in argv and argv[0] == self.python:
+            return Completed(tuple(argv), 0, json.dumps({"file": "hw-0/x.log", "seen": True}), "")
+        return super().run(argv, check=check, timeout_s=timeout_s, input_text=input_text)
+
+
+def drawn_seeds(run_seed: int, *steps: ScriptStep) -> list[object]:
+    """What the damage of each step was drawn from."""
+    view, lines = FakeView(), Lines()
+    view.brokers = [Damaged(f"n{i}", f"10.0.0.{i}") for i in (1, 2, 3)]
+    Script(steps, view, lines, Sends(), seed=run_seed, clock_s=Time()).run(Time())
+    return [line["params"]["seed"] for line in lines.lines if line["f"] == "start"]  # type: ignore[index]
+
+
+def test_run_damage_without_a_seed_is_drawn_from_the_seed_of_the_run_and_the_step() -> None:
+    steps = [step("bitflip", broker=1), step("bitflip", broker=1), step("truncate-file", broker=1, seed=7)]
+    first, second, given = drawn_seeds(3, *steps)
+    assert len({first, second, *drawn_seeds(4, *steps)[:2]}) == 4
+    assert given == 7
+    assert drawn_seeds(3, *steps) == [first, second, given]
 
 
 def line(**fields: object) -> str:
