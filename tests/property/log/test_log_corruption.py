@@ -1,5 +1,7 @@
 """Random corruptions of a log folder: no crash, no bad batch served, no start with a hole, restored from the leader.
 
+A broker's runtime starts over each: its watermarks lie in the logs, its producers are those of the log.
+
 The sample of the suite is a part of the ten thousand that `nightly` runs; HIGHWATER_CORRUPTIONS sets another number.
 """
 
@@ -11,6 +13,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from broker.log.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LEADER_EPOCHS, META_PROPERTIES
+from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.log.stops import UNCLEAN_MARK
 from tests.property.log.corruption import Outcome, Template, judge, make_template
 from tests.property.log.log_tools import folder
 
@@ -44,6 +49,9 @@ def _assert_varied(outcomes: Sequence[Outcome]) -> None:
     assert {"untouched", "cut", "offline", "found-by-read", "refused"} <= how.keys(), how
     kinds = Counter(outcome.kind for outcome in outcomes)
     assert len(kinds) == 7, kinds
+    hurt = {outcome.file.rpartition("/")[2] for outcome in outcomes}
+    assert {CLEANER_OFFSETS, UNCLEAN_MARK, HIGH_WATERMARKS, LEADER_EPOCHS, META_PROPERTIES, CLEAN_SHUTDOWN} <= hurt
+    assert {file.rpartition(".")[2] for file in hurt} >= {"log", "index", "timeindex", "snapshot", "metadata"}
 
 
 def test_log_folder_corrupted_at_random_serves_nothing_bad_and_is_restored(templates: Sequence[Template]) -> None:
