@@ -49,7 +49,7 @@ class SessionFile:
             return [RecordedSession(int(s["id"]), bytes.fromhex(s["password"])) for s in fields["sessions"]]
         except FileNotFoundError:
             return []
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             _log.warning("%s cannot be read (%r): not used", self._path, error)
             return []
 
