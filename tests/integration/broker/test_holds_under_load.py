@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import resource
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 import pytest
@@ -26,7 +27,11 @@ from tests.support.raw_client import (
 LAG_MS = 1500
 _MIB = 1024  # in KiB
 IDLE_CONNECTIONS = 10_000
+LEADER_EPOCH_END = 16  # from here on a batch is stored as it was sent
 _OTHER_DESCRIPTORS = 500
+_APPENDS = 100
+_SLOWER_MAX = 10
+_SLACK_S = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +67,86 @@ def written(client: RawClient, topic: str, acks: int = -1) -> float:
     return time.monotonic() - start
 
 
-def test_consumer_that_does_not_read_costs_bounded_memory_and_no_one_else_time(cluster: Cluster) -> None:
+def appends(client: RawClient, topic: str) -> list[float]:
+    return [written(client, topic) for _ in range(_APPENDS)]
+
+
+def as_quick(took: Sequence[float], calm: Sequence[float]) -> bool:
+    """Whether the usual and the slowest appends took not much longer than those of the calm before."""
+    return all(
+        seen <= _SLOWER_MAX * usual + _SLACK_S for seen, usual in ((f(took), f(calm)) for f in (median, slowest))
+    )
+
+
+def slowest(took: Sequence[float]) -> float:
+    """The 99th percentile."""
+    return sorted(took)[len(took) * 99 // 100]
+
+
+def assert_as_quick(measure: Callable[[], Sequence[float]], calm: Sequence[float]) -> None:
+    """Three attempts: other work on the machine stalls one, what the broker does stalls all."""
+    seen = []
+    for _ in range(3):
+        took = measure()
+        if as_quick(took, calm):
+            return
+        seen.append((median(took), slowest(took)))
+    raise AssertionError(f"appends took {seen} s (median, p99), in the calm {median(calm)}, {slowest(calm)}")
+
+
+class SlowReader:
+    """Asks for a megabyte, and takes ten kilobytes of it each second."""
+
+    def __init__(self, port: int, topic: str) -> None:
+        self._client = RawClient(port, receive_buffer=8192)
+        self._stop = threading.Event()
+        self.taken = b""
+        self._client.send(fetch_frame(topic, 0, 1 << 20))
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.1):
+            self.taken += self._client.socket.recv(1024)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def rest(self) -> bytes:
+        """The whole answer, what is left of it at full speed."""
+        size = 4 + int.from_bytes(self.taken[:4], "big")
+        while len(self.taken) < size:
+            more = self._client.socket.recv(1 << 20)
+            assert more, f"closed after {len(self.taken)} of {size} bytes"
+            self.taken += more
+        self._client.close()
+        return self.taken[4:]
+
+
+def test_consumers_that_do_not_read_or_slowly_cost_bounded_memory_and_no_one_else_time(cluster: Cluster) -> None:
     broker = led_topic(cluster, "unread")
     good = RawClient(broker.port)
-    for _ in range(20):
-        assert good.produce("unread", batch_of(1_000_000)).error == 0
+    first = batch_of(1_000_000)
+    for number in range(20):
+        assert good.produce("unread", first if number == 0 else batch_of(1_000_000)).error == 0
+    calm = appends(good, "unread")
     before, open_before = resident_kib(pid_of(broker)), descriptors(pid_of(broker))
     ask = fetch_frame("unread", 0, 1 << 20)
     silent = [RawClient(broker.port, receive_buffer=8192) for _ in range(4)]
     for client in silent:
         assert client.send_until_full(ask, 200_000) < 200_000 * len(ask), "all requests were read, no answer was"
-    assert median(written(good, "unread") for _ in range(21)) < 1.0
-    assert resident_kib(pid_of(broker)) - before < 32 * _MIB
+    slow = [SlowReader(broker.port, "unread") for _ in range(4)]
+    wait_until(lambda: all(reader.taken for reader in slow), "the first bytes of a slow reader")
+    try:
+        assert_as_quick(lambda: appends(good, "unread"), calm)
+        assert resident_kib(pid_of(broker)) - before < 32 * _MIB
+    finally:
+        for reader in slow:
+            reader.stop()
+    for reader in slow:
+        assert len(reader.taken) < 1_000_000, "it was slow"
+        assert first[LEADER_EPOCH_END:] in reader.rest(), "and got all of it"
     for client in silent:
         client.close()
     wait_until(lambda: descriptors(pid_of(broker)) <= open_before, "descriptors given back")
@@ -103,7 +176,7 @@ def test_ten_thousand_idle_connections_cost_little_and_no_one_else_time(cluster:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, wanted + _OTHER_DESCRIPTORS)), hard))
     broker = led_topic(cluster, "crowded")
     good = RawClient(broker.port)
-    written(good, "crowded")
+    calm = appends(good, "crowded")
     before, open_before = resident_kib(pid_of(broker)), descriptors(pid_of(broker))
     hello = framed(ApiKey.API_VERSIONS, 0, b"")
     idle: list[RawClient] = []
@@ -119,7 +192,7 @@ def test_ten_thousand_idle_connections_cost_little_and_no_one_else_time(cluster:
         assert descriptors(pid_of(broker)) >= wanted, "they are all open there"
         grown = resident_kib(pid_of(broker)) - before
         assert grown < 8 * wanted, f"{grown / wanted:.1f} KiB for each idle connection"
-        assert median(written(good, "crowded") for _ in range(51)) < 1.0
+        assert_as_quick(lambda: appends(good, "crowded"), calm)
     finally:
         for client in idle:
             client.close()
@@ -135,18 +208,26 @@ def test_stuck_follower_does_not_hold_up_the_leader_and_leaves_the_isr_once(clus
     stuck, others = cluster.brokers[number], {1, 2, 3} - {number}
     client = RawClient(broker.port)
     written(client, "stuck")
-    before = resident_kib(pid_of(broker))
-    stuck.pause()
-    try:
-        value = batch_of(100_000)
-        paused_at = time.monotonic()
+    value = batch_of(100_000)
+
+    def unreplicated_appends(seconds: float) -> list[float]:
+        until = time.monotonic() + seconds
         took: list[float] = []
-        while time.monotonic() - paused_at < 2.5 * LAG_MS / 1000:
+        while time.monotonic() < until:
             start = time.monotonic()
             assert client.produce("stuck", value, 1).error == 0
             took.append(time.monotonic() - start)
             time.sleep(0.005)
-        assert median(took) < LAG_MS / 3000, "acks=1 waits for no follower"
+        return took
+
+    lag_s = LAG_MS / 1000
+    calm = unreplicated_appends(lag_s / 2)
+    before = resident_kib(pid_of(broker))
+    stuck.pause()
+    try:
+        # acks=1 waits for no follower, as long as this one counts as in sync, and afterwards.
+        assert_as_quick(iter([unreplicated_appends(0.3 * lag_s) for _ in range(3)]).__next__, calm)
+        unreplicated_appends(1.6 * lag_s)
         assert resident_kib(pid_of(broker)) - before < 32 * _MIB
         cluster.wait_state("stuck", 0, leader=1, isr=others)
         # Else it would wait until the follower goes on, which it does not before this is over.
