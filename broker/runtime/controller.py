@@ -211,7 +211,7 @@ class Controller(Reports):
     def stale_controller(self) -> None:
         self._put_once("controller", self._controller_changed)
 
-    def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
+    def replicas_deleted(self, broker: BrokerId, deleted: list[tuple[str, int]]) -> None:
         self._put("deleted", lambda: self._in_term(lambda term: self._on_replicas_deleted(term, broker, deleted)))
 
     def replicas_kept(self, broker: BrokerId, kept: list[TopicPartition]) -> None:
@@ -343,8 +343,8 @@ class Controller(Reports):
     def _reassignments_asked(self) -> None:
         self._in_term(lambda term: term.admin.reassignments.on_request())
 
-    def _on_replicas_deleted(self, term: ControllerTerm, broker: BrokerId, deleted: list[TopicPartition]) -> None:
-        term.replicas_deleted(broker, deleted)
+    def _on_replicas_deleted(self, term: ControllerTerm, broker: BrokerId, deleted: list[tuple[str, int]]) -> None:
+        term.replicas_deleted(broker, term.named(deleted))
         self._finish_deletions(term)
 
     def _finish_deletions(self, term: ControllerTerm) -> None:

@@ -21,7 +21,7 @@ from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode, error_name
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from broker.wire.messages.replica_report import ReplicaReportResponse
-from broker.wire.messages.stop_replica import StopReplicaResponse
+from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataResponse
 from broker.wire.primitives import MalformedFrame
 
@@ -42,8 +42,8 @@ class Reports:
         """A broker knows a newer controller."""
         raise NotImplementedError
 
-    def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
-        """A broker removed these replicas."""
+    def replicas_deleted(self, broker: BrokerId, deleted: list[tuple[str, int]]) -> None:
+        """A broker removed these replicas, (topic id, index)."""
         raise NotImplementedError
 
     def replicas_kept(self, broker: BrokerId, kept: list[TopicPartition]) -> None:
@@ -209,7 +209,10 @@ class _Channel:
         stopped = StopReplicaResponse.decode(request.api_version, view)
         kept = {TopicPartition(e.topic_name, e.partition_index) for e in stopped.partition_errors if e.error_code != 0}
         if stopped.error_code == ErrorCode.NONE and request.deletes:
-            deleted = [topic_partition for topic_partition in request.deletes if topic_partition not in kept]
+            # By id: a topic of that name may have been made since, whose replicas nobody has deleted.
+            told = StopReplicaRequest.decode(request.api_version, request.body)
+            ids = {topic.topic_name: topic.topic_id for topic in told.topic_states}
+            deleted = [(ids[tp.topic], tp.partition) for tp in request.deletes if tp not in kept]
             self._reports.replicas_deleted(self.broker.id, deleted)
             if kept:
                 self._reports.replicas_kept(self.broker.id, sorted(kept))

@@ -228,13 +228,17 @@ class ControllerTerm:
             if broker in self.state.brokers:
                 self.send_everything(broker)
 
+    def named(self, partitions: Iterable[tuple[str, int]]) -> list[TopicPartition]:
+        """Of these, (topic id, index), the partitions of topics that there still are."""
+        names = self._tools.topic_names
+        return [TopicPartition(names[id_], index) for id_, index in partitions if id_ in names]
+
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: Iterable[tuple[str, int]]) -> None:
         """Take leadership and ISR places from replicas that their live broker cannot use."""
         state = self.state
         if not state.is_registered(broker, broker_epoch):
             return
-        names = self._tools.topic_names
-        partitions = [TopicPartition(names[id_], index) for id_, index in failed if id_ in names]
+        partitions = self.named(failed)
         news = [topic_partition for topic_partition in partitions if (topic_partition, broker) not in state.offline]
         if not news:
             return

@@ -12,6 +12,7 @@ from broker.runtime.controller_channels import QUEUE_MAX, ControllerChannels, Re
 from broker.runtime.controller_requests import (
     LEADER_AND_ISR_VERSION,
     REPLICA_REPORT_VERSION,
+    STOP_REPLICA_VERSION,
     UPDATE_METADATA_VERSION,
     Outgoing,
     RequestBatch,
@@ -25,6 +26,7 @@ from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrTopicError,
 )
 from broker.wire.messages.replica_report import ReplicaReportResponse, ReportedPartition
+from broker.wire.messages.stop_replica import StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import TOPIC, TOPIC_ID
@@ -56,6 +58,7 @@ class Peer:
 class Heard(Reports):
     def __init__(self) -> None:
         self.failed: list[tuple[str, int]] = []
+        self.deleted: list[tuple[str, int]] = []
         self.refused: list[tuple[str, int, int]] = []
         self.reported: list[tuple[dict[TopicPartition, ReplicaReport], dict[TopicPartition, int]]] = []
 
@@ -68,6 +71,10 @@ class Heard(Reports):
     ) -> None:
         assert (broker, broker_epoch) == (1, 7)
         self.reported.append((reports, asked_under))
+
+    def replicas_deleted(self, broker: int, deleted: list[tuple[str, int]]) -> None:
+        assert broker == 1
+        self.deleted += deleted
 
     def replicas_failed(self, broker: int, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
         assert (broker, broker_epoch) == (1, 7)
@@ -135,6 +142,20 @@ def test_epoch_that_a_broker_refuses_is_reported_as_it_was_told() -> None:
 def test_partition_that_a_broker_cannot_take_up_is_reported_as_failed() -> None:
     heard = answered({0: ErrorCode.UNKNOWN_SERVER_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}, {0: 1, 1: 2})
     assert heard.failed == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+
+
+def test_deletion_is_reported_of_the_topic_id_that_it_was_asked_for() -> None:
+    state = _state({0: 1, 1: 1})
+    batch = RequestBatch(9, 1)
+    for index in (0, 1):
+        batch.stop(1, TopicPartition(TOPIC, index), delete=True)
+    peer, heard = Peer(), Heard()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    channels.send(batch.encode(state))
+    state.topics[TOPIC] = Topic(TOPIC, "another topic of that name", {0: (1, 2)})
+    peer.on_response(memoryview(StopReplicaResponse(0, []).encode(STOP_REPLICA_VERSION)))
+    assert heard.deleted == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
 
 
 def test_report_of_a_stop_names_the_leader_epoch_that_it_was_asked_under() -> None:
