@@ -12,13 +12,13 @@ from broker.log.files import INDEX_SUFFIX
 from broker.log.sparse_index import IndexDamaged, SparseIndex
 from broker.runtime.ports import Offset
 
-_ENTRY = struct.Struct(">ii")
-ENTRY_BYTES = _ENTRY.size
+ENTRY = struct.Struct(">ii")
+ENTRY_BYTES = ENTRY.size
 
 
 def pack_entry(relative_offset: int, position: int) -> bytes:
     """An entry as it lies in the file, for whoever writes an index at once."""
-    return _ENTRY.pack(relative_offset, position)
+    return ENTRY.pack(relative_offset, position)
 
 
 class OffsetPosition(NamedTuple):
@@ -34,7 +34,7 @@ class OffsetIndex(SparseIndex):
     __slots__ = ()
 
     def __init__(self, directory: str, base_offset: Offset) -> None:
-        super().__init__(directory, base_offset, INDEX_SUFFIX, _ENTRY)
+        super().__init__(directory, base_offset, INDEX_SUFFIX, ENTRY)
 
     def append(self, last_offset: Offset, position: int) -> None:
         self.push(last_offset - self._base, position)

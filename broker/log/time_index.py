@@ -13,14 +13,14 @@ from broker.log.files import TIME_INDEX_SUFFIX
 from broker.log.sparse_index import IndexDamaged, SparseIndex
 from broker.runtime.ports import Offset
 
-_ENTRY = struct.Struct(">qi")
-ENTRY_BYTES = _ENTRY.size
+ENTRY = struct.Struct(">qi")
+ENTRY_BYTES = ENTRY.size
 NO_TIMESTAMP = -1
 
 
 def pack_entry(timestamp: int, relative_offset: int) -> bytes:
     """An entry as it lies in the file, for whoever writes an index at once."""
-    return _ENTRY.pack(timestamp, relative_offset)
+    return ENTRY.pack(timestamp, relative_offset)
 
 
 class TimestampOffset(NamedTuple):
@@ -36,7 +36,7 @@ class TimeIndex(SparseIndex):
     __slots__ = ("_last_timestamp",)
 
     def __init__(self, directory: str, base_offset: Offset) -> None:
-        super().__init__(directory, base_offset, TIME_INDEX_SUFFIX, _ENTRY)
+        super().__init__(directory, base_offset, TIME_INDEX_SUFFIX, ENTRY)
         self._last_timestamp = NO_TIMESTAMP
 
     def create(self) -> None:

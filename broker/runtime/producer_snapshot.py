@@ -31,6 +31,28 @@ class KnownProducer(NamedTuple):
     seen_ms: int
 
 
+class BadSnapshot(ValueError):
+    """Bytes that are no whole, undamaged snapshot, and why."""
+
+
+class SnapshotRow(NamedTuple):
+    """One producer with every field of the file."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+    coordinator_epoch: int
+    transaction_first_offset: int
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequences wrap from 2^31 − 1 to 0."""
+        return (self.last_sequence - self.offset_delta) & SEQUENCE_MAX
+
+
 def encode(states: ProducerStates, wall_ms: int, now_ms: float) -> bytes:
     """wall_ms, now_ms: the same moment by the wall clock and by the clock that the states' times are of."""
     body = bytearray(struct.pack(">i", 0))
@@ -49,17 +71,29 @@ def encode(states: ProducerStates, wall_ms: int, now_ms: float) -> bytes:
 
 def decode(data: bytes) -> list[KnownProducer] | None:
     """None for anything but a whole, undamaged snapshot."""
-    if len(data) < _HEADER.size:
-        return None
-    version, crc, count = _HEADER.unpack_from(data)
-    if version != _VERSION or crc32c.crc32c(data[_CRC_FROM:]) != crc:
-        return None
-    if len(data) != _HEADER.size + count * _ENTRY.size:
+    try:
+        rows = read_rows(data)
+    except BadSnapshot:
         return None
     found: list[KnownProducer] = []
-    for row in _ENTRY.iter_unpack(data[_HEADER.size :]):
-        producer_id, epoch, last_sequence, last_offset, delta, seen_ms, _, _ = row
-        first_sequence = (last_sequence - delta) & SEQUENCE_MAX
-        batch = KnownBatch(first_sequence, last_sequence, last_offset - delta, last_offset)
-        found.append(KnownProducer(producer_id, epoch, batch, seen_ms))
+    for row in rows:
+        first_sequence = row.first_sequence
+        batch = KnownBatch(first_sequence, row.last_sequence, row.last_offset - row.offset_delta, row.last_offset)
+        found.append(KnownProducer(row.producer_id, row.producer_epoch, batch, row.timestamp))
     return found
+
+
+def read_rows(data: bytes) -> list[SnapshotRow]:
+    """What stands in the file, row by row. Raises BadSnapshot."""
+    if len(data) < _HEADER.size:
+        raise BadSnapshot(f"{len(data)} bytes, a producer snapshot has {_HEADER.size} or more")
+    version, crc, count = _HEADER.unpack_from(data)
+    if version != _VERSION:
+        raise BadSnapshot(f"version {version}, only {_VERSION} is known")
+    computed = crc32c.crc32c(data[_CRC_FROM:])
+    if computed != crc:
+        raise BadSnapshot(f"CRC32C is {computed:#010x}, the file says {crc:#010x}")
+    size = _HEADER.size + count * _ENTRY.size
+    if len(data) != size:
+        raise BadSnapshot(f"{len(data)} bytes, {size} are right for {count} producers")
+    return [SnapshotRow(*row) for row in _ENTRY.iter_unpack(data[_HEADER.size :])]

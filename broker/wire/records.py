@@ -6,11 +6,12 @@ Source: org.apache.kafka.common.record.DefaultRecord.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from broker.wire.compression import Compression, CompressionError, compress, decompress
+from broker.wire.compression import Compression, compress
 from broker.wire.primitives import MalformedFrame, Reader, Writer
+from broker.wire.raw_records import payload_of
 from broker.wire.record_batch import (
     CONTROL_BIT,
     HEADER_SIZE,
@@ -109,27 +110,26 @@ def decode_records(batch: memoryview | bytes, *, verify_crc: bool = False) -> li
     header = read_header(view)
     if verify_crc:
         check_crc(view, 0, header)
-    payload: memoryview | bytes = view[HEADER_SIZE : header.size]
-    if header.compression:
-        try:
-            payload = decompress(Compression(header.compression), payload)
-        except (CompressionError, ValueError) as error:
-            raise CorruptBatch(0, str(error)) from error
+    return list(iter_records(header, view))
+
+
+def iter_records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
+    """The records of one batch, one at a time: those before a damaged one come out before CorruptBatch is raised."""
+    payload = payload_of(header, batch)
     reader = Reader(payload)
     count = header.record_count
     if count < 0 or count * _RECORD_SIZE_MIN > reader.remaining:
         raise CorruptBatch(0, f"{count} records in {reader.remaining} bytes")
     append_time = header.max_timestamp if header.is_log_append_time else None
-    records: list[Record] = []
     try:
         for _ in range(count):
             inner = Reader(reader.take(reader.varint("record length"), "record"))
-            records.append(_read_record(inner, header.base_offset, header.base_timestamp, append_time))
+            record = _read_record(inner, header.base_offset, header.base_timestamp, append_time)
             inner.expect_end("record")
+            yield record
         reader.expect_end("records")
     except (MalformedFrame, UnicodeDecodeError) as error:
         raise CorruptBatch(0, str(error)) from error
-    return records
 
 
 def _read_record(reader: Reader, base_offset: int, base_timestamp: int, append_time: int | None) -> Record:

@@ -1,0 +1,409 @@
+"""`highwater-dump-log` over damaged files: one clear line with file, position and what would be right; exit code 1."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.dump import log_dump
+from broker.log import checkpoints
+from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.wire.compression import Compression
+from broker.wire.record_batch import HEADER_SIZE, iter_batches, read_header, seal
+from broker.wire.records import NewRecord, encode_batch
+from tests.property.log.log_tools import TP, Clock, append_values, open_store
+from tests.support.dump import Dumped, dump
+
+BATCHES = 60
+LENGTH_AT, MAGIC_AT, COUNT_AT = 8, 16, 57
+
+
+@pytest.fixture
+def home(path: str) -> Path:
+    """A folder with one segment of 60 batches of three records."""
+    store = open_store(path, Clock(), {"index.interval.bytes": "500"})
+    append_values(store, range(BATCHES), epoch=4, records=3)
+    store.close(clean=True)
+    return Path(path, str(TP))
+
+
+def name(suffix: str) -> str:
+    return f"{0:020d}{suffix}"
+
+
+def positions(log: Path) -> list[int]:
+    return [position for position, _ in iter_batches(memoryview(log.read_bytes()), verify_crc=True)]
+
+
+def put(file: Path, position: int, data: bytes) -> None:
+    content = bytearray(file.read_bytes())
+    content[position : position + len(data)] = data
+    file.write_bytes(content)
+
+
+def shallow(said: Dumped) -> list[int]:
+    return [int(line["baseOffset"]) for line in said.batches]
+
+
+def test_torn_tail_is_counted_and_named(home: Path) -> None:
+    log = home / name(".log")
+    size = log.stat().st_size
+    last = positions(log)[-1]
+    for cut in (size - 1, last + HEADER_SIZE, last + 20, last + 1):
+        log.write_bytes(log.read_bytes()[:cut])
+        said = dump(log)
+        assert said.code == 1
+        assert shallow(said) == list(range(0, 3 * BATCHES - 3, 3))
+        assert said.out[-1] == f"Found {cut - last} invalid bytes at the end of {log.name}"
+        left = cut - last
+        why = f"batch of {size - last} bytes, {left} are left"
+        if left < HEADER_SIZE:
+            why = f"{left} bytes are too few for a batch header"
+        assert said.err == [f"{log}: at position {last}: {why}; no valid batch was found behind"]
+
+
+def test_zeros_at_the_end_are_called_so(home: Path) -> None:
+    log = home / name(".log")
+    size = log.stat().st_size
+    log.write_bytes(log.read_bytes() + bytes(5000))
+    said = dump(log)
+    assert (said.code, len(said.batches)) == (1, BATCHES)
+    assert said.out[-1] == f"Found 5000 invalid bytes at the end of {log.name}"
+    assert said.err == [f"{log}: at position {size}: zeros where a batch is due; no valid batch was found behind"]
+
+
+def test_flipped_bit_makes_a_batch_invalid_and_all_others_are_there(home: Path) -> None:
+    log = home / name(".log")
+    position = positions(log)[20]
+    stored = read_header(memoryview(log.read_bytes()), position).crc
+    put(log, position + 100, b"\xff")
+    said = dump(log, "--deep-iteration")
+    assert said.code == 1
+    assert [line["isvalid"] for line in said.batches] == ["true"] * 20 + ["false"] + ["true"] * (BATCHES - 21)
+    assert len(said.records) == 3 * BATCHES, "its records can still be read"
+    assert len(said.err) == 1
+    assert said.err[0].startswith(f"{log}: at position {position}: CRC32C is 0x")
+    assert said.err[0].endswith(f", the header says {stored:#010x}")
+
+
+@pytest.mark.parametrize("magic", [0, 1, 3, 255])
+def test_magic_that_is_not_stored_is_skipped_with_the_place_of_what_follows(home: Path, magic: int) -> None:
+    log = home / name(".log")
+    places = positions(log)
+    put(log, places[20] + MAGIC_AT, bytes([magic]))
+    said = dump(log)
+    assert said.code == 1
+    assert shallow(said) == [3 * n for n in range(BATCHES) if n != 20]
+    signed = magic - 256 if magic > 127 else magic
+    assert said.err == [
+        f"{log}: at position {places[20]}: magic {signed}, only 2 is stored; "
+        f"the next valid batch is at position {places[21]}, offset 63"
+    ]
+
+
+@pytest.mark.parametrize("length", [-1, 0, 10, 48, 2**31 - 1])
+def test_impossible_length_is_skipped_with_the_place_of_what_follows(home: Path, length: int) -> None:
+    log = home / name(".log")
+    places = positions(log)
+    put(log, places[20] + LENGTH_AT, struct.pack(">i", length))
+    said = dump(log)
+    assert said.code == 1
+    assert shallow(said) == [3 * n for n in range(BATCHES) if n != 20]
+    (told,) = said.err
+    assert told.startswith(f"{log}: at position {places[20]}: batch ")
+    assert told.endswith(f"; the next valid batch is at position {places[21]}, offset 63")
+
+
+@pytest.mark.parametrize("by", [-7, 3, 500, 2000])
+def test_length_that_lies_hides_no_batch(home: Path, by: int) -> None:
+    log = home / name(".log")
+    places = positions(log)
+    right = read_header(memoryview(log.read_bytes()), places[20]).batch_length
+    put(log, places[20] + LENGTH_AT, struct.pack(">i", right + by))
+    said = dump(log)
+    assert said.code == 1
+    valid = [int(line["baseOffset"]) for line in said.batches if line["isvalid"] == "true"]
+    assert valid == [3 * n for n in range(BATCHES) if n != 20]
+    assert any(f"at position {places[20]}: CRC32C" in line for line in said.err)
+    assert any(f"the next valid batch is at position {places[21]}, offset 63" in line for line in said.err)
+
+
+def test_length_that_lies_by_whole_batches_is_an_invalid_batch(home: Path) -> None:
+    log = home / name(".log")
+    places = positions(log)
+    put(log, places[20] + LENGTH_AT, struct.pack(">i", places[23] - places[20] - 12))
+    said = dump(log)
+    assert said.code == 1
+    assert [line["isvalid"] for line in said.batches].count("false") == 1
+
+
+def test_offsets_that_go_back_are_named_though_every_crc_is_right(home: Path) -> None:
+    log = home / name(".log")
+    position = positions(log)[20]
+    put(log, position, struct.pack(">q", 58))
+    said = dump(log)
+    assert said.code == 1
+    assert said.err == [f"{log}: at position {position}: base offset 58, 60 or more is due"]
+    assert len(said.batches) == BATCHES
+
+
+def test_segment_under_another_base_offset_is_named(home: Path) -> None:
+    log = (home / name(".log")).rename(home / f"{50:020d}.log")
+    said = dump(log)
+    assert said.out[1] == "Log starting offset: 50"
+    assert said.err[0] == f"{log}: at position 0: base offset 0, 50 or more is due"
+    assert said.code == 1
+
+
+def sealed(change: Callable[[bytearray], None], **options: int) -> bytes:
+    """A batch changed behind its header, with a CRC that is right all the same."""
+    codec = Compression(options.pop("codec", 0))
+    batch = bytearray(encode_batch([NewRecord(b"key", b"value")] * 2, timestamps=1, compression=codec))
+    change(batch)
+    header = read_header(memoryview(batch))
+    seal(header._replace(**options), memoryview(batch))
+    return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (sealed(lambda b: None, record_count=9), "bytes"),
+        (sealed(lambda b: None, record_count=1), "records"),
+        (sealed(lambda b: None, record_count=-1), "-1 records"),
+        (sealed(lambda b: b.__setitem__(HEADER_SIZE, 0x7E)), "record"),
+        (sealed(lambda b: b.__setitem__(HEADER_SIZE + 4, 0x7E)), "key"),
+        (sealed(lambda b: b.__setitem__(slice(HEADER_SIZE, HEADER_SIZE + 8), b"no gzip!"), codec=1), "not gzip"),
+        (sealed(lambda b: None, attributes=4), "not zstd"),
+        (sealed(lambda b: None, attributes=6), "6 is not a valid Compression"),
+    ],
+)
+def test_records_that_make_no_sense_are_named_by_batch(tmp_path: Path, data: bytes, why: str) -> None:
+    log = tmp_path / name(".log")
+    good = bytearray(encode_batch([NewRecord(b"k", b"v")], timestamps=1, base_offset=2))
+    log.write_bytes(data + good)
+    assert dump(log).code == 0, "its header and CRC are right"
+    said = dump(log, "--print-data-log")
+    assert said.code == 1
+    told = said.err[0]
+    assert told.startswith(f"{log}: at position 0: its records cannot be read: ")
+    assert why in told
+    assert said.records[-1]["key"] == "k", "it goes on"
+
+
+def test_batch_too_large_to_be_opened_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_dump, "_OPENED_MAX", 150)
+    said = dump(home / name(".log"), "--deep-iteration")
+    assert (said.code, len(said.batches), said.records) == (1, BATCHES, [])
+    assert said.err[0].endswith("is not opened, 150 are the most")
+
+
+def test_codec_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / name(".log")
+    log.write_bytes(encode_batch([NewRecord(b"k", b"v")], timestamps=1, compression=Compression.ZSTD))
+    monkeypatch.setitem(__import__("sys").modules, "cramjam", None)
+    assert dump(log).code == 0
+    said = dump(log, "--deep-iteration")
+    assert said.code == 1
+    assert "zstd needs the package cramjam, which is not installed" in said.err[0]
+
+
+def test_index_of_no_multiple_of_its_entries_is_named_and_dumped(home: Path) -> None:
+    for suffix, size in ((".index", 8), (".timeindex", 12)):
+        index = home / name(suffix)
+        before = dump(index).out
+        whole = index.stat().st_size
+        index.write_bytes(index.read_bytes() + b"\x01\x02\x03")
+        said = dump(index)
+        assert (said.code, said.out) == (1, before)
+        assert said.err == [
+            f"{index}: at position {whole}: {whole + 3} bytes, which is no multiple of the {size} of an entry"
+        ]
+
+
+def test_index_entry_that_lies_is_a_mismatch_as_in_kafkas_tool(home: Path) -> None:
+    index = home / name(".index")
+    first = struct.unpack(">ii", index.read_bytes()[:8])
+    put(index, 0, struct.pack(">ii", first[0] - 1, first[1]))
+    said = dump(index)
+    assert said.code == 1
+    assert said.err == [f"Mismatches in :{index}", f"  Index offset: {first[0] - 1}, log offset: {first[0]}"]
+    assert said.out[1] == f"offset: {first[0] - 1} position: {first[1]}"
+
+
+def test_index_entry_that_points_to_no_batch_is_named(home: Path) -> None:
+    index, log = home / name(".index"), home / name(".log")
+    size = log.stat().st_size
+    entries = list(struct.iter_unpack(">ii", index.read_bytes()))
+    put(index, 8 * len(entries) - 4, struct.pack(">i", size + 9))
+    said = dump(index)
+    assert (said.code, len(said.err)) == (1, 1)
+    assert said.err[0] == (
+        f"{index}: at position {8 * len(entries) - 8}: no batch where offset {entries[-1][0]} points: "
+        f"at position {size + 9}: the log has {size} bytes"
+    )
+    assert "fails" not in said.out[-1]
+    said = dump(index, "--index-sanity-check")
+    assert said.code == 1
+    assert f"its last entry points to position {size + 9} of a log of {size} bytes; a broker makes" in said.err[0]
+
+
+def test_index_entries_that_do_not_rise_are_named(home: Path) -> None:
+    index = home / name(".index")
+    data = index.read_bytes()
+    first, second = struct.unpack(">ii", data[:8]), struct.unpack(">ii", data[8:16])
+    index.write_bytes(data[8:16] + data[:8] + data[16:])
+    said = dump(index)
+    assert said.code == 1
+    assert said.err == [
+        f"{index}: at position 8: an entry after offset {second[0]}, position {second[1]} must be above it in both"
+    ]
+    assert said.out[1:3] == [f"offset: {a} position: {b}" for a, b in (second, first)]
+
+
+def test_index_entries_behind_unused_room_are_named(home: Path) -> None:
+    index = home / name(".index")
+    data = index.read_bytes()
+    index.write_bytes(data[:16] + bytes(40_000) + data[16:])
+    said = dump(index)
+    assert said.code == 1
+    assert said.err == [f"{index}: at position 16: zeros, with entries again from position 40016 on"]
+
+
+def test_index_without_its_log_is_printed_and_named(home: Path) -> None:
+    log = home / name(".log")
+    log.unlink()
+    for suffix in (".index", ".timeindex"):
+        index = home / name(suffix)
+        said = dump(index)
+        assert said.code == 1
+        assert said.err == [f"{index}: cannot be checked against {log}: No such file or directory"]
+        assert len(said.out) > 2
+
+
+def test_time_index_that_lies_is_told_in_the_lines_of_kafkas_tool(home: Path) -> None:
+    index = home / name(".timeindex")
+    entries = list(struct.iter_unpack(">qi", index.read_bytes()))
+    entries[0] = (entries[0][0] + 1, entries[0][1])
+    entries[2] = (entries[2][0], entries[2][1] - 1)
+    entries[3] = (entries[1][0], entries[3][1])
+    index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
+    said = dump(index)
+    assert said.code == 1
+    assert said.err == [
+        f"Found timestamp mismatch in :{index}",
+        f"  Index timestamp: {entries[0][0]}, log timestamp: {entries[0][0] - 1}",
+        f"  Index timestamp: {entries[3][0]}, log timestamp: {1000 + entries[3][1] // 3}",
+        f"Found out of order timestamp in :{index}",
+        f"  Index timestamp: {entries[3][0]}, Previously indexed timestamp: {entries[2][0]}",
+        "The following indexed offsets are not found in the log.",
+        f"Indexed offset: {entries[2][1]}, found log offset: {entries[2][1] + 1}",
+    ]
+
+
+def test_time_index_with_offsets_beyond_the_log_or_going_back_is_told(home: Path) -> None:
+    index = home / name(".timeindex")
+    entries = list(struct.iter_unpack(">qi", index.read_bytes()))
+    back = entries[3][1]
+    entries[3] = (entries[3][0], entries[0][1])
+    entries[-1] = (entries[-1][0], 9000)
+    index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
+    said = dump(index)
+    assert said.code == 1
+    assert back > entries[2][1]
+    assert said.err == [
+        f"{index}: at position 36: offset {entries[0][1]} after {entries[2][1]}, must rise",
+        "The following indexed offsets are not found in the log.",
+        "Indexed offset: 9000, found log offset: -1",
+    ]
+    said = dump(index, "--index-sanity-check")
+    assert said.code == 0, "first and last rise, which is all that a start looks at"
+    entries[-1] = (0, 3)
+    index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
+    assert "its entries do not rise from timestamp" in dump(index, "--index-sanity-check").err[0]
+
+
+def test_time_index_of_a_damaged_log_says_from_where_it_is_not_checked(home: Path) -> None:
+    log, index = home / name(".log"), home / name(".timeindex")
+    place = positions(log)[30]
+    put(log, place + MAGIC_AT, b"\x09")
+    said = dump(index)
+    assert said.code == 1
+    (told,) = said.err
+    assert f" on, the log is damaged: at position {place}: magic 9, only 2 is stored" in told
+    assert len(said.out) == 1 + index.stat().st_size // 12
+
+
+def test_damaged_snapshot_is_named_with_the_reason(tmp_path: Path) -> None:
+    snapshot = tmp_path / name(".snapshot")
+    for data, why in (
+        (b"", "0 bytes, a producer snapshot has 10 or more"),
+        (struct.pack(">hIi", 1, 5, 0), "CRC32C is 0x48674bc7, the file says 0x00000005"),
+        (struct.pack(">hIi", 7, 5, 0), "version 7, only 1 is known"),
+        (struct.pack(">hIi", 1, 0x48674BC7, 0) + b"", ""),
+    ):
+        snapshot.write_bytes(data)
+        said = dump(snapshot)
+        if why:
+            assert (said.code, said.err) == (1, [f"{snapshot}: is no producer snapshot: {why}"])
+        else:
+            assert (said.code, said.err) == (0, [])
+
+
+def test_damaged_transaction_index_is_named_with_the_position(tmp_path: Path) -> None:
+    index = tmp_path / name(".txnindex")
+    entry = struct.pack(">hqqqq", 0, 7, 10, 20, 8)
+    index.write_bytes(entry + entry[:9])
+    assert dump(index).err == [f"{index}: at position 34: 9 bytes, an entry has 34"]
+    index.write_bytes(entry + b"\0\x05" + entry[2:])
+    said = dump(index)
+    assert (said.code, len(said.out)) == (1, 2)
+    assert said.err == [f"{index}: at position 34: version 5, only 0 is known"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "why"),
+    [
+        (checkpoints.LEADER_EPOCHS, "0\n2\n0 0\n", "promises 2 entries, holds 1"),
+        (checkpoints.LEADER_EPOCHS, "0\n1\n0 x\n", "'x' is not a whole number"),
+        (checkpoints.HIGH_WATERMARKS, "0\n1\nt 0 5", "its last line has no end: torn"),
+        (checkpoints.RECOVERY_POINTS, "", "is empty"),
+        (checkpoints.LOG_STARTS, "3\n0\n", "version '3', only 0 is known"),
+        (CLEANER_OFFSETS, "0\n1\nt 0\n", "malformed line 't 0'"),
+        (checkpoints.PARTITION_METADATA, "", "is empty, and should say the topic's id"),
+        (checkpoints.PARTITION_METADATA, "\udcff", "is not text"),
+        (checkpoints.PARTITION_METADATA, "version: 1\n", "expected 'version: 0' and 'topic_id: <22 of base64>'"),
+    ],
+)
+def test_damaged_checkpoint_is_named_with_the_reason(tmp_path: Path, file: str, text: str, why: str) -> None:
+    (tmp_path / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+    said = dump(tmp_path / file)
+    assert said.code == 1
+    (told,) = said.err
+    assert told.startswith(f"{tmp_path / file}: {why}")
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_follow(home: Path) -> None:
+    folder, strange = home / f"{7:020d}.log", home / "meta.json"
+    folder.mkdir()
+    strange.write_text("{}")
+    missing = [home / f"{9:020d}{suffix}" for suffix in (".log", ".index", ".timeindex", ".snapshot", ".txnindex")]
+    missing.append(home / checkpoints.RECOVERY_POINTS)
+    said = dump([*missing, folder, strange, home / "7.log", home / name(".log")])
+    assert said.code == 1
+    assert said.err[:-3] == [f"{file}: cannot be read: No such file or directory" for file in missing]
+    assert said.err[-3] == f"{folder}: cannot be read: Is a directory"
+    for line, file in zip(said.err[-2:], (strange, home / "7.log"), strict=True):
+        assert line.startswith(f"{file}: is left out: a name must be 20 digits with .log, .index, ")
+    assert len(said.batches) == BATCHES
+
+
+def test_snapshot_or_checkpoint_of_an_absurd_size_is_not_read(tmp_path: Path) -> None:
+    for file in (tmp_path / name(".snapshot"), tmp_path / checkpoints.LEADER_EPOCHS):
+        with file.open("wb") as sparse:
+            sparse.truncate(1 << 40)
+        said = dump(file)
+        assert (said.code, said.err) == (1, [f"{file}: {1 << 40} bytes, more than {64 << 20} are not believed"])
