@@ -18,6 +18,7 @@ from broker.wire.compression import INFLATED_BYTES_MAX
 from broker.wire.record_batch import CorruptBatch
 from broker.wire.records import iter_records
 
+_INT32_MAX: Final = 2**31 - 1
 _OPENED_MAX: Final = INFLATED_BYTES_MAX
 """Bytes of a batch, packed or not, for it to be opened."""
 
@@ -61,7 +62,7 @@ class LogDump:
             self._report.line(batch_line(found.header, found.position, found.valid))
             self._check(found, expected)
             if found.valid:
-                expected = max(expected, found.header.last_offset + 1)
+                expected = found.header.last_offset + 1
             if options.deep:
                 self._dump_records(found)
 
@@ -70,7 +71,10 @@ class LogDump:
             # Kafka's line, with the name alone.
             name = os.path.basename(self._path)
             self._report.line(f"Found {size - damage.position} invalid bytes at the end of {name}")
-            self._problem(damage.position, f"{damage.reason}; no valid batch was found behind")
+            behind = (
+                "no valid batch was found behind" if damage.searched else "so much is damaged that the rest is left"
+            )
+            self._problem(damage.position, f"{damage.reason}; {behind}")
         else:
             next_one = f"the next valid batch is at position {damage.resumes.position}"
             self._problem(damage.position, f"{damage.reason}; {next_one}, offset {damage.resumes.base_offset}")
@@ -81,6 +85,9 @@ class LogDump:
             self._problem(batch.position, f"CRC32C is {batch.crc:#010x}, the header says {header.crc:#010x}")
         elif header.base_offset < expected:
             self._problem(batch.position, f"base offset {header.base_offset}, {expected} or more is due")
+        elif header.last_offset - self._base_offset > _INT32_MAX:
+            most = self._base_offset + _INT32_MAX
+            self._problem(batch.position, f"last offset {header.last_offset}, {most} is the most in this segment")
 
     def _dump_records(self, batch: Batch) -> None:
         if batch.data is None:

@@ -34,11 +34,12 @@ class Batch(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes from position on are no batch. resumes: the next valid batch, None where there is none."""
+    """Bytes from position on are no batch. resumes: the next valid batch; None where none was found, and at the end."""
 
     position: int
     reason: str
     resumes: BatchAt | None
+    searched: bool
 
 
 def read_segment(
@@ -49,15 +50,15 @@ def read_segment(
     keep_max: bytes of the largest batch whose content comes along. limit: a batch that ends beyond ends the reading.
     """
     position = search_from = damages = 0
-    expected = base_offset
     while position < size and (limit is None or position < limit):
         try:
             batch = _read_batch(file, position, size, keep_max, limit)
         except BadBatch as bad:
             damages += 1
+            search = damages <= _DAMAGES_MAX
             # A batch that failed its CRC before may have lied about its length, so good ones may lie within it.
-            found = find_valid_batch(file.fileno(), search_from, size, expected) if damages <= _DAMAGES_MAX else None
-            yield Damage(bad.position, bad.reason, found)
+            found = find_valid_batch(file.fileno(), search_from, size, base_offset) if search else None
+            yield Damage(bad.position, bad.reason, found, search)
             if found is None:
                 return
             position = search_from = found.position
@@ -69,7 +70,6 @@ def read_segment(
         position += batch.header.size
         if batch.valid:
             search_from = position
-            expected = max(expected, batch.header.last_offset + 1)
 
 
 def _read_batch(file: BinaryIO, position: int, size: int, keep_max: int, limit: int | None) -> Batch | None:

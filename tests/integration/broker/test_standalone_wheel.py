@@ -45,6 +45,9 @@ def _serves_and_stops(python: Path, tmp_path: Path) -> None:
         assert message.error() is None
         assert message.value() == b"hello"
         assert cluster.brokers[1].stop() == 0
+        log = cluster.brokers[1].folder / "data" / "alone-0" / f"{0:020d}.log"
+        dumped = _run(python.parent / "highwater-dump-log", "--files", log, "--print-data-log", cwd=tmp_path)
+        assert dumped.splitlines()[-1].endswith(" payload: hello")
 
 
 def test_broker_only_wheel_runs_against_an_external_zookeeper(tmp_path: Path) -> None:

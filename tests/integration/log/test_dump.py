@@ -154,7 +154,6 @@ def test_dump_of_an_empty_index_says_so(path: str) -> None:
     assert [line for line in said.out if not line.startswith("Dumping ")] == [
         f"{files[0]} is empty.",
         "Log starting offset: 0",
-        f"{files[2]} is empty.",
     ]
 
 
@@ -167,7 +166,7 @@ def test_dump_of_room_that_kafka_takes_in_advance_is_the_entries_before_it(path:
             assert dump(file, *options).code == 0
         assert dump(file).out == before
         file.write_bytes(bytes(120_000))
-        assert dump(file).out[1:] == [f"{file} is empty."]
+        assert dump(file).out[1:] == ([f"{file} is empty."] if file.suffix == ".index" else [])
 
 
 def test_dump_of_a_cleaned_log_finds_holes_and_nothing_wrong(path: str) -> None:

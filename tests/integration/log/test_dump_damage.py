@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.dump import log_dump
+from broker.dump import log_dump, segment_reader
 from broker.log import checkpoints
 from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
 from broker.wire.compression import Compression
@@ -148,6 +148,34 @@ def test_offsets_that_go_back_are_named_though_every_crc_is_right(home: Path) ->
     assert said.code == 1
     assert said.err == [f"{log}: at position {position}: base offset 58, 60 or more is due"]
     assert len(said.batches) == BATCHES
+
+
+def test_offset_too_large_for_its_segment_is_named_once_and_what_follows_it_once(home: Path) -> None:
+    log = home / name(".log")
+    position, following = positions(log)[20:22]
+    put(log, position, struct.pack(">q", 1 << 40))
+    said = dump(log)
+    assert said.code == 1
+    assert said.err == [
+        f"{log}: at position {position}: last offset {(1 << 40) + 2}, {2**31 - 1} is the most in this segment",
+        f"{log}: at position {following}: base offset 63, {(1 << 40) + 3} or more is due",
+    ]
+    assert len(said.batches) == BATCHES
+
+
+def test_damage_without_end_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_reader, "_DAMAGES_MAX", 2)
+    log = home / name(".log")
+    places = positions(log)
+    for place in places[10:40:10]:
+        put(log, place + MAGIC_AT, b"\x07")
+    said = dump(log)
+    assert said.code == 1
+    assert shallow(said) == [3 * n for n in range(30) if n not in (10, 20)]
+    assert said.err[2] == (
+        f"{log}: at position {places[30]}: magic 7, only 2 is stored; so much is damaged that the rest is left"
+    )
+    assert said.out[-1].startswith(f"Found {log.stat().st_size - places[30]} invalid bytes")
 
 
 def test_segment_under_another_base_offset_is_named(home: Path) -> None:
