@@ -17,7 +17,7 @@ from broker.dump.files import Options, dump_file
 from broker.dump.index_dump import IndexOptions
 from broker.dump.lines import Decoder
 from broker.dump.log_dump import LogOptions
-from broker.dump.report import Report
+from broker.dump.report import OutputFailed, Report
 
 EXIT_WRONG = 1
 EXIT_INTERRUPTED = 130
@@ -46,9 +46,11 @@ def main(argv: list[str] | None = None) -> int:
         for path in args.files:
             dump_file(path, options, report)
         report.close()
-    except BrokenPipeError:
-        # Who read has seen enough; what is buffered must not fail once more when Python ends.
+    except OutputFailed as failed:
+        # What is buffered must not fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not failed.closed:
+            print(f"highwater-dump-log: {failed}", file=sys.stderr)
         return EXIT_WRONG
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -32,12 +32,10 @@ class Options:
 
 
 def dump_file(path: str, options: Options, report: Report) -> None:
-    """Raises BrokenPipeError when nobody reads what is printed."""
+    """Raises OutputFailed."""
     report.line(f"Dumping {path}")
     try:
         _dump(path, options, report)
-    except BrokenPipeError:
-        raise
     except OSError as error:
         report.problem(path, f"cannot be read: {error.strerror}")
 

@@ -26,8 +26,16 @@ class Finding(Enum):
     NON_CONSECUTIVE = ("Non-consecutive offsets in {}", "  {} is followed by {}")
 
 
+class OutputFailed(Exception):
+    """What was to be said cannot be written. closed: whoever read it has gone."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"the output cannot be written: {error.strerror}")
+        self.closed = isinstance(error, BrokenPipeError)
+
+
 class Report:
-    """One dump's output."""
+    """One dump's output. Its methods raise OutputFailed, never OSError, which is what files that are read raise."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
@@ -39,14 +47,14 @@ class Report:
 
     def line(self, text: str) -> None:
         """A line of what a file holds."""
-        self._out.write(text + "\n")
+        _write(self._out, text)
 
     def problem(self, path: str, reason: str) -> None:
         """Something is wrong with the file; the line stands where the contents have got to."""
         self.wrong = True
-        self._out.flush()
-        self._err.write(f"{path}: {reason}\n")
-        self._err.flush()
+        _flush(self._out)
+        _write(self._err, f"{path}: {reason}")
+        _flush(self._err)
 
     def pair(self, finding: Finding, path: str, first: int, second: int, *, harmless: bool = False) -> None:
         """To be told at the end. path: absolute."""
@@ -59,15 +67,29 @@ class Report:
 
     def close(self) -> None:
         """Tell what was kept for the end."""
-        self._out.flush()
+        _flush(self._out)
         for finding in Finding:
             head, row = finding.value
             for (kind, path), pairs in self._pairs.items():
                 if kind is not finding:
                     continue
-                self._err.write(head.format(path) + "\n")
+                _write(self._err, head.format(path))
                 for first, second in pairs:
-                    self._err.write(row.format(first, second) + "\n")
+                    _write(self._err, row.format(first, second))
                 if unkept := self._unkept.get((kind, path)):
-                    self._err.write(f"  and {unkept} more\n")
-        self._err.flush()
+                    _write(self._err, f"  and {unkept} more")
+        _flush(self._err)
+
+
+def _write(stream: TextIO, line: str) -> None:
+    try:
+        stream.write(line + "\n")
+    except OSError as error:
+        raise OutputFailed(error) from error
+
+
+def _flush(stream: TextIO) -> None:
+    try:
+        stream.flush()
+    except OSError as error:
+        raise OutputFailed(error) from error

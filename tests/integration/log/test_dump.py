@@ -311,6 +311,15 @@ def test_command_stops_quietly_when_nobody_reads_on(path: str) -> None:
     assert tool.returncode == 1
 
 
+def test_command_whose_output_cannot_be_written_says_so(path: str) -> None:
+    log = segment_files(_fill(path), ".log")[0]
+    command = [sys.executable, "-m", "broker.dump.cli", "--files", f"{log},{path}"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == "highwater-dump-log: the output cannot be written: No space left on device\n"
+
+
 def test_command_writes_bytes_that_the_terminal_lacks_as_escapes(path: str) -> None:
     store = open_store(path, Clock(), SIZES)
     log = open_log(store)
