@@ -158,13 +158,16 @@ class Replica:
             self.restore_producers(now_ms)
 
     def restore_producers(self, now_ms: float) -> None:
-        """Rebuild the producers' state: newest snapshot, then batch headers."""
+        """Rebuild the producers' state: newest snapshot that is not damaged, then batch headers."""
         log = self.log
         position = log.log_start_offset
         self.producers.clear(position)
         if isinstance(log, SnapshotLog):
             kept = log.latest_producer_snapshot(log.written_leo)
             entries = producer_snapshot.decode(kept[1]) if kept is not None else None
+            while kept is not None and entries is None and kept[0] > position:
+                kept = log.latest_producer_snapshot(kept[0] - 1)
+                entries = producer_snapshot.decode(kept[1]) if kept is not None else None
             if kept is not None and entries is not None and kept[0] >= position:
                 position = kept[0]
                 wall_ms = _wall_ms()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.core.producer_state import ProducerStates
 from broker.runtime import producer_snapshot
+from broker.runtime.ports import Chunk, TopicPartition
+from broker.runtime.replica import Replica
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from broker.wire.record_batch import read_header
+from tests.property.log.compaction_tools import keyed
 from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_log import MemoryLog
 from tests.support.memory_node import FakeSlot
 
 
@@ -167,3 +174,42 @@ def test_damaged_snapshot_is_none() -> None:
     data[-1] ^= 1
     assert producer_snapshot.decode(bytes(data)) is None
     assert producer_snapshot.decode(b"") is None
+
+
+class SnapshotMemoryLog(MemoryLog):
+    """Keeps snapshots, and remembers where it was read."""
+
+    def __init__(self) -> None:
+        super().__init__(TopicPartition("t", 0), "")
+        self.snapshot_at_roll: Callable[[int], bytes | None] | None = None
+        self.snapshots: dict[int, bytes] = {}
+        self.read_at: list[int] = []
+
+    def write_producer_snapshot(self, offset: int, content: bytes) -> None:
+        self.snapshots[offset] = content
+
+    def latest_producer_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
+        return max((kept for kept in self.snapshots.items() if at_most is None or kept[0] <= at_most), default=None)
+
+    def read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> Chunk:
+        self.read_at.append(offset)
+        return super().read(offset, max_bytes, limit_offset, min_one_batch)
+
+
+@pytest.mark.parametrize(("damaged", "first_read"), [([], 30), ([30], 20), ([20, 30], 10), ([10, 20, 30], 0)])
+def test_damaged_snapshot_costs_what_lies_behind_the_one_before(damaged: list[int], first_read: int) -> None:
+    log = SnapshotMemoryLog()
+    written = Replica(1, log, 0)
+    for sequence in range(35):
+        if sequence in (10, 20, 30):
+            written.snapshot_producers(0)
+        batch = keyed([(None, b"v")], producer_id=7, producer_epoch=0, base_sequence=sequence)
+        log.append_as_leader(batch, 0)
+        written.take_producers([read_header(batch, 0)], 0)
+        log.write()
+    for offset in damaged:
+        log.snapshots[offset] = b""
+    started = Replica(1, log, 0)
+    started.restore_producers(0)
+    assert log.read_at[0] == first_read
+    assert [(entry.batches[-1].last_offset, producer) for producer, entry in started.producers] == [(34, 7)]
