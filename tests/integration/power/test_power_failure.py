@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.checkpoints import RECOVERY_POINTS, read_offsets
+from broker.runtime.ports import TopicPartition
 from tests.integration.broker.writing import Writer, create, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.disks import PowerlessDisk
@@ -54,11 +56,11 @@ class PoweredCluster:
 
 
 @contextmanager
-def _powered(folder: Path, settings: Mapping[str, str]) -> Iterator[PoweredCluster]:
-    disks = {i: PowerlessDisk(MEMORY / "images", MEMORY / f"disk-{i}") for i in (1, 2, 3)}
+def _powered(folder: Path, settings: Mapping[str, str], brokers: int = 3) -> Iterator[PoweredCluster]:
+    disks = {i: PowerlessDisk(MEMORY / "images", MEMORY / f"disk-{i}") for i in range(1, brokers + 1)}
     try:
         dirs = {i: {"log.dirs": str(disk.path / "data")} for i, disk in disks.items()}
-        with running_cluster(folder, settings=settings, overrides=dirs) as cluster:
+        with running_cluster(folder, brokers, settings=settings, overrides=dirs) as cluster:
             wait_until(lambda: cluster.controller() is not None, "a controller")
             create(cluster, 1)
             yield PoweredCluster(cluster, disks)
@@ -129,6 +131,25 @@ def test_default_policy_loses_no_acknowledged_record_when_one_node_loses_power(t
         finally:
             writer.stop()
         assert read(cluster, 1) == list(range(writer.sent))
+
+
+def test_flush_interval_keeps_what_is_older_than_it_when_the_only_node_loses_power(tmp_path: Path) -> None:
+    settings = {
+        **TIMING,
+        "min.insync.replicas": "1",
+        "log.flush.interval.ms": "200",
+        "log.flush.offset.checkpoint.interval.ms": "100",
+    }
+    with _powered(tmp_path, settings, brokers=1) as powered:
+        writer = Writer(powered.cluster)
+        writer.wait_for_more(10)
+        writer.stop()
+        points = powered.disks[1].path / "data" / RECOVERY_POINTS
+        wait_until(lambda: read_offsets(str(points)).get(TopicPartition("t", 0)) == writer.sent, "a flush by the clock")
+        powered.fail(1)
+        powered.start(1)
+        powered.cluster.wait_told("t")
+        assert read(powered.cluster, writer.sent) == list(range(writer.sent))
 
 
 def test_default_policy_is_seen_to_lose_when_all_nodes_lose_power_at_once(tmp_path: Path) -> None:
