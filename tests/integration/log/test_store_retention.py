@@ -42,9 +42,10 @@ def test_retention_by_time_on_a_virtual_clock_keeps_seven_days(path: str) -> Non
     kill(store)
 
 
-def test_daily_roll_and_seven_days_by_the_brokers_settings_on_a_virtual_clock(path: str) -> None:
+@pytest.mark.parametrize("roll", [{"log.roll.hours": "24"}, {"log.roll.ms": "86400000", "log.roll.hours": "2"}])
+def test_daily_roll_and_seven_days_by_the_brokers_settings_on_a_virtual_clock(path: str, roll: dict[str, str]) -> None:
     hour, days = 3_600_000, 30
-    given = {"zookeeper.connect": "zk:2181", "log.roll.hours": "24", "log.retention.hours": "168"}
+    given = {"zookeeper.connect": "zk:2181", "log.retention.hours": "168", **roll}
     clock = Clock()
     store = open_store(path, clock, Settings.parse(given).topic_defaults)
     log = open_log(store)

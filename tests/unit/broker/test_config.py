@@ -73,6 +73,22 @@ def test_retention_ms_beats_minutes_beats_hours(given: dict[str, str], expected_
     assert topic_int({}, settings, "retention.ms") == expected_ms
 
 
+@pytest.mark.parametrize(
+    ("given", "roll_ms", "jitter_ms"),
+    [
+        ({}, 168 * 3_600_000, 0),
+        ({"log.roll.hours": "2", "log.roll.jitter.hours": "1"}, 7_200_000, 3_600_000),
+        ({"log.roll.ms": "5", "log.roll.hours": "2"}, 5, 0),
+        ({"log.roll.ms": "7200000", "log.roll.jitter.ms": "3", "log.roll.jitter.hours": "1"}, 7_200_000, 3),
+        ({"log.roll.jitter.ms": "0", "log.roll.jitter.hours": "1"}, 168 * 3_600_000, 0),
+    ],
+)
+def test_roll_ms_beats_hours(given: dict[str, str], roll_ms: int, jitter_ms: int) -> None:
+    settings = Settings.parse(MINIMAL | given)
+    assert topic_int({}, settings, "segment.ms") == roll_ms
+    assert topic_int({}, settings, "segment.jitter.ms") == jitter_ms
+
+
 def test_topic_override_beats_the_brokers_default() -> None:
     settings = Settings.parse(MINIMAL | {"min.insync.replicas": "2"})
     assert topic_int({}, settings, "min.insync.replicas") == 2
