@@ -195,6 +195,32 @@ def test_produce_whose_isr_shrinks_below_min_ends_timed_out() -> None:
     assert result.error == ErrorCode.REQUEST_TIMED_OUT
 
 
+def test_produce_that_the_watermark_passes_in_the_turn_that_shortens_the_isr_is_not_enough_after_append() -> None:
+    cluster = settled(min_isr=2)
+    cluster.hold = lambda message: message.kind == "request" and message.target == 1
+    first = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    slot = cluster.produce(1, "a", **first)
+    cluster.settle()
+    assert [node.log.values() for node in cluster.nodes.values()] == [["a"]] * 3
+    assert produced(slot) is None
+    # The followers' next fetches say that they have it, and before this turn ends the controller says that they left.
+    cluster.write(isr=(1,))
+    cluster.hold = lambda message: False
+    cluster.release()
+    cluster.turn()
+    result = produced(slot)
+    assert result is not None
+    assert (result.error, result.base_offset) == (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
+    assert (cluster.nodes[1].log.leo, cluster.nodes[1].hw) == (1, 1)
+    assert not cluster.nodes[1].event_log.of("ack")
+    # It is in the log: who tries again once the ISR is whole is told where.
+    cluster.advance(1000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    repeated = produced(cluster.produce(1, "a", **first))
+    assert repeated is not None
+    assert (repeated.error, repeated.base_offset) == (0, 0)
+
+
 def test_produce_that_waits_holds_nothing_of_what_was_received() -> None:
     cluster = settled()
     cluster.hold = lambda message: True
