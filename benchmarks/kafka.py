@@ -6,6 +6,7 @@ cache. Java 17 is preferred, what Kafka 3.9 recommends. Must not know what is ru
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -49,6 +50,16 @@ def kafka_classpath(home: Path | None) -> str:
     if not (jars / "complete").exists():
         _download(jars)
     return f"{jars}/*"
+
+
+def installed_version(home: Path | None) -> str:
+    """Of the jar that is run, 3.9.1 for one. Raises BenchmarkFailed."""
+    folder = Path(kafka_classpath(home)).parent
+    for jar in sorted(folder.glob("kafka_2.1*.jar")):
+        found = re.fullmatch(r"kafka_2\.1\d-(\d[\w.]*)\.jar", jar.name)
+        if found:
+            return found[1]
+    return "of unknown version"
 
 
 def _download(jars: Path) -> None:

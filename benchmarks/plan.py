@@ -1,7 +1,7 @@
 """Which rows are measured, in which order, how often; pure.
 
 A plan has phases: rows that leave the brokers running come first and are repeated in rounds, so that no JVM is measured
-that has just been restarted; rows that end brokers follow.
+that has just been restarted; rows that end brokers follow. The row that makes Kafka hold its offsets topic is the last.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.rows.at_head import AtHead
 from benchmarks.rows.base import Row
 from benchmarks.rows.catch_up import CatchUp
-from benchmarks.rows.consume import LeanConsume, LibraryConsume, ToolConsume
+from benchmarks.rows.consume import LeanConsume, LibraryConsume
+from benchmarks.rows.consume_tools import ConsoleConsume, GroupConsume
 from benchmarks.rows.curves import LogSize, Partitions
 from benchmarks.rows.failover import Failover
-from benchmarks.rows.footprint import Memory, Start
+from benchmarks.rows.footprint import LoadedMemory, Start
 from benchmarks.rows.latency import FixedLoad, OneInFlight
 from benchmarks.rows.produce import LeanProduce, LibraryProduce, SmallRequests, ToolProduce
+from benchmarks.warm_up import WarmUp
 
 MB = 1_000_000
 SMALL_BATCH = 16384
@@ -35,39 +38,53 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """warm_up_bytes: written and read by each system, per kind of request, before anything counts."""
+    """warm_up: of the clusters that are up all the time; None where every row has one of its own, and no other is up.
+
+    judged_from: a figure is judged from so many runs of each system on.
+    """
 
     name: str
-    warm_up_bytes: int
+    warm_up: WarmUp | None
     phases: tuple[Phase, ...]
+    judged_from: int
+
+    @property
+    def estimate_s(self) -> float:
+        """How long all of it takes, roughly, on two processors."""
+        warm_up_s = 0.0 if self.warm_up is None else _START_S + 1.4 * self.warm_up.seconds
+        return warm_up_s + sum(row.estimate_s * phase.rounds for phase in self.phases for row in phase.rows)
+
+
+_START_S = 40.0
 
 
 def quick(folder: Path) -> Plan:
-    """The core in about five minutes."""
+    """The core of it."""
     steady: tuple[Row, ...] = (
         LeanProduce(-1, 1024, 6, LARGE_BATCH, 300 * MB),
         LeanProduce(1, 1024, 6, LARGE_BATCH, 300 * MB),
-        LeanProduce(-1, 100, 6, LARGE_BATCH, 150 * MB),
-        LeanProduce(1, 100, 6, LARGE_BATCH, 150 * MB),
-        LeanProduce(-1, 1024, 6, SMALL_BATCH, 150 * MB),
-        SmallRequests(-1, 20_000),
+        LeanProduce(-1, 100, 6, LARGE_BATCH, 200 * MB),
+        LeanProduce(1, 100, 6, LARGE_BATCH, 200 * MB),
+        LeanProduce(-1, 1024, 6, SMALL_BATCH, 100 * MB),
+        SmallRequests(-1, 10_000),
         SmallRequests(1, 20_000),
         FixedLoad(-1, 10_000, 1024, 2.5),
         OneInFlight(-1, 3_000),
         OneInFlight(1, 6_000),
         LeanConsume(1024, 6, 300 * MB, passes=5),
         LeanConsume(100, 6, 150 * MB, passes=10),
-    )
-    last: tuple[Row, ...] = (
-        Memory("after load"),
         LibraryProduce(-1, 1024, 6, LARGE_BATCH, 150 * MB),
         LibraryConsume(1024, 6, 150 * MB),
-        ToolProduce(-1, 1024, 6, SMALL_BATCH, 100 * MB),
-        Failover("SIGKILL"),
-        Failover("SIGTERM"),
+        ToolProduce(-1, 1024, 6, SMALL_BATCH, 50 * MB),
+        LoadedMemory(100 * MB),
     )
-    first: tuple[Row, ...] = (Start(folder), Memory("idle, before any load"))
-    return Plan("quick", 100 * MB, (Phase(first, 1), Phase(steady, 2), Phase(last, 1)))
+    last: tuple[Row, ...] = (Failover("SIGKILL"),)
+    return Plan(
+        "quick",
+        WarmUp(100 * MB, 5, 75.0),
+        (Phase((Start(folder),), 2), Phase(steady, 2), Phase(last, 2)),
+        judged_from=2,
+    )
 
 
 def full(folder: Path) -> Plan:
@@ -75,35 +92,37 @@ def full(folder: Path) -> Plan:
     sizes, partitions, batches, acks = (100, 200, 1024), (1, 6, 12), (SMALL_BATCH, LARGE_BATCH), (-1, 1)
     matrix = [(a, s, p, b) for b in batches for a in acks for s in sizes for p in partitions]
     steady: tuple[Row, ...] = (
-        *(LeanProduce(a, s, p, b, 300 * MB if s < 1024 else 800 * MB) for a, s, p, b in matrix),
-        SmallRequests(-1, 100_000),
-        SmallRequests(1, 100_000),
-        FixedLoad(-1, 10_000, 1024, 10.0),
-        FixedLoad(1, 10_000, 1024, 10.0),
+        *(LeanProduce(a, s, p, b, _lean_bytes(a, b)) for a, s, p, b in matrix),
+        SmallRequests(-1, 20_000),
+        SmallRequests(1, 50_000),
+        FixedLoad(-1, 10_000, 1024, 6.0),
+        FixedLoad(1, 10_000, 1024, 6.0),
         FixedLoad(-1, 40_000, 1024, 5.0),
-        FixedLoad(-1, 250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH),
-        OneInFlight(-1, 20_000),
-        OneInFlight(1, 40_000),
-        *(LeanConsume(s, p, 800 * MB, passes=5) for s in sizes for p in (1, 6)),
-        *(LeanConsume(s, p, 800 * MB, "cold") for s in sizes for p in (1, 6)),
-        *(LibraryProduce(a, s, 6, b, 200 * MB) for b in batches for a in acks for s in (100, 1024)),
+        FixedLoad(-1, 250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH, bulk=True),
+        AtHead(10_000, 1024, 5.0),
+        AtHead(250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH, consumers=2, behind_rate=50_000),
+        OneInFlight(-1, 12_000),
+        OneInFlight(1, 20_000),
+        *(LeanConsume(s, p, 400 * MB, passes=6) for s in sizes for p in (1, 6, 12)),
+        *(LeanConsume(s, 6, 100 * MB, batch_bytes=SMALL_BATCH, passes=10) for s in sizes),
+        *(LeanConsume(s, p, 400 * MB, "cold") for s in sizes for p in (1, 6)),
+        LeanConsume(200, 6, 440 * MB, rate=550_000),
+        *(LibraryProduce(a, s, 6, b, _library_bytes(b)) for b in batches for a in acks for s in (100, 1024)),
         *(LibraryConsume(s, 6, 400 * MB) for s in (100, 1024)),
-        LeanConsume(1024, 6, 400 * MB, batch_bytes=SMALL_BATCH),
-        LeanConsume(200, 6, 550 * MB, rate=550_000),
-        ToolConsume("kafka-console-consumer", 1024, 800 * MB),
-        ToolConsume("kafka-console-consumer", 1024, 800 * MB, "cold"),
-        ToolConsume("kafka-consumer-perf-test", 1024, 800 * MB),
+        ConsoleConsume(1024, 400 * MB),
+        ConsoleConsume(1024, 400 * MB, "cold"),
+        LoadedMemory(500 * MB),
     )
-    tool: tuple[Row, ...] = tuple(ToolProduce(a, s, p, b, 100 * MB if s < 1024 else 400 * MB) for a, s, p, b in matrix)
+    tool = [ToolProduce(a, s, p, b, _tool_bytes(b)) for a, s, p, b in matrix]
     return Plan(
         "full",
-        800 * MB,
+        WarmUp(300 * MB, 8, 240.0),
         (
-            Phase((Start(folder),), 5),
-            Phase((Memory("idle, before any load"),), 1),
+            Phase((Start(folder),), 3),
             Phase(steady, 3),
-            Phase((Memory("after load"),), 1),
-            Phase(tool, 2),
+            Phase(tuple(row for row in tool if row.partitions == 6), 3),
+            # What more or fewer partitions change is seen from one run; nothing is judged by it.
+            Phase(tuple(row for row in tool if row.partitions != 6), 1),
             Phase((CatchUp(800 * MB),), 3),
             Phase(
                 (
@@ -112,31 +131,55 @@ def full(folder: Path) -> Plan:
                     Failover("SIGKILL", "leader and controller"),
                     Failover("SIGTERM"),
                 ),
-                5,
+                3,
             ),
+            # It makes Kafka create a topic of 150 replicas.
+            Phase((GroupConsume(1024, 400 * MB),), 3),
         ),
+        judged_from=3,
     )
+
+
+def _lean_bytes(acks: int, batch_bytes: int) -> int:
+    """So that Kafka takes three seconds or so."""
+    if batch_bytes == LARGE_BATCH:
+        return 400 * MB
+    return 120 * MB if acks == -1 else 180 * MB
+
+
+def _library_bytes(batch_bytes: int) -> int:
+    return 300 * MB if batch_bytes == LARGE_BATCH else 100 * MB
+
+
+def _tool_bytes(batch_bytes: int) -> int:
+    return 200 * MB if batch_bytes == LARGE_BATCH else 80 * MB
 
 
 def curves(folder: Path) -> Plan:
     """What things cost over the length of a log and the number of partitions, each on a cluster of its own."""
     sizes = tuple(LogSize(gigabytes, folder) for gigabytes in (1, 10, 100, 1000))
     partitions = tuple(Partitions(count, folder) for count in (10, 1000, 10_000))
-    return Plan("curves", 0, (Phase((*sizes, *partitions), 1),))
+    return Plan("curves", None, (Phase((*sizes, *partitions), 1),), judged_from=1)
 
 
 def chosen(plan: Plan, pattern: str | None, rounds: int | None, warm_up_mb: int | None = None) -> Plan:
-    """Only rows whose "group: name" has a match of the pattern; with other numbers. Raises ValueError if none."""
+    """Only rows whose "group: name" has a match of the pattern, none perhaps; with other numbers.
+
+    A warm-up of 0 MB is none at all.
+    """
     phases = []
     for phase in plan.phases:
         rows = tuple(row for row in phase.rows if pattern is None or re.search(pattern, title(row)))
         if rows:
             phases.append(replace(phase, rows=rows, rounds=rounds or phase.rounds))
-    if not phases:
-        known = "\n  ".join(titles(plan))
-        raise ValueError(f"no row matches {pattern!r}; there are:\n  {known}")
-    warm_up = plan.warm_up_bytes if warm_up_mb is None else warm_up_mb * MB
-    return replace(plan, phases=tuple(phases), warm_up_bytes=warm_up)
+    warm_up = plan.warm_up
+    if warm_up is not None and warm_up_mb is not None:
+        passes = warm_up.passes if warm_up_mb else 0
+        warm_up = replace(warm_up, total_bytes=warm_up_mb * MB, passes=passes)
+    if warm_up is not None:
+        # Other loads than those of the rows that were chosen would only take time.
+        warm_up = replace(warm_up, groups=frozenset(row.group for phase in phases for row in phase.rows))
+    return replace(plan, phases=tuple(phases), warm_up=warm_up)
 
 
 def titles(plan: Plan) -> Sequence[str]:

@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 _PR_SET_PDEATHSIG = 1
 STOP_TIMEOUT_S = 60.0
@@ -64,22 +65,25 @@ class Daemon:
         assert self._process is not None, f"{self.name} is not running"
         self._process.send_signal(number)
 
-    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Until it has ended; killed when that takes longer."""
+    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+        """Until it has ended; False when that took longer and it was killed."""
         if self._process is None:
-            return
+            return True
+        by_itself = True
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
+            by_itself = False
             self._process.kill()
             self._process.wait()
         self._process = None
+        return by_itself
 
-    def stop(self) -> None:
-        """SIGTERM, and wait."""
+    def stop(self) -> bool:
+        """SIGTERM, and wait; False when it had to be killed."""
         if self.alive:
             self.signal(signal.SIGTERM)
-        self.wait()
+        return self.wait()
 
     def kill(self) -> None:
         """SIGKILL, and wait."""
@@ -109,25 +113,56 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float, pause_s
         time.sleep(pause_s)
 
 
-def run_tool(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None) -> str:
-    """Run a client to its end and return its standard output. Raises BenchmarkFailed with what it complained of."""
-    try:
-        done = subprocess.run(
+class Said(NamedTuple):
+    """What a program printed."""
+
+    output: str
+    errors: str
+
+
+class Client:
+    """A client that runs beside others; what it prints must fit into a pipe until `finish`."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._name = Path(argv[0]).name
+        self._process = subprocess.Popen(
             list(argv),
-            env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout_s,
-            check=False,
             preexec_fn=_die_with_parent,
         )
-    except subprocess.TimeoutExpired:
-        raise BenchmarkFailed(f"{Path(argv[0]).name}: did not end within {timeout_s:g} s") from None
-    if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing")[-400:]
-        raise BenchmarkFailed(f"{Path(argv[0]).name}: exit code {done.returncode}: {said}")
-    return done.stdout
+
+    def finish(self, timeout_s: float) -> Said:
+        """Wait for its end. Raises BenchmarkFailed with what it complained of."""
+        try:
+            output, errors = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BenchmarkFailed(f"{self._name}: did not end within {timeout_s:g} s") from None
+        except BaseException:
+            self.kill()
+            raise
+        if self._process.returncode != 0:
+            said = (errors.strip() or output.strip() or "nothing")[-400:]
+            raise BenchmarkFailed(f"{self._name}: exit code {self._process.returncode}: {said}")
+        return Said(output, errors)
+
+    def kill(self) -> None:
+        """End it, whatever it does; idempotent."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def run_program(argv: Sequence[str], timeout_s: float) -> Said:
+    """Run a client to its end. Raises BenchmarkFailed with what it complained of."""
+    return Client(argv).finish(timeout_s)
+
+
+def run_tool(argv: Sequence[str], timeout_s: float) -> str:
+    """The same; its standard output alone."""
+    return run_program(argv, timeout_s).output
 
 
 def _die_with_parent() -> None:

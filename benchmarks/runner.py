@@ -1,102 +1,213 @@
-"""Carries a plan out: both systems up at once, warmed up, every row on one and then on the other.
+"""Carries a plan out: every row on one system and then on the other, until as many runs count as are wanted.
 
-Decides the order: in odd rounds Kafka is first, in even rounds highwater, so that neither always follows the other. A
-row that fails on one system is void there and nothing else stops. Must not know what rows measure.
+Decides the order: whoever was first in one row or round is second in the next, so that neither always follows the
+other. A run that fails is void and is repeated, but not for ever; a system that is broken is replaced and warmed up
+again; where nothing succeeds any more the plan ends and says why. Must not know what rows measure.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
-from benchmarks.measure.guard import VoidRun
-from benchmarks.plan import MB, Plan, title
+from benchmarks.bench import Bench
+from benchmarks.measure.guard import NotHeld, VoidRun
+from benchmarks.measure.window import OthersWindow
+from benchmarks.plan import Plan, title
 from benchmarks.process import BenchmarkFailed
 from benchmarks.report.resume import RowName
 from benchmarks.report.summary import RowRuns, Run
-from benchmarks.rows.base import Bench, Row
-from benchmarks.rows.consume import LeanConsume
-from benchmarks.rows.latency import OneInFlight
-from benchmarks.rows.produce import LeanProduce, SmallRequests
+from benchmarks.rows.base import Found, Row
+from benchmarks.warm_up import Warmed, WarmUp, warm_up
+
+VOIDS_REPEATED = 2
+"""So many void runs of a row on a system are made up for."""
+ROWS_VOID = 3
+"""After so many rows in a row that ended void on one system the plan ends."""
 
 Say = Callable[[str], None]
 
 
-def warm_up(bench: Bench, total_bytes: int) -> None:
-    """Every kind of request that rows make, until compilers and caches are warm. Raises BenchmarkFailed, VoidRun."""
-    rows: tuple[Row, ...] = (
-        LeanProduce(-1, 1024, 6, 1 * MB, total_bytes),
-        LeanProduce(1, 1024, 6, 1 * MB, total_bytes),
-        LeanProduce(-1, 1024, 6, 16384, total_bytes // 2),
-        SmallRequests(-1, max(total_bytes // 20_000, 1000)),
-        OneInFlight(-1, max(total_bytes // 50_000, 1000)),
-        LeanConsume(1024, 6, total_bytes),
-    )
-    for row in rows:
-        row.run(bench)
+class Site(Protocol):
+    """The systems, by name, each with what it is measured with."""
+
+    @property
+    def benches(self) -> Mapping[str, Bench]: ...
+
+    def mend(self, system: str) -> bool:
+        """After a failure: whether the system was broken, so that another cluster of it is up now. Raises
+        BenchmarkFailed.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Course:
+    """How a plan is going. stopped: why it ended before its end; warmed: by system, the last time."""
+
+    rows: list[RowRuns]
+    stopped: str | None = None
+    warmed: dict[str, Warmed] = field(default_factory=dict)
+
+
+class _Stop(Exception):
+    """No further run is made; the text says why."""
 
 
 def carry_out(
     plan: Plan,
-    benches: Mapping[str, Bench],
+    site: Site,
     say: Say,
-    keep: Callable[[Sequence[RowRuns]], object],
+    keep: Callable[[Course], object],
     before: Mapping[RowName, Sequence[Run]] = MappingProxyType({}),
-    out_of_time: Callable[[], bool] = lambda: False,
-) -> bool:
-    """All rows of all phases; `keep` gets the state after each row, so that an abort loses nothing.
+    out_of_time: Callable[[], str | None] = lambda: None,
+    part: int = 1,
+    warm: Callable[[Bench, WarmUp, Say], Warmed] = warm_up,
+) -> Course:
+    """All rows of all phases; `keep` gets the course after each run, so that an abort loses nothing.
 
-    before: runs by row that count as made. False where out_of_time came first.
+    before: runs by row that were made already. out_of_time: why no further run may begin, once that is so.
     """
-    phases = [
-        [
-            RowRuns(row.group, row.name, row.metrics, row.targets, list(before.get((row.group, row.name), ())))
-            for row in phase.rows
-        ]
-        for phase in plan.phases
-    ]
-    warm = plan.warm_up_bytes == 0
-    for phase, of_phase in zip(plan.phases, phases, strict=True):
-        for number in range(phase.rounds):
-            order = list(benches) if number % 2 == 0 else list(benches)[::-1]
-            for row, runs in zip(phase.rows, of_phase, strict=True):
-                wanted = [name for name in order if sum(run.system == name for run in runs.runs) <= number]
-                if not wanted:
-                    continue
-                if out_of_time():
-                    return False
-                if not warm and not _before_load(row):
-                    _warm_all(plan, benches, say)
-                    warm = True
-                for name in wanted:
-                    runs.runs.append(measure(row, name, benches[name], say, number + 1, phase.rounds))
-                keep([made for made_in in phases for made in made_in if made.runs])
-    return True
-
-
-def measure(row: Row, name: str, bench: Bench, say: Say, number: int, of: int) -> Run:
-    """One run, void when it failed."""
-    begun = time.monotonic()
+    made = _Plan(plan, site, say, keep, before, out_of_time, part, warm)
     try:
-        run = Run(name, dict(row.run(bench)))
-        text = ", ".join(f"{metric} {value:.4g}" for metric, value in run.values.items())
-    except (VoidRun, BenchmarkFailed) as error:
-        run = Run(name, {}, str(error).strip() or repr(error))
-        text = f"VOID: {run.void}"
-    say(f"[{number}/{of}] {title(row)} | {name}: {text} [{time.monotonic() - begun:.1f} s]")
-    return run
+        made.carry_out()
+    except _Stop as stop:
+        made.course.stopped = str(stop)
+        say(f"stopped: {stop}")
+    keep(made.course)
+    return made.course
 
 
-def _warm_all(plan: Plan, benches: Mapping[str, Bench], say: Say) -> None:
-    for name, bench in benches.items():
-        begun = time.monotonic()
+class _Plan:
+    """One call of carry_out."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        site: Site,
+        say: Say,
+        keep: Callable[[Course], object],
+        before: Mapping[RowName, Sequence[Run]],
+        out_of_time: Callable[[], str | None],
+        part: int,
+        warm: Callable[[Bench, WarmUp, Say], Warmed],
+    ) -> None:
+        self._plan = plan
+        self._site = site
+        self._say = say
+        self._keep = keep
+        self._out_of_time = out_of_time
+        self._part = part
+        self._warm_up = warm
+        self._phases = [
+            [_row_runs(plan, row, phase.rounds, list(site.benches), before) for row in phase.rows]
+            for phase in plan.phases
+        ]
+        self.course = Course([runs for of_phase in self._phases for runs in of_phase])
+        self._warm: set[str] = set()
+        self._void_rows: dict[str, list[str]] = {name: [] for name in site.benches}
+
+    def carry_out(self) -> None:
+        turn = 0
+        for phase, of_phase in zip(self._plan.phases, self._phases, strict=True):
+            for number in range(phase.rounds):
+                for row, runs in zip(phase.rows, of_phase, strict=True):
+                    order = list(runs.wanted) if turn % 2 == 0 else list(runs.wanted)[::-1]
+                    turn += 1
+                    for system in order:
+                        self._until_one_counts(row, runs, system, number, phase.rounds)
+
+    def _until_one_counts(self, row: Row, runs: RowRuns, system: str, number: int, of: int) -> None:
+        """Until more than `number` runs count, or enough were void in this part."""
+        while len(runs.valid(system)) <= number:
+            void = sum(run.void is not None and run.part == self._part for run in runs.of(system))
+            if void > VOIDS_REPEATED:
+                return
+            why = self._out_of_time()
+            if why is not None:
+                raise _Stop(why)
+            if row.needs_warm_up:
+                self._make_warm()
+            bench = self._site.benches[system]
+            run, held = self._measure(row, system, bench, f"[{number + 1}/{of}]")
+            runs.runs.append(run)
+            self._keep(self.course)
+            if run.void is None:
+                self._void_rows[system].clear()
+            if (run.void is not None and held) or bench.doubts:
+                self._look_after(system, row, run)
+
+    def _look_after(self, system: str, row: Row, run: Run) -> None:
+        """After a failure: another cluster where this one is broken, the plan's end where nothing succeeds."""
+        bench = self._site.benches[system]
+        for doubt in bench.doubts:
+            self._say(f"{system}: {doubt}")
+        bench.doubts.clear()
+        if run.void is not None:
+            void = self._void_rows[system]
+            if title(row) not in void:
+                void.append(title(row))
+            if len(void) >= ROWS_VOID:
+                raise _Stop(f"{len(void)} rows in a row were void on {system}, the last, {title(row)}: {run.void}")
         try:
-            warm_up(bench, plan.warm_up_bytes)
-            say(f"warm-up of {name}: {time.monotonic() - begun:.1f} s")
-        except (VoidRun, BenchmarkFailed) as error:
-            say(f"warm-up of {name} broke off: {error}")
+            if self._site.mend(system):
+                self._warm.discard(system)
+        except BenchmarkFailed as error:
+            raise _Stop(f"{system} does not come up again: {error}") from None
+
+    def _make_warm(self) -> None:
+        """All systems before the first row that is measured warm, so that none has more before it than another."""
+        wanted = self._plan.warm_up
+        if wanted is None or not wanted.passes:
+            return
+        for system in self._site.benches:
+            if system in self._warm:
+                continue
+            try:
+                warmed = self._warm_up(self._site.benches[system], wanted, self._say)
+            except (BenchmarkFailed, VoidRun) as error:
+                raise _Stop(f"{system} could not be warmed up: {error}") from None
+            self.course.warmed[system] = warmed
+            self._warm.add(system)
+            self._say(f"warm-up of {system}: {warmed.text}")
+
+    def _measure(self, row: Row, system: str, bench: Bench, round_text: str) -> tuple[Run, bool]:
+        """One run, void when it failed, whatever way; and False where it was the system that did not hold a load."""
+        begun_s, begun, found, void, held = time.monotonic(), time.time(), Found(), None, True
+        others = OthersWindow()
+        try:
+            row.run(bench, found)
+        except VoidRun as error:
+            void, held = str(error) or repr(error), not isinstance(error, NotHeld)
+        except BenchmarkFailed as error:
+            void = str(error).strip() or repr(error)
+        except Exception as error:
+            void = f"{type(error).__name__}: {error}"
+        # Over all of the run, for rows that do not tell it of when they measured.
+        for name, value in others.close().facts().items():
+            found.setdefault(name, value)
+        seconds = round(time.monotonic() - begun_s, 1)
+        text = ", ".join(f"{metric} {found[metric]:.4g}" for metric in row.metrics if metric in found)
+        told = f"VOID: {void} ({text})" if void is not None else text
+        self._say(f"{round_text} {title(row)} | {system}: {told} [{seconds:.1f} s]")
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun))
+        return Run(system, found, void, stamp, seconds, self._part), held
 
 
-def _before_load(row: Row) -> bool:
-    return row.group == "Footprint"
+def _row_runs(
+    plan: Plan, row: Row, rounds: int, systems: Sequence[str], before: Mapping[RowName, Sequence[Run]]
+) -> RowRuns:
+    return RowRuns(
+        group=row.group,
+        name=row.name,
+        metrics=row.metrics,
+        targets=row.targets,
+        wanted={system: rounds for system in systems if system not in row.not_served},
+        judged_from=plan.judged_from,
+        client_threads=row.client_threads,
+        not_served=dict(row.not_served),
+        runs=list(before.get((row.group, row.name), ())),
+    )

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.kafka import java_for_kafka, kafka_classpath
-from benchmarks.measure.os_usage import cpu_seconds, rss_bytes
-from benchmarks.process import BenchmarkFailed, Daemon, free_port, wait_for
+from benchmarks.measure.os_usage import CpuTime, cpu_time, read_bytes, rss_bytes, total
+from benchmarks.process import STOP_TIMEOUT_S, BenchmarkFailed, Daemon, free_port, wait_for
 from benchmarks.zookeeper import PartitionState, ZooKeeper
 from harness.clients.connection import Address
 from harness.systems.answers import broker_answers
@@ -23,6 +23,8 @@ from harness.systems.answers import broker_answers
 BROKERS = (1, 2, 3)
 REPLICATION_FACTOR = 3
 START_TIMEOUT_S = 90.0
+MENDING_S = 30.0
+"""How long after a void run a cluster may take until it serves again by itself."""
 ROOT = Path(__file__).resolve().parents[1]
 
 SETTINGS: Mapping[str, str] = {
@@ -42,7 +44,15 @@ SETTINGS: Mapping[str, str] = {
     "zookeeper.session.timeout.ms": "18000",
     "controlled.shutdown.enable": "true",
 }
-"""What both systems run with: Kafka's defaults, said aloud where a row depends on them."""
+"""What both systems run with: Kafka's defaults, said aloud where a row depends on them, but for NOT_DEFAULT."""
+
+NOT_DEFAULT = (
+    "auto.create.topics.enable",
+    "default.replication.factor",
+    "min.insync.replicas",
+    "log.segment.delete.delay.ms",
+)
+"""Topics are made by the rows, with three replicas and a min ISR of 2, and deleted topics leave the disk at once."""
 
 _HEAP = ("-Xmx1G", "-Xms1G")
 _JVM = (
@@ -165,7 +175,7 @@ class Cluster:
         self.await_serving(BROKERS)
         return time.monotonic() - begun
 
-    def await_serving(self, among: tuple[int, ...]) -> None:
+    def await_serving(self, among: tuple[int, ...], timeout_s: float = START_TIMEOUT_S) -> None:
         """Until these brokers are registered and answer, and there is a controller. Raises BenchmarkFailed."""
 
         def serving() -> bool:
@@ -180,15 +190,19 @@ class Cluster:
                 and all(self.brokers[broker_id].answers() for broker_id in among)
             )
 
-        wait_for(f"{self.name}: brokers {among} serving", serving, START_TIMEOUT_S, pause_s=0.005)
+        wait_for(f"{self.name}: brokers {among} serving", serving, timeout_s, pause_s=0.005)
 
-    def stop_brokers(self) -> None:
-        """SIGTERM to all at once, then wait."""
+    def stop_brokers(self, timeout_s: float = STOP_TIMEOUT_S) -> list[int]:
+        """SIGTERM to all at once, then wait; returns who had not ended by then and was killed."""
         for broker in self.brokers.values():
             if broker.daemon.alive:
                 broker.daemon.signal(signal.SIGTERM)
-        for broker in self.brokers.values():
-            broker.daemon.wait()
+        deadline = time.monotonic() + timeout_s
+        return [
+            broker_id
+            for broker_id, broker in self.brokers.items()
+            if not broker.daemon.wait(max(deadline - time.monotonic(), 0.1))
+        ]
 
     def close(self) -> None:
         """End everything; idempotent."""
@@ -196,13 +210,33 @@ class Cluster:
             broker.daemon.kill()
         self.zookeeper.close()
 
-    def cpu_seconds(self) -> float:
-        """User and system time of the three brokers so far."""
-        return sum(cpu_seconds(broker.daemon.pid) for broker in self.brokers.values())
+    def cpu_time(self) -> CpuTime:
+        """Of the three brokers so far. Raises BenchmarkFailed when one is not there."""
+        return total(cpu_time(pid) for pid in self._pids())
+
+    def read_bytes(self) -> int:
+        """What the three brokers have fetched from disks so far."""
+        return sum(read_bytes(pid) for pid in self._pids())
 
     def rss_bytes(self) -> list[int]:
         """Resident memory of each broker."""
-        return [rss_bytes(broker.daemon.pid) for broker in self.brokers.values()]
+        return [rss_bytes(pid) for pid in self._pids()]
+
+    def _pids(self) -> list[int]:
+        for broker_id, broker in self.brokers.items():
+            if not broker.daemon.alive:
+                raise BenchmarkFailed(f"{self.name}: broker {broker_id} ended: {broker.daemon.tail()}")
+        return [broker.daemon.pid for broker in self.brokers.values()]
+
+    def why_broken(self) -> str | None:
+        """None when ZooKeeper and all brokers live, are registered and answer, else what is wrong."""
+        try:
+            if not self.zookeeper.daemon.alive:
+                return f"{self.name}: ZooKeeper ended"
+            self.await_serving(BROKERS, MENDING_S)
+        except BenchmarkFailed as error:
+            return str(error)
+        return None
 
     def address(self, broker_id: int) -> Address:
         return Address("127.0.0.1", self.brokers[broker_id].port)

@@ -17,8 +17,11 @@ from harness.clients.connection import ClientError, Connection
 from harness.clients.requests import metadata
 
 TIMEOUT_S = 120.0
+TIMEOUT_PER_PARTITION_S = 0.03
+"""Ten thousand get seven minutes."""
 _ASK_TIMEOUT_NS = 10_000_000_000
 _RETRY_S = 40.0
+_ASKED_AT_ONCE = 500
 # The controller has changed or is about to: asked again, another one answers.
 _PASSING = ("NOT_CONTROLLER", "_TRANSPORT", "_TIMED_OUT", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE")
 
@@ -34,21 +37,51 @@ def create_topic(cluster: Cluster, topic: str, partitions: int, first: int = BRO
     ]
     new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment)
     _ask(cluster, lambda admin: admin.create_topics([new], request_timeout=60)[topic], "TOPIC_ALREADY_EXISTS")
-    wait_for(
-        f"{cluster.name}: {topic} with full ISRs",
-        lambda: all(map(is_full, cluster.zookeeper.partitions(topic, partitions))),
-        TIMEOUT_S,
-    )
+    await_full(cluster, topic, partitions)
+    await_known(cluster, topic, partitions)
+
+
+def await_known(cluster: Cluster, topic: str, partitions: int) -> None:
+    """Until every broker names a leader of every partition."""
     for broker_id in cluster.brokers:
         connection = Connection(cluster.address(broker_id), "highwater-bench")
         try:
             wait_for(
                 f"{cluster.name}: broker {broker_id} knows {topic}",
                 lambda connection=connection: _knows(connection, topic, partitions),  # type: ignore[misc]
-                TIMEOUT_S,
+                timeout_s(partitions),
             )
         finally:
             connection.close()
+
+
+def timeout_s(partitions: int) -> float:
+    """How long work on a topic of so many partitions may take."""
+    return TIMEOUT_S + partitions * TIMEOUT_PER_PARTITION_S
+
+
+def await_full(cluster: Cluster, topic: str, partitions: int) -> None:
+    """Until every partition is led with a full ISR. Raises BenchmarkFailed.
+
+    Asks for those only that were not full when last asked, and of those no more than up to the first that is still not:
+    what is measured here has the same ZooKeeper and the same processors.
+    """
+    left = list(range(partitions))
+
+    def full() -> bool:
+        while left:
+            asked = left[-_ASKED_AT_ONCE:]
+            lacking = [
+                partition
+                for partition, state in zip(asked, cluster.zookeeper.states(topic, asked), strict=True)
+                if not is_full(state)
+            ]
+            left[-_ASKED_AT_ONCE:] = lacking
+            if lacking:
+                return False
+        return True
+
+    wait_for(f"{cluster.name}: {topic} with full ISRs", full, timeout_s(partitions))
 
 
 def delete_topic(cluster: Cluster, topic: str) -> None:

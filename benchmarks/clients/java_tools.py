@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.kafka import java_for_kafka, kafka_classpath
-from benchmarks.process import BenchmarkFailed, run_tool
+from benchmarks.process import BenchmarkFailed, Said, run_program
 
 RUN_TIMEOUT_S = 400.0
 CONSUME_TIMEOUT_MS = 15000
@@ -40,6 +40,8 @@ _PRODUCED = re.compile(
     r"(?P<p999>\d+) ms 99\.9th",
     re.MULTILINE,
 )
+
+_PROCESSED = re.compile(r"^Processed a total of (\d+) messages", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,14 @@ def parse_consumed(output: str) -> tuple[int, float]:
     raise BenchmarkFailed(f"kafka-consumer-perf-test: no summary in its output: {output[-300:]!r}")
 
 
+def parse_processed(errors: str) -> int:
+    """Records that ConsoleConsumer says it processed, on standard error. Raises BenchmarkFailed."""
+    found = _PROCESSED.findall(errors)
+    if not found:
+        raise BenchmarkFailed(f"kafka-console-consumer: it does not say how many records it saw: {errors[-300:]!r}")
+    return int(found[-1])
+
+
 class JavaTools:
     """Runs the tools against one cluster."""
 
@@ -85,32 +95,38 @@ class JavaTools:
         told = {"bootstrap.servers": self._bootstrap, **properties}
         arguments = ["--topic", topic, "--num-records", str(records), "--record-size", str(record_bytes)]
         arguments += ["--throughput", "-1", "--producer-props", *(f"{name}={value}" for name, value in told.items())]
-        output, cpu_s, exited_ns = self._run("org.apache.kafka.tools.ProducerPerformance", arguments)
-        done, seconds = parse_produced(output)
+        said, cpu_s, exited_ns = self._run("org.apache.kafka.tools.ProducerPerformance", arguments)
+        done, seconds = parse_produced(said.output)
         return ToolResult(done, seconds, exited_ns, cpu_s)
 
     def consume(self, topic: str, records: int) -> ToolResult:
         """`kafka-consumer-perf-test` of the whole topic, in a group of its own. Raises BenchmarkFailed."""
         arguments = ["--bootstrap-server", self._bootstrap, "--topic", topic, "--messages", str(records)]
         arguments += ["--timeout", str(CONSUME_TIMEOUT_MS), "--group", f"bench-{topic}"]
-        output, cpu_s, exited_ns = self._run("org.apache.kafka.tools.ConsumerPerformance", arguments)
-        done, seconds = parse_consumed(output)
+        said, cpu_s, exited_ns = self._run("org.apache.kafka.tools.ConsumerPerformance", arguments)
+        done, seconds = parse_consumed(said.output)
         return ToolResult(done, seconds, exited_ns, cpu_s)
 
     def consume_partition(self, topic: str, records: int) -> ToolResult:
-        """`kafka-console-consumer` of partition 0, without a group and printing nothing; its JVM's start is counted."""
+        """`kafka-console-consumer` of partition 0, without a group and printing nothing; its JVM's start is counted, as
+        the tool has no clock of its own. Raises BenchmarkFailed, also when it says that it saw another number.
+        """
         arguments = ["--bootstrap-server", self._bootstrap, "--topic", topic, "--partition", "0"]
         arguments += ["--offset", "earliest", "--max-messages", str(records), "--timeout-ms", str(CONSUME_TIMEOUT_MS)]
         arguments += ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
         begun_ns = time.monotonic_ns()
-        _, cpu_s, exited_ns = self._run("org.apache.kafka.tools.consumer.ConsoleConsumer", arguments)
-        return ToolResult(records, (exited_ns - begun_ns) / 1e9, exited_ns, cpu_s)
+        said, cpu_s, exited_ns = self._run("org.apache.kafka.tools.consumer.ConsoleConsumer", arguments)
+        done = parse_processed(said.errors)
+        if done != records:
+            raise BenchmarkFailed(f"kafka-console-consumer: it saw {done} records, {records} were asked for")
+        return ToolResult(done, (exited_ns - begun_ns) / 1e9, exited_ns, cpu_s)
 
-    def _run(self, main: str, arguments: list[str]) -> tuple[str, float, int]:
+    def _run(self, main: str, arguments: list[str]) -> tuple[Said, float, int]:
         log = f"-Dlog4j.configuration=file:{self._log4j}"
         before = _children_cpu_s()
-        output = run_tool([self._java, "-Xmx512M", *_JVM, log, "-cp", self._classpath, main, *arguments], RUN_TIMEOUT_S)
-        return output, _children_cpu_s() - before, time.monotonic_ns()
+        argv = [self._java, "-Xmx512M", *_JVM, log, "-cp", self._classpath, main, *arguments]
+        said = run_program(argv, RUN_TIMEOUT_S)
+        return said, _children_cpu_s() - before, time.monotonic_ns()
 
 
 def _children_cpu_s() -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.clients.compile import compile_c
-from benchmarks.process import BenchmarkFailed, run_tool
+from benchmarks.process import BenchmarkFailed, Client, run_tool
 
 SOURCES = Path(__file__).resolve().parents[1] / "lean"
 RUN_TIMEOUT_S = 300.0
@@ -81,11 +81,12 @@ def _integer(told: Mapping[str, object], name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One line of `lean probe`: when it was sent, when its fate was known, and by which broker it was taken."""
+    """One line of `lean probe`: when it was sent, when its fate was known, by which broker it was taken, and where."""
 
     sent_ns: int
     known_ns: int
     broker: int | None
+    offset: int | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -96,8 +97,9 @@ def parse_attempts(output: str) -> list[Attempt]:
     """Lines of `lean probe`; a torn last one is left out."""
     attempts = []
     for line in output.split("\n")[:-1]:
-        sent, known, _, broker = line.split()
-        attempts.append(Attempt(int(sent), int(known), None if broker == "-" else int(broker)))
+        sent, known, offset, broker = line.split()
+        taken = broker != "-"
+        attempts.append(Attempt(int(sent), int(known), int(broker) if taken else None, int(offset) if taken else None))
     return attempts
 
 
@@ -106,16 +108,26 @@ def build() -> Path:
     return compile_c("lean", SOURCES, "apt-get install -y build-essential")
 
 
+class LeanRun:
+    """A `lean` in the background."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def finish(self) -> LeanResult:
+        """Wait for its end. Raises BenchmarkFailed."""
+        return parse_result(self._client.finish(RUN_TIMEOUT_S).output)
+
+    def kill(self) -> None:
+        self._client.kill()
+
+
 class Lean:
     """Runs the program against one cluster's topic."""
 
     def __init__(self, program: Path, bootstrap: str) -> None:
         self._program = program
         self._bootstrap = bootstrap
-
-    def at(self, bootstrap: str) -> Lean:
-        """The same program against other brokers."""
-        return Lean(self._program, bootstrap)
 
     def command(self, what: str, topic: str, **options: float) -> list[str]:
         """Its command line; an option record_bytes=1 becomes --record-bytes 1."""
@@ -126,6 +138,10 @@ class Lean:
     def produce(self, topic: str, **options: float) -> LeanResult:
         """Run `lean produce` to its end. Raises BenchmarkFailed."""
         return parse_result(run_tool(self.command("produce", topic, **options), RUN_TIMEOUT_S))
+
+    def begin(self, what: str, topic: str, **options: float) -> LeanRun:
+        """Run it beside others."""
+        return LeanRun(Client(self.command(what, topic, **options)))
 
     def consume(self, topic: str, **options: float) -> LeanResult:
         """Run `lean consume` to its end. Raises BenchmarkFailed."""

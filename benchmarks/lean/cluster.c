@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "cluster.h"
 
 #include <arpa/inet.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 int dial(const address *where, int timeout_ms)
@@ -196,6 +198,17 @@ void print_samples(samples *of)
     qsort(of->values, of->count, sizeof *of->values, ascending);
     printf("\"latency_us\": {\"count\": %zu, \"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"max\": %.1f}", of->count,
            quantile_us(of, 0.5), quantile_us(of, 0.99), quantile_us(of, 0.999), quantile_us(of, 1.0));
+}
+
+void await_start(const options *options)
+{
+    if (!options->start_ns)
+        return;
+    int64_t left = options->start_ns - now_ns();
+    if (left < 0)
+        die("--start-ns was %lld ms ago", (long long)(-left / 1000000));
+    struct timespec until = {options->start_ns / 1000000000, options->start_ns % 1000000000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
 double cpu_seconds(void)

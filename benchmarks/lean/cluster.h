@@ -33,7 +33,8 @@ typedef struct {
     int bootstrap_count;
     int acks, record_bytes, batch_bytes, in_flight, linger_us, skip_ms, request_max_bytes;
     int64_t records;
-    double rate, seconds;
+    int64_t start_ns; /* CLOCK_MONOTONIC when the first record is due; 0 for now */
+    double rate, due_rate, seconds;
     int min_bytes;
 } options;
 
@@ -61,6 +62,8 @@ void add_sample(samples *to, int64_t value_ns);
 /* "latency_us": {…} without a comma after it; sorts. */
 void print_samples(samples *of);
 double cpu_seconds(void);
+/* Sleeps until start_ns; ends the process when that is over already. */
+void await_start(const options *options);
 
 int run_produce(const options *options);
 int run_consume(const options *options);

@@ -1,5 +1,8 @@
 /* Consume a topic from its start, as fast as it comes or at a limited rate, and count: one thread, one fetch in flight on
  * each leader's connection, Kafka's default sizes, full fetches (no session), batches walked by their headers.
+ *
+ * With due_rate and start_ns, those of a `lean produce` that fills the topic meanwhile, a latency is that of a record,
+ * from when it was due there until it is here; without, that of a fetch.
  */
 #define _GNU_SOURCE
 #include "cluster.h"
@@ -69,6 +72,22 @@ static void begin_fetch(consumer *self, connection *on)
     self->requests++;
 }
 
+/* Of the records of a partition from that offset on that have just come. Offsets number a partition's records in the
+ * order in which `lean produce` made them due, round the partitions.
+ */
+static void note_latencies(consumer *self, int partition, int64_t from)
+{
+    if (self->want->due_rate <= 0)
+        return;
+    int64_t now = now_ns(), counted_from = self->want->start_ns + self->want->skip_ms * 1000000LL;
+    for (int64_t offset = from; offset < self->offset[partition]; offset++) {
+        double index = (double)(offset * self->cluster.partition_count + partition);
+        int64_t due = self->want->start_ns + (int64_t)(index / self->want->due_rate * 1e9);
+        if (due >= counted_from)
+            add_sample(&self->latencies, now - due);
+    }
+}
+
 static void take_answer(consumer *self, connection *on, const uint8_t *data, size_t size)
 {
     reader in = {data, data + size, "Fetch answer"};
@@ -95,14 +114,17 @@ static void take_answer(consumer *self, connection *on, const uint8_t *data, siz
             if (length <= 0)
                 continue;
             const uint8_t *records = get_raw(&in, (size_t)length);
-            self->offset[partition] = walk_batches(records, (size_t)length, self->offset[partition], &self->records);
+            int64_t from = self->offset[partition];
+            self->offset[partition] = walk_batches(records, (size_t)length, from, &self->records);
             self->bytes += (uint64_t)length;
+            note_latencies(self, partition, from);
         }
     }
     if (error && !self->first_error)
         self->first_error = error;
     self->last_ns = now_ns();
-    add_sample(&self->latencies, self->last_ns - on->sent_ns);
+    if (self->want->due_rate <= 0)
+        add_sample(&self->latencies, self->last_ns - on->sent_ns);
 }
 
 static void reserve(buffer *out, size_t size)
@@ -166,6 +188,8 @@ int run_consume(const options *want)
     await_cluster(want, &self->cluster);
     self->offset = calloc((size_t)self->cluster.partition_count, sizeof *self->offset);
     connect_leaders(self);
+    if (want->due_rate <= 0)
+        await_start(want); /* else it waits at the head for what will come */
     self->start_ns = self->last_ns = now_ns();
     int64_t progress_ns = self->start_ns;
     uint64_t seen = 0;

@@ -43,6 +43,10 @@ int main(int count, char **arguments)
             want.records = atoll(value);
         else if (strcmp(name, "--rate") == 0)
             want.rate = atof(value);
+        else if (strcmp(name, "--due-rate") == 0)
+            want.due_rate = atof(value);
+        else if (strcmp(name, "--start-ns") == 0)
+            want.start_ns = atoll(value);
         else if (strcmp(name, "--seconds") == 0)
             want.seconds = atof(value);
         else {

@@ -322,7 +322,9 @@ int run_produce(const options *want)
     batch_of(self, self->batch_records);
     prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 
-    self->start_ns = self->last_ack_ns = now_ns();
+    await_start(want);
+    self->start_ns = want->start_ns ? want->start_ns : now_ns();
+    self->last_ack_ns = now_ns();
     struct pollfd polled[BROKERS_MAX];
     while (self->acked + self->failed_records < want->records) {
         int64_t now = now_ns();

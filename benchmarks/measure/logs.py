@@ -40,7 +40,12 @@ def size_bytes(folder: Path) -> int:
 
 def sizes(data_folders: Sequence[Path], topic: str, partitions: int) -> list[list[int]]:
     """Per partition the length of its log on each replica."""
-    return [[size_bytes(data / f"{topic}-{p}") for data in data_folders] for p in range(partitions)]
+    return [replica_sizes(data_folders, topic, p) for p in range(partitions)]
+
+
+def replica_sizes(data_folders: Sequence[Path], topic: str, partition: int) -> list[int]:
+    """The length of its log on each replica."""
+    return [size_bytes(data / f"{topic}-{partition}") for data in data_folders]
 
 
 def all_equal(of: Sequence[Sequence[int]]) -> bool:

@@ -3,8 +3,9 @@
 A guest that reports free memory to its host loses it within seconds, and the next writer of fresh pages pays for them:
 0.2 CPU-seconds per GB for pages that are there, up to 3 for those that are not. `pretouch` reads a sparse file into the
 page cache until hardly any memory is free: the host has given it all then. Deleted logs become free memory, so it is
-repeated around each run, at once. `make_room` frees as much of it as a run writes, right before the run: a writer that
-has to push clean pages out itself pays for that, about as much again as for the writing.
+repeated around each run, at once. During a run, `room` frees as much of it as the run writes: a writer that has to push
+clean pages out itself pays for that, about as much again as for the writing. It frees when memory is used, not before,
+so that the host has no time to take it back: a slow run lasts ten seconds, the host waits two.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measure.os_usage import free_bytes, processors, total_bytes
 
 LEFT_FREE_BYTES = 500 << 20
-ROOM_BYTES = 3 << 30
-"""More than the three copies of what any row writes at full speed."""
+AHEAD_BYTES = 1 << 30
+"""Freed before a run begins: half a second of what the fastest writer takes."""
+SLICE_BYTES = 8 << 20
+TICK_S = 0.02
 LIMIT_S = 180.0
 _READ_BYTES = 4 << 20
 
@@ -47,13 +52,38 @@ class Ballast:
         for reader in readers:
             reader.join()
 
-    def make_room(self) -> None:
-        """Free ROOM_BYTES of what was read last. The host takes them back after two seconds or so: begin at once."""
+    @contextmanager
+    def room(self, need_bytes: int) -> Iterator[None]:
+        """While it is open there is fresh memory for that many bytes of files."""
         if not self._wanted:
+            yield
             return
-        length = min(ROOM_BYTES, self._size // 4)
+        ahead = min(need_bytes, AHEAD_BYTES, self._size // 4)
+        self._free(ahead)
+        over = threading.Event()
+        # As much may be freed again as was freed ahead: what the host took back of that is of no use.
+        keeper = threading.Thread(target=self._keep, args=(free_bytes(), min(need_bytes, self._size // 2), over))
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            keeper.join()
+
+    def _keep(self, goal_bytes: int, allowed_bytes: int, over: threading.Event) -> None:
+        """Hold free memory at the goal until so much was freed."""
+        while allowed_bytes > 0 and not over.wait(TICK_S):
+            lacking = goal_bytes - free_bytes()
+            if lacking >= SLICE_BYTES:
+                length = min(lacking, allowed_bytes)
+                self._free(length)
+                allowed_bytes -= length
+
+    def _free(self, length: int) -> None:
+        """What was read last leaves the page cache; the next pretouch begins where this ends."""
+        if length <= 0:
+            return
         end, self._at = self._at, (self._at - length) % self._size
-        # The next pretouch begins where this one begins to free.
         ranges = [(self._at, end)] if self._at < end else [(self._at, self._size), (0, end)]
         with self._path.open("rb") as file:
             for start, stop in ranges:

@@ -1,77 +1,69 @@
-"""What a row is, and what it runs with."""
+"""What a row is, and the words that rows have in common."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from types import MappingProxyType
 
-from benchmarks.clients.java_tools import JavaTools
-from benchmarks.clients.lean import Lean, LeanResult
-from benchmarks.clients.rdkafka import RdKafka
-from benchmarks.measure.guard import Guard, VoidRun
-from benchmarks.measure.memory import Ballast
+from benchmarks.bench import Bench
+from benchmarks.clients.lean import LeanResult
+from benchmarks.measure.guard import VoidRun
 from benchmarks.report.metrics import Target
-from benchmarks.systems import BROKERS, Cluster
-from benchmarks.topics import create_topic, delete_topic
 
 GB = 1e9
-_topic_numbers = itertools.count(1)
+Found = dict[str, float]
+"""What a run found, by quantity."""
+EVERYBODY: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """One system, its clients, and the memory that is touched before each run."""
+class Row:
+    """One line of the table. Rows are frozen dataclasses; what stands here is for those that say nothing else."""
 
-    cluster: Cluster
-    lean: Lean
-    java: JavaTools
-    rdkafka: RdKafka
-    ballast: Ballast
-
-    @contextmanager
-    def topic(self, partitions: int, first: int = BROKERS[0]) -> Iterator[str]:
-        """A fresh topic, led by the brokers in turn from `first` on; deleted afterwards, files and all."""
-        self.ballast.pretouch()
-        name = f"row{next(_topic_numbers)}"
-        create_topic(self.cluster, name, partitions, first=first)
-        self.ballast.make_room()
-        interrupted = False
-        try:
-            yield name
-        except KeyboardInterrupt:
-            # All of the cluster goes now.
-            interrupted = True
-            raise
-        finally:
-            if not interrupted:
-                delete_topic(self.cluster, name)
-                self.ballast.pretouch()
-
-    def guard(self, topic: str, partitions: int) -> Guard:
-        return Guard(self.cluster, topic, partitions)
-
-
-class Row(Protocol):
-    """metrics: keys of report.metrics.METRICS that `run` gives and the table shows."""
+    __slots__ = ()
 
     @property
-    def group(self) -> str: ...
+    def group(self) -> str:
+        raise NotImplementedError
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its own within the group."""
+        raise NotImplementedError
 
     @property
-    def metrics(self) -> tuple[str, ...]: ...
+    def metrics(self) -> tuple[str, ...]:
+        """Keys of report.metrics.METRICS that the table shows; `run` may find more."""
+        raise NotImplementedError
 
     @property
-    def targets(self) -> tuple[Target, ...]: ...
+    def targets(self) -> tuple[Target, ...]:
+        raise NotImplementedError
 
-    def run(self, bench: Bench) -> Mapping[str, float]:
-        """Measure once. Raises VoidRun when the run may not be counted, BenchmarkFailed when it could not be made."""
-        ...
+    @property
+    def needs_warm_up(self) -> bool:
+        """Whether the cluster that is up is measured, and that when it is warm."""
+        return True
+
+    @property
+    def client_threads(self) -> int:
+        """Threads that the client has for its work; 0 where it is not asked how busy they are."""
+        return 0
+
+    @property
+    def not_served(self) -> Mapping[str, str]:
+        """Why a system, by its name, cannot do this at all: it is not tried there."""
+        return EVERYBODY
+
+    @property
+    def estimate_s(self) -> float:
+        """How long one run on each system takes, roughly, on two processors."""
+        raise NotImplementedError
+
+    def run(self, bench: Bench, found: Found) -> None:
+        """Measure once, into `found`, which is kept whatever comes after. Raises VoidRun when the run may not be
+        counted, BenchmarkFailed when it could not be made.
+        """
+        raise NotImplementedError
 
 
 def size_text(record_bytes: int) -> str:
@@ -86,45 +78,11 @@ def batch_text(batch_bytes: int) -> str:
     return "1 MB" if batch_bytes >= 1_000_000 else f"{batch_bytes // 1024} KB"
 
 
+def partitions_text(partitions: int) -> str:
+    return f"{partitions} partition{'s' if partitions > 1 else ''}"
+
+
 def require_all_taken(result: LeanResult) -> None:
     """Raises VoidRun when the brokers refused anything."""
     if result.failed_records or result.first_error:
         raise VoidRun(f"{result.failed_records} records failed, first with error code {result.first_error}")
-
-
-class Produced(NamedTuple):
-    """end_ns: CLOCK_MONOTONIC when the last replica held the last record. broker_cpu_s: of all brokers until then."""
-
-    result: LeanResult
-    end_ns: int
-    broker_cpu_s: float
-
-    @property
-    def seconds(self) -> float:
-        """From the first request until the last replica held the last record."""
-        return (self.end_ns - self.result.first_send_ns) / 1e9
-
-
-def produced(bench: Bench, partitions: int, produce: Callable[[str], LeanResult]) -> Produced:
-    """`produce` fills a fresh topic of that name; the run counts only as the guard says. Raises VoidRun."""
-    with bench.topic(partitions) as topic:
-        guard = bench.guard(topic, partitions)
-        before = bench.cluster.cpu_seconds()
-        result = produce(topic)
-        end_ns = guard.await_replicas()
-        used = bench.cluster.cpu_seconds() - before
-        require_all_taken(result)
-        guard.check(result.records)
-    return Produced(result, end_ns, used)
-
-
-def throughput(
-    records: int, record_bytes: int, seconds: float, broker_cpu_s: float, client_cpu_s: float
-) -> Mapping[str, float]:
-    """The quantities of a row without a limit on its rate."""
-    return {
-        "mb_per_s": records * record_bytes / seconds / 1e6,
-        "krecords_per_s": records / seconds / 1e3,
-        "cpu_s_per_gb": broker_cpu_s / (records * record_bytes / GB),
-        "client_cores": client_cpu_s / seconds,
-    }

@@ -1,4 +1,7 @@
-"""What grows with the number of partitions, and with the length of a log: on clusters of their own."""
+"""What grows with the number of partitions, and with the length of a log: on clusters of their own.
+
+Nothing else is up meanwhile but the brokers and the ZooKeeper of the row.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +9,53 @@ import itertools
 import shutil
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.clients.lean import Lean
+from benchmarks.bench import Bench
+from benchmarks.measure.guard import VoidRun
+from benchmarks.measure.logs import size_bytes
 from benchmarks.measure.sparse import BATCH_BYTES, set_checkpoints, write_sparse_log
-from benchmarks.process import wait_for
+from benchmarks.process import STOP_TIMEOUT_S, wait_for
 from benchmarks.report.metrics import Target
-from benchmarks.rows.base import GB, Bench, require_all_taken
-from benchmarks.systems import Cluster, is_full
-from benchmarks.topics import create_topic
+from benchmarks.rows.base import Found, Row, require_all_taken
+from benchmarks.rows.latency import SKIP_MS
+from benchmarks.rows.measured import percentiles, throughput
+from benchmarks.systems import BROKERS, Cluster
+from benchmarks.topics import await_full, await_known, create_topic, timeout_s
+from benchmarks.warm_up import BRIEF, warm_up
 
-IDLE_S = 3.0
 LIMIT_S = 300.0
 LEADER_TRIES = 3
+IDLE_WINDOW_S = 2.0
+IDLE_LIMIT_S = 60.0
+IDLE_FLAT_CORES = 0.02
+ONE_IN_FLIGHT = 3000
+_RECORD_BYTES = 1024
+_BATCH_RECORDS = 15
+"""Of 1 KB in a batch of 16 KB."""
 _MB = 1e6
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Partitions:
+class Partitions(Row):
     """A topic of that many partitions: making it, holding it, writing to all of it, starting with it."""
 
     count: int
     folder: Path
-    total_bytes: int = 100_000_000
     group: str = "Cost over the number of partitions"
     targets: tuple[Target, ...] = ()
+    needs_warm_up: bool = False
     metrics: tuple[str, ...] = (
         "create_s",
         "idle_cores",
         "rss_mb",
         "p50_us",
         "p99_us",
+        "max_us",
         "mb_per_s",
         "cpu_s_per_gb",
         "restart_s",
@@ -50,101 +65,147 @@ class Partitions:
     def name(self) -> str:
         return f"{self.count:,} partitions"
 
-    def run(self, bench: Bench) -> Mapping[str, float]:
-        with _own_cluster(bench, self.folder) as (cluster, lean):
+    @property
+    def total_bytes(self) -> int:
+        """Three full batches a partition, in case that one broker is faster than others; 100 MB at least."""
+        return max(3 * self.count * _BATCH_RECORDS * _RECORD_BYTES, 100_000_000)
+
+    @property
+    def estimate_s(self) -> float:
+        return 170 + self.count * 0.06
+
+    def run(self, bench: Bench, found: Found) -> None:
+        with own_cluster(bench, self.folder) as own:
+            cluster = own.cluster
+            warm_up(own, BRIEF)
             begun = time.monotonic()
             create_topic(cluster, "many", self.count)
-            created = time.monotonic() - begun
+            found["create_s"] = time.monotonic() - begun
             create_topic(cluster, "one", 1)
-            before = cluster.cpu_seconds()
-            time.sleep(IDLE_S)
-            idle = (cluster.cpu_seconds() - before) / IDLE_S
-            latency = _one_in_flight(lean, "one", 3000)
-            before = cluster.cpu_seconds()
-            result = lean.produce("many", acks=-1, record_bytes=1024, records=self.total_bytes // 1024)
-            require_all_taken(result)
-            used = cluster.cpu_seconds() - before
-            rss = statistics.fmean(cluster.rss_bytes()) / _MB
-            cluster.stop_brokers()
-            return {
-                "create_s": created,
-                "idle_cores": idle,
-                "rss_mb": rss,
-                "mb_per_s": self.total_bytes / result.seconds / _MB,
-                "cpu_s_per_gb": used / (self.total_bytes / GB),
-                "restart_s": _start_until_full(cluster, "many", self.count),
-                **latency,
-            }
+            found["idle_cores"] = _flat_idle_cores(cluster)
+            _one_in_flight(own, "one", found)
+            self._write_to_all(own, found)
+            found["rss_mb"] = statistics.fmean(cluster.rss_bytes()) / _MB
+            _stop(cluster, self.count)
+            found["restart_s"] = _start_until_full(cluster, "many", self.count)
+
+    def _write_to_all(self, own: Bench, found: Found) -> None:
+        own.pretouch()
+        guard = own.guard("many", self.count)
+        with own.room(self.total_bytes):
+            window = own.window()
+            result = own.lean.produce(
+                "many", acks=-1, record_bytes=_RECORD_BYTES, records=self.total_bytes // _RECORD_BYTES
+            )
+            end_ns = guard.await_replicas()
+            used = window.close()
+        seconds = (end_ns - result.first_send_ns) / 1e9
+        found.update(used.facts())
+        found.update(throughput(result.records, _RECORD_BYTES, seconds, used, result.cpu_s))
+        require_all_taken(result)
+        guard.check(result.records)
+        data = own.cluster.brokers[BROKERS[0]].data
+        empty = sum(size_bytes(data / f"many-{partition}") == 0 for partition in range(self.count))
+        if empty:
+            raise VoidRun(f"{empty} of {self.count} partitions got no record")
 
 
 @dataclass(frozen=True, slots=True)
-class LogSize:
-    """One partition whose log is that long, sparse on the disk: starting with it and appending to it."""
+class LogSize(Row):
+    """One partition whose log is that long, sparse on the disk: starting with it and appending to it.
+
+    The log counts as flushed up to its end, as it is after a clean stop, so that what a start after SIGKILL recovers is
+    the segment that was written to; how long a log is must not matter then either.
+    """
 
     gigabytes: int
     folder: Path
     group: str = "Cost over the length of a log (sparse)"
     targets: tuple[Target, ...] = ()
-    metrics: tuple[str, ...] = ("restart_s", "recovery_s", "rss_mb", "p50_us", "p99_us")
+    needs_warm_up: bool = False
+    metrics: tuple[str, ...] = ("restart_s", "recovery_s", "rss_mb", "p50_us", "p99_us", "max_us")
 
     @property
     def name(self) -> str:
         return f"{self.gigabytes:,} GB a replica"
 
-    def run(self, bench: Bench) -> Mapping[str, float]:
-        with _own_cluster(bench, self.folder) as (cluster, lean):
+    @property
+    def estimate_s(self) -> float:
+        return 150.0
+
+    def run(self, bench: Bench, found: Found) -> None:
+        with own_cluster(bench, self.folder) as own:
+            cluster = own.cluster
             create_topic(cluster, "long", 1)
-            cluster.stop_brokers()
+            _stop(cluster, 1)
             for broker in cluster.brokers.values():
                 end = write_sparse_log(broker.data / "long-0", self.gigabytes * 10**9 // BATCH_BYTES)
                 set_checkpoints(broker.data, "long", 0, end)
-            restarted = _start_until_full(cluster, "long", 1)
-            latency = _one_in_flight(lean, "long", 3000)
-            rss = statistics.fmean(cluster.rss_bytes()) / _MB
+            found["restart_s"] = _start_until_full(cluster, "long", 1)
+            warm_up(own, BRIEF)
+            guard = own.guard("long", 1)
+            _one_in_flight(own, "long", found)
+            guard.await_replicas()
+            found["rss_mb"] = statistics.fmean(cluster.rss_bytes()) / _MB
+            guard.check_isr()
             for broker in cluster.brokers.values():
                 broker.daemon.kill()
             # Kafka refuses to start while the session of its former life is open.
             wait_for("the old sessions' end", lambda: not cluster.zookeeper.live_brokers(), LIMIT_S)
-            return {
-                "restart_s": restarted,
-                "recovery_s": _start_until_full(cluster, "long", 1),
-                "rss_mb": rss,
-                **latency,
-            }
+            found["recovery_s"] = _start_until_full(cluster, "long", 1)
 
 
 @contextmanager
-def _own_cluster(bench: Bench, folder: Path) -> Iterator[tuple[Cluster, Lean]]:
-    """A cluster of the bench's kind that nothing else uses; gone afterwards with its files."""
-    bench.ballast.pretouch()
+def own_cluster(bench: Bench, folder: Path) -> Iterator[Bench]:
+    """The same system on a cluster that nothing else uses; gone afterwards with its files."""
+    bench.pretouch()
     home = folder / f"curve-{next(_numbers)}"
-    cluster = Cluster(bench.cluster.kind, home)
+    cluster = Cluster(bench.kind, home)
     try:
         cluster.start()
-        yield cluster, bench.lean.at(cluster.bootstrap)
+        yield bench.at(cluster)
     finally:
         cluster.close()
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _one_in_flight(lean: Lean, topic: str, records: int) -> Mapping[str, float]:
+def _flat_idle_cores(cluster: Cluster) -> float:
+    """CPU without load, once it falls no more: what a new topic gives to do takes a while."""
+    deadline, before = time.monotonic() + IDLE_LIMIT_S, float("inf")
+    while True:
+        begun, cpu = time.monotonic(), cluster.cpu_time()
+        time.sleep(IDLE_WINDOW_S)
+        cores = cluster.cpu_time().since(cpu).total_s / (time.monotonic() - begun)
+        if cores > before - IDLE_FLAT_CORES or time.monotonic() > deadline:
+            return min(cores, before)
+        before = cores
+
+
+def _one_in_flight(own: Bench, topic: str, found: Found) -> None:
     """Measured again when the leader changed meanwhile: after a start, leaders go back to where they are preferred."""
     for _ in range(LEADER_TRIES):
-        result = lean.produce(topic, acks=-1, batch_bytes=1, in_flight=1, skip_ms=300, records=records)
+        result = own.lean.produce(topic, acks=-1, batch_bytes=1, in_flight=1, skip_ms=SKIP_MS, records=ONE_IN_FLIGHT)
         if not result.failed_records:
             break
         time.sleep(1)
     require_all_taken(result)
-    return {"p50_us": result.latency_us.p50, "p99_us": result.latency_us.p99}
+    found.update(percentiles(result.latency_us, "us"))
+
+
+def _stop(cluster: Cluster, partitions: int) -> None:
+    """A clean stop of all. Raises VoidRun when a broker had to be killed: what follows would be no start after it."""
+    killed = cluster.stop_brokers(STOP_TIMEOUT_S + timeout_s(partitions))
+    if killed:
+        raise VoidRun(f"brokers {killed} did not stop and were killed")
 
 
 def _start_until_full(cluster: Cluster, topic: str, partitions: int) -> float:
-    """Start stopped brokers; seconds until they serve and every partition is led with a full ISR."""
+    """Start stopped brokers; seconds until they serve and every partition is led with a full ISR, and all know that.
+
+    What ZooKeeper says alone may be of before: brokers that were killed left it full.
+    """
     begun = time.monotonic()
     cluster.start_brokers()
-    wait_for(
-        f"{cluster.name}: full ISRs of {topic}",
-        lambda: all(map(is_full, cluster.zookeeper.partitions(topic, partitions))),
-        LIMIT_S,
-    )
+    await_known(cluster, topic, partitions)
+    await_full(cluster, topic, partitions)
     return time.monotonic() - begun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.clients.lean import Lean, build, parse_attempts
 from benchmarks.measure.logs import all_equal, end_offset, first_difference, sizes
-from benchmarks.process import run_tool
+from benchmarks.process import BenchmarkFailed, run_tool
 from tests.support.brokers import Cluster, running_cluster
 from tests.support.wait import eventually
 
@@ -86,4 +87,28 @@ def test_lean_probe_names_the_broker_that_took_each_record(cluster: Cluster, lea
     output = run_tool(lean.command("probe", topic, record_bytes=100, seconds=0.5), 30)
     attempts = parse_attempts(output)
     assert {attempt.broker for attempt in attempts} == {state["leader"]}
+    assert [attempt.offset for attempt in attempts] == list(range(len(attempts)))
     assert all(attempt.known_ns >= attempt.sent_ns for attempt in attempts)
+
+
+def test_lean_consumer_beside_a_producer_measures_every_record_from_when_it_was_due(
+    cluster: Cluster, lean: Lean
+) -> None:
+    topic = make_topic(cluster, "lean-head")
+    told = {"records": 300, "start_ns": time.monotonic_ns() + 500_000_000, "skip_ms": 100}
+    consumer = lean.begin("consume", topic, due_rate=500, **told)
+    try:
+        produced = lean.produce(topic, acks=-1, rate=500, record_bytes=100, **told)
+        consumed = consumer.finish()
+    finally:
+        consumer.kill()
+    assert produced.first_send_ns == told["start_ns"]
+    assert (produced.records, consumed.records) == (300, 300)
+    assert consumed.latency_us.count == pytest.approx(250, abs=2)
+    assert consumed.latency_us.max >= produced.latency_us.p50 > 0
+
+
+def test_lean_start_that_is_over_is_refused(cluster: Cluster, lean: Lean) -> None:
+    topic = make_topic(cluster, "lean-late")
+    with pytest.raises(BenchmarkFailed, match="--start-ns was"):
+        lean.produce(topic, rate=500, records=1, start_ns=1)

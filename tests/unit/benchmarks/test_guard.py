@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from benchmarks.measure.guard import why_isr_void
+from benchmarks.measure.guard import Guard, VoidRun, why_isr_void
 from benchmarks.measure.logs import all_equal, end_offset, first_difference, size_bytes
 from benchmarks.zookeeper import PartitionState
 
@@ -82,3 +84,53 @@ def test_size_of_a_folder_that_is_not_there_is_zero(tmp_path: Path) -> None:
     assert size_bytes(tmp_path / "t-0") == 0
     assert all_equal([[5, 5, 5], [0, 0, 0]])
     assert not all_equal([[5, 5, 4]])
+
+
+def test_isr_without_those_that_are_away_is_full_when_they_are_known_to_be() -> None:
+    two = PartitionState(1, (1, 2), 6)
+    assert why_isr_void([two], [two], members=2) is None
+    assert why_isr_void([two], [PartitionState(1, (1, 2), 8)], members=2) is not None
+    assert why_isr_void([_FULL], [_FULL], members=2) is not None
+
+
+class FakeCluster:
+    """Folders of three brokers, and what ZooKeeper says in turn."""
+
+    def __init__(self, folder: Path, *states: PartitionState) -> None:
+        self.brokers = {number: SimpleNamespace(data=folder / str(number)) for number in (1, 2, 3)}
+        told = list(states)
+        self.zookeeper = SimpleNamespace(partitions=lambda topic, count: [told.pop(0) if len(told) > 1 else told[0]])
+
+
+def guarded(
+    folder: Path, *ends: int, states: tuple[PartitionState, ...] = (_FULL,), away: tuple[int, ...] = ()
+) -> Guard:
+    """A guard over one partition whose replicas end where it is said."""
+    cluster = FakeCluster(folder, *states)
+    for broker, end in zip(cluster.brokers.values(), ends, strict=True):
+        log(broker.data / "t-0", s0=b"".join(batch(base, 1) for base in range(end)))
+    return Guard(cast(Any, cluster), "t", 1, away)
+
+
+def test_guard_lets_a_run_count_and_tells_the_ends(tmp_path: Path) -> None:
+    guard = guarded(tmp_path, 3, 3, 3)
+    assert guard.await_replicas() > 0
+    guard.check(3)
+    assert guard.check_logs(None) == [3]
+
+
+def test_guard_finds_records_that_were_acknowledged_and_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(VoidRun, match="broker 1 holds 3 records, 4 were acknowledged"):
+        guarded(tmp_path, 3, 3, 3).check(4)
+
+
+def test_guard_finds_an_isr_that_changed_meanwhile(tmp_path: Path) -> None:
+    guard = guarded(tmp_path, 3, 3, 3, states=(_FULL, PartitionState(1, (1, 2, 3), 6)))
+    with pytest.raises(VoidRun, match="changed 2 times"):
+        guard.check(3)
+
+
+def test_guard_does_not_look_at_who_is_away(tmp_path: Path) -> None:
+    guard = guarded(tmp_path, 3, 3, 1, states=(PartitionState(1, (1, 2), 6),), away=(3,))
+    assert guard.await_replicas() > 0
+    guard.check(3)

@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.clients.java_tools import parse_consumed, parse_produced
+from benchmarks.clients.java_tools import parse_consumed, parse_processed, parse_produced
 from benchmarks.clients.lean import Attempt, Lean, parse_attempts, parse_result
-from benchmarks.measure.os_usage import parse_kib, parse_stat_cpu_seconds
+from benchmarks.measure.os_usage import (
+    CpuTime,
+    MachineTime,
+    parse_family_cpu_s,
+    parse_kib,
+    parse_machine_time,
+    parse_read_bytes,
+    parse_stat_cpu,
+    total,
+)
 from benchmarks.process import BenchmarkFailed
-from benchmarks.rows.failover import longest_gap_s
+from benchmarks.rows.failover import longest_gap_s, why_lost
 
 _LEAN = (
     '{"records": 1000, "failed_records": 0, "first_error": 0, "requests": 10, "bytes": 110000, '
@@ -37,7 +46,7 @@ def test_lean_command_spells_options_as_the_program_does() -> None:
 
 
 def test_attempts_leave_a_torn_last_line_out() -> None:
-    assert parse_attempts("10 20 5 1\n20 30 6 -\n30 4") == [Attempt(10, 20, 1), Attempt(20, 30, None)]
+    assert parse_attempts("10 20 5 1\n20 30 6 -\n30 4") == [Attempt(10, 20, 1, 5), Attempt(20, 30, None)]
 
 
 def test_longest_gap_starts_at_the_signal_and_ignores_failures() -> None:
@@ -48,6 +57,32 @@ def test_longest_gap_starts_at_the_signal_and_ignores_failures() -> None:
 
 def test_longest_gap_without_later_success_is_zero() -> None:
     assert longest_gap_s([Attempt(0, 1, 1)], 5) == 0
+
+
+def test_longest_gap_that_lasts_to_the_end_counts_as_far_as_was_looked() -> None:
+    s = 1_000_000_000
+    assert longest_gap_s([Attempt(0, s, 1), Attempt(2 * s, 3 * s, None)], 2 * s, 42 * s) == 40
+    assert longest_gap_s([Attempt(0, s, 1), Attempt(2 * s, 5 * s, 1)], 2 * s, 5 * s) == 3
+
+
+def test_acknowledged_offsets_within_the_log_and_different_are_not_lost() -> None:
+    assert why_lost([Attempt(0, 1, 1, 0), Attempt(1, 2, None), Attempt(2, 3, 1, 4)], 5) is None
+
+
+@pytest.mark.parametrize(("offset", "reason"), [(5, "the log ends at 5"), (0, "acknowledged twice")])
+def test_acknowledged_offset_beyond_the_log_or_given_again_is_lost(offset: int, reason: str) -> None:
+    told = why_lost([Attempt(0, 1, 1, 0), Attempt(2, 3, 1, offset)], 5)
+    assert told is not None
+    assert reason in told
+
+
+def test_console_consumer_tells_what_it_processed_last() -> None:
+    assert parse_processed("WARN x\nProcessed a total of 1 messages\nProcessed a total of 781250 messages\n") == 781250
+
+
+def test_console_consumer_without_a_count_is_an_error() -> None:
+    with pytest.raises(BenchmarkFailed, match="does not say how many"):
+        parse_processed("org.apache.kafka.common.errors.TimeoutException\n")
 
 
 def test_producer_tool_summary_is_its_last_line() -> None:
@@ -77,7 +112,34 @@ def test_consumer_tool_time_leaves_joining_out() -> None:
 
 def test_stat_line_with_brackets_in_the_name_is_read_from_its_end() -> None:
     line = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 1 0 1 1 1"
-    assert parse_stat_cpu_seconds(line, 100) == 2.0
+    assert parse_stat_cpu(line, 100) == CpuTime(1.5, 0.5)
+
+
+def test_cpu_times_add_and_subtract_user_and_system_apart() -> None:
+    summed = total([CpuTime(1.0, 0.5), CpuTime(2.0, 0.25)])
+    assert summed == CpuTime(3.0, 0.75)
+    assert summed.since(CpuTime(1.0, 0.5)) == CpuTime(2.0, 0.25)
+    assert summed.total_s == 3.75
+
+
+def stat(parent: int, utime: int, stime: int, cutime: int = 0, cstime: int = 0) -> str:
+    return f"1 (x) S {parent} 2 3 4 5 6 7 8 9 10 {utime} {stime} {cutime} {cstime} 20 0 1 0 1 1 1"
+
+
+def test_family_is_a_process_and_all_below_it_and_those_that_ended() -> None:
+    stats = {10: stat(1, 100, 0, 300, 100), 11: stat(10, 40, 10), 12: stat(11, 50, 0), 20: stat(1, 900, 0)}
+    assert parse_family_cpu_s(stats, 10, 100) == 6.0
+
+
+def test_machine_is_busy_with_all_but_waiting_and_what_the_host_took() -> None:
+    text = "cpu  100 10 50 1000 200 5 15 30 7 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n"
+    assert parse_machine_time(text, 100) == MachineTime(1.8, 0.3)
+
+
+def test_read_bytes_are_those_from_disks() -> None:
+    assert parse_read_bytes("rchar: 9\nread_bytes: 4096\nwrite_bytes: 0\n") == 4096
+    with pytest.raises(KeyError, match="read_bytes"):
+        parse_read_bytes("rchar: 9\n")
 
 
 def test_kib_line_is_bytes() -> None:

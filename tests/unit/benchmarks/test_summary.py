@@ -7,12 +7,28 @@ import pytest
 from benchmarks.report.metrics import METRICS, Target, at_least, at_most
 from benchmarks.report.plot import position, svg
 from benchmarks.report.results import page
-from benchmarks.report.summary import RowRuns, Run, Spread, lines, ratio, spread
-from benchmarks.report.table import cell, counts, markdown
+from benchmarks.report.summary import (
+    Progress,
+    RowRuns,
+    Run,
+    Side,
+    Spread,
+    lines,
+    progress,
+    ratio,
+    remarks,
+    spread,
+    without_figure,
+)
+from benchmarks.report.table import cell, counts, markdown, verdict
+
+BOTH = {"kafka": 1, "highwater": 1}
 
 
-def row(*runs: Run, targets: tuple[Target, ...] = (at_least("mb_per_s", 2),)) -> RowRuns:
-    return RowRuns("Produce", "acks=all", ("mb_per_s", "cpu_s_per_gb"), targets, list(runs))
+def row(*runs: Run, targets: tuple[Target, ...] = (at_least("mb_per_s", 2),), judged_from: int = 1) -> RowRuns:
+    return RowRuns(
+        "Produce", "acks=all", ("mb_per_s", "cpu_s_per_gb"), targets, BOTH, judged_from=judged_from, runs=list(runs)
+    )
 
 
 def run(system: str, mb_per_s: float, cpu: float = 1.0, void: str | None = None) -> Run:
@@ -38,16 +54,27 @@ def test_ratio_without_a_counting_run_is_none() -> None:
 
 def test_lines_leave_void_runs_out_of_the_median() -> None:
     found = lines([row(run("kafka", 100), run("highwater", 250), run("highwater", 9000, void="ISR shrank"))])
-    assert found[0].ours == Spread(250, 250, 250, 1)
+    assert found[0].ours == Side(Spread(250, 250, 250, 1), 1, "")
     assert found[0].ratio == 2.5
     assert found[0].met is True
-    assert found[0].voids == ("highwater: ISR shrank",)
 
 
 def test_lines_of_a_row_that_is_void_on_one_side_judge_nothing() -> None:
     found = lines([row(run("kafka", 100, void="no answer"), run("highwater", 250))])
-    assert found[0].theirs is None
+    assert found[0].theirs == Side(None, 1, "void")
     assert found[0].met is None
+    assert verdict(found[0]) == "no figure"
+
+
+@pytest.mark.parametrize(("runs", "met"), [(1, None), (2, True)])
+def test_figure_is_judged_from_enough_runs_of_both_on(runs: int, met: bool | None) -> None:
+    of = row(run("kafka", 100), run("kafka", 100), *[run("highwater", 300)] * runs, judged_from=2)
+    assert lines([of])[0].met is met
+    assert verdict(lines([of])[0]) == ("met" if met else "not judged, n < 2")
+
+
+def test_figure_that_is_not_met_says_by_how_much() -> None:
+    assert verdict(lines([row(run("kafka", 100), run("highwater", 150))])[0]) == "**not met** (0.75 of it)"
 
 
 @pytest.mark.parametrize(("ours", "met"), [(200.0, True), (199.9, False)])
@@ -66,16 +93,71 @@ def test_target_on_a_value_needs_no_other_system() -> None:
 
 
 def test_table_marks_void_runs_and_missed_targets() -> None:
-    found = lines([row(run("kafka", 100), run("kafka", 1, void="logs differ"), run("highwater", 150))])
-    text = markdown(found)
-    assert "| acks=all | MB/s | 100 | 150 | 1.50 | ≥ 2 | **not met** |" in text
+    of = row(run("kafka", 100), run("kafka", 1, void="logs differ"), run("highwater", 150))
+    found = lines([of])
+    text = markdown(found, {"Produce": remarks(of)})
+    assert "| acks=all | MB/s | 100; n=1, 1 void | 150; n=1 | 1.50 | ≥ 2 | **not met** (0.75 of it) |" in text
     assert "- void: acks=all: kafka: logs differ" in text
     assert counts(found).startswith("0 of 1 figures to reach are met, 1 are not, 0")
 
 
-def test_cell_shows_the_range_of_several_runs() -> None:
-    assert cell(Spread(1234.5, 1000, 2000, 3), 0) == "1,234 (1,000–2,000)"
-    assert cell(None, 0) == "void"
+def test_table_keeps_a_group_together_whose_rows_are_apart_in_the_plan() -> None:
+    other = RowRuns("Consume", "x", ("mb_per_s",), (), BOTH)
+    text = markdown(lines([row(), other, row()]), {})
+    assert text.index("## Produce") < text.index("## Consume")
+    assert text.count("## Produce") == 1
+
+
+def test_row_without_runs_was_not_run_and_is_not_void() -> None:
+    assert "| not run | not run |" in markdown(lines([row()]), {})
+
+
+def test_row_that_is_not_served_says_so_and_lacks_no_figure() -> None:
+    of = RowRuns(
+        "Consume", "tool", ("mb_per_s",), (at_least("mb_per_s", 1),), {"kafka": 1},
+        not_served={"highwater": "no groups"}, runs=[run("kafka", 100)],
+    )  # fmt: skip
+    found = lines([of])
+    assert "| 100; n=1 | not served |  | ≥ 1 | not served |" in markdown(found, {})
+    assert remarks(of) == ["not served: tool: highwater: no groups"]
+    assert without_figure([of]) == []
+    assert progress([of]) == Progress(1, 1, 0)
+
+
+def test_runs_that_others_disturbed_are_remarked() -> None:
+    of = row(Run("kafka", {"foreign_cores": 0.34}), Run("kafka", {"foreign_cores": 0.1, "steal_cores": 0.2}))
+    assert remarks(of) == [
+        "disturbed: acks=all: kafka: others on the machine took up to 0.34 of a processor in 1 of 2 runs",
+        "disturbed: acks=all: kafka: the host took up to 0.20 of a processor in 1 of 2 runs",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "marked"), [(1, 0.9, True), (1, 0.89, False), (4, 1.7, False), (0, 2, False)]
+)
+def test_client_that_uses_up_its_threads_is_marked(threads: int, cores: float, marked: bool) -> None:
+    of = RowRuns(
+        "P", "a", ("client_cores",), (), BOTH, client_threads=threads, runs=[Run("kafka", {"client_cores": cores})]
+    )
+    assert lines([of], processors=2)[0].theirs.client_bound is marked
+
+
+def test_progress_counts_no_run_beyond_those_wanted() -> None:
+    of = row(run("kafka", 1), run("kafka", 1), run("highwater", 1, void="x"))
+    assert progress([of]) == Progress(1, 2, 1)
+
+
+def test_judged_figure_without_a_run_that_counts_is_named() -> None:
+    of = row(run("kafka", 1), run("highwater", 1, void="x"))
+    assert without_figure([of]) == ["Produce: acks=all: mb_per_s of highwater"]
+    assert without_figure([row(run("kafka", 1), run("highwater", 1))]) == []
+
+
+def test_cell_shows_the_range_of_several_runs_and_why_there_is_none() -> None:
+    assert cell(Side(Spread(1234.5, 1000, 2000, 3), 0, ""), 0) == "1,234 (1,000–2,000); n=3"
+    assert cell(Side(Spread(1, 1, 1, 1), 2, "", client_bound=True), 0) == "1; n=1, 2 void, client-bound"
+    assert cell(Side(None, 3, "void"), 0) == "void, 3"
+    assert cell(Side(None, 0, "too few samples"), 0) == ""
 
 
 def test_plot_shows_only_rows_with_a_ratio_to_reach() -> None:
