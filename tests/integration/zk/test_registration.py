@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from broker.zk import codecs, paths
 from broker.zk.client import ZkClient
 from broker.zk.registration import BrokerIdInUse, Registration, cluster_id, end_session, generate_broker_id, prepare
 from broker.zk.session_file import RecordedSession, SessionFile
+from tests.support.proxy import Proxy
+from tests.support.zookeeper import ZooKeeperServer
 
 Connect = Callable[..., ZkClient]
 BROKER = Broker(1, -1, (BrokerEndpoint("PLAINTEXT", "10.0.0.1", 9092, "PLAINTEXT"),), "rack-a")
@@ -63,25 +65,44 @@ def test_cloned_folder_beside_live_broker_is_refused(ready: Connect, tmp_path: P
     assert node.czxid == epoch
 
 
-def abandoned_session(client: ZkClient, folder: Path, extra: dict[str, bytes]) -> int:
-    """Register as a broker that is then killed: its session stays open on the server, nobody renews it."""
-    epoch = registration(client, folder).register()
-    for path, data in extra.items():
-        client.create(path, data, ephemeral=True)
-    return epoch
+@pytest.fixture
+def abandoned(ready: Connect, server: ZooKeeperServer, hosts: str) -> Iterator[Callable[..., int]]:
+    """Register as a broker that is then killed: its session stays open on the server, nobody renews it.
+
+    A client whose connection alone was broken would join its session again, and take it from whoever ends it.
+    """
+    door = Proxy(server.port)
+    client = ZkClient(hosts.replace(str(server.port), str(door.port)), 60_000, 10_000)
+
+    def register(folder: Path, extra: dict[str, bytes]) -> int:
+        client.start()
+        epoch = registration(client, folder).register()
+        for path, data in extra.items():
+            client.create(path, data, ephemeral=True)
+        door.refusing = True
+        door.cut()
+        return epoch
+
+    yield register
+    door.refusing = False
+    client.close()
+    door.close()
 
 
-def test_restart_within_old_session_takes_over_at_once(ready: Connect, tmp_path: Path) -> None:
-    killed = ready(session_timeout_ms=60_000)
-    old = abandoned_session(killed, tmp_path, {paths.CONTROLLER: codecs.encode_controller(1, 0)})
+def test_restart_within_old_session_takes_over_at_once(
+    ready: Connect, abandoned: Callable[..., int], tmp_path: Path
+) -> None:
+    old = abandoned(tmp_path, {paths.CONTROLLER: codecs.encode_controller(1, 0)})
     restarted = ready(session_timeout_ms=60_000)
     new = registration(restarted, tmp_path).register()
     assert new > old
     assert restarted.get(paths.CONTROLLER) is None, "the dead incarnation still holds the controllership"
 
 
-def test_restart_after_crash_between_session_and_znode_still_knows_its_oldest(ready: Connect, tmp_path: Path) -> None:
-    abandoned_session(ready(session_timeout_ms=60_000), tmp_path, {})
+def test_restart_after_crash_between_session_and_znode_still_knows_its_oldest(
+    ready: Connect, abandoned: Callable[..., int], tmp_path: Path
+) -> None:
+    abandoned(tmp_path, {})
     record = SessionFile(tmp_path)
     record.write([*record.read(), RecordedSession(12345, b"\x01" * 16)])
     epoch = registration(ready(session_timeout_ms=60_000), tmp_path).register()
@@ -105,9 +126,10 @@ def test_broker_whose_id_another_has_taken_ends_no_session_but_its_own(ready: Co
     assert SessionFile(tmp_path / "first").read()[0] == mine, "a record that was valid"
 
 
-def test_successor_controller_is_not_touched_by_a_restart(ready: Connect, tmp_path: Path) -> None:
-    killed = ready(session_timeout_ms=60_000)
-    abandoned_session(killed, tmp_path, {})
+def test_successor_controller_is_not_touched_by_a_restart(
+    ready: Connect, abandoned: Callable[..., int], tmp_path: Path
+) -> None:
+    abandoned(tmp_path, {})
     successor = ready()
     successor.create(paths.CONTROLLER, codecs.encode_controller(2, 0), ephemeral=True)
     registration(ready(), tmp_path).register()
