@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from broker.core.cluster_state import ControllerMoved, StoreUnavailable
 from broker.core.elr import ReplicaReport
+from broker.net.backoff import Backoff
 from broker.runtime.controller_channels import ControllerChannels, PeerFactory, Reports
 from broker.runtime.controller_outbox import Emit, LoopOutbox
 from broker.runtime.controller_ports import ControllerStore, Term, Watch
@@ -32,7 +33,7 @@ from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, 
 
 _log = logging.getLogger("broker.controller")
 
-_RETRY_S = 0.2
+_LOOK_AGAIN_S = 0.2
 _FIRST_REBALANCE_S = 5.0
 _FLUSH_EVENTS_MAX = 50
 
@@ -82,10 +83,11 @@ class Controller(Reports):
         emit: Emit | None,
         on_controller: Callable[[BrokerId | None], None],
         on_topic_deleted: Callable[[str], None] = lambda topic: None,
+        retries: Callable[[], Backoff] = Backoff,
     ) -> None:
         """on_controller: who is controller now, as `/controller` says. on_topic_deleted: wholly, by this controller.
 
-        Both are called on the loop's thread.
+        Both are called on the loop's thread. retries: how long to wait before everything is loaded anew.
         """
         self._settings = settings
         self._store = store
@@ -101,6 +103,8 @@ class Controller(Reports):
         self._term: ControllerTerm | None = None
         self._registered = False
         self._stopping = False
+        self._reload_backoff = retries()
+        self._reload_due = False
         self._rebalance_timer: threading.Timer | None = None
         self._unclean_default = settings.unclean_leader_election
         self._min_isr_default = settings.min_insync_replicas
@@ -251,10 +255,16 @@ class Controller(Reports):
             self._queued.add(name)
         self._put(name, event)
 
-    def _put_later(self, name: str, event: Callable[[], None]) -> None:
-        timer = threading.Timer(_RETRY_S, self._put_once, (name, event))
+    def _put_later(self, name: str, event: Callable[[], None], delay_s: float = _LOOK_AGAIN_S) -> None:
+        timer = threading.Timer(delay_s, self._put_once, (name, event))
         timer.daemon = True
         timer.start()
+
+    def _reload_later(self) -> None:
+        """Once for all events that failed until then; later each time that a load failed too. Controller's thread."""
+        if not self._reload_due:
+            self._reload_due = True
+            self._put_later("reload", self._reload, self._reload_backoff.next_ms() / 1000)
 
     def ask(
         self,
@@ -302,10 +312,10 @@ class Controller(Reports):
         except StoreUnavailable as unavailable:
             if not self._stopping:
                 _log.warning("event %s: %s", name, unavailable)
-                self._put_later("reload", self._reload)
+                self._reload_later()
         except Exception:
             _log.exception("event %s failed: the controller loads its state anew", name)
-            self._put_later("reload", self._reload)
+            self._reload_later()
 
     # Events; controller's thread
 
@@ -368,9 +378,11 @@ class Controller(Reports):
         self._in_term(lambda term: term.admin.reconnected())
 
     def _reload(self) -> None:
+        self._reload_due = False
         self._controller_changed()
         if self._term is not None:
             self._term.load()
+        self._reload_backoff.reset()
 
     def _controller_changed(self) -> None:
         """Look who is controller; stand for election while nobody is."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from broker.config import ConfigError, Settings, retake_topic_defaults, validate_broker_config
 from broker.core.cluster_state import StoreUnavailable
+from broker.net.backoff import Backoff
 from broker.runtime.config_rules import (
     DEFAULT_BROKERS,
     DYNAMIC,
@@ -25,8 +26,6 @@ from broker.runtime.ports import BrokerId, Loop
 from broker.runtime.registration import Worker
 
 _log = logging.getLogger("broker.config")
-
-_RETRY_MS = 300.0
 
 
 class BrokerConfigStore(Protocol):
@@ -41,8 +40,15 @@ class DynamicConfig:
     """See the module. `settings.topic_defaults` is kept current in place."""
 
     def __init__(
-        self, settings: Settings, broker_id: BrokerId, store: BrokerConfigStore, worker: Worker, loop: Loop
+        self,
+        settings: Settings,
+        broker_id: BrokerId,
+        store: BrokerConfigStore,
+        worker: Worker,
+        loop: Loop,
+        retries: Callable[[], Backoff] = Backoff,
     ) -> None:
+        self._backoff = retries()
         self._settings = settings
         self._broker_id = broker_id
         self._store = store
@@ -82,14 +88,16 @@ class DynamicConfig:
                 found = self._store.broker_configs(self._broker_id)
             except StoreUnavailable as unavailable:
                 _log.warning("this broker's settings cannot be read yet: %s", unavailable)
-                self._loop.call_soon_threadsafe(lambda: self._retry())
+                wait_ms = self._backoff.next_ms()
+                self._loop.call_soon_threadsafe(lambda: self._retry_in(wait_ms))
                 return
+            self._backoff.reset()
             self._loop.call_soon_threadsafe(lambda: self._found(*found))
 
         self._worker.submit("reading this broker's settings", task)
 
-    def _retry(self) -> None:
-        self._loop.call_later(_RETRY_MS, self.refresh)
+    def _retry_in(self, wait_ms: float) -> None:
+        self._loop.call_later(wait_ms, self.refresh)
 
     def _found(self, of_all: Mapping[str, str], own: Mapping[str, str]) -> None:
         before = (self.of_all, self.own)

@@ -8,15 +8,15 @@ Source: kafka.server.ReplicaManager.LogDirFailureHandler, KafkaZkClient.propagat
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 from broker.core.cluster_state import StoreUnavailable
+from broker.net.backoff import Backoff
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
 
 _log = logging.getLogger("broker")
-
-_RETRY_MS = 500.0
 
 
 class LogFailureStore(Protocol):
@@ -28,7 +28,10 @@ class LogFailureStore(Protocol):
 class LogFailureNotice:
     """`tell` as often as something fails."""
 
-    def __init__(self, store: LogFailureStore, worker: Worker, loop: Loop) -> None:
+    def __init__(
+        self, store: LogFailureStore, worker: Worker, loop: Loop, retries: Callable[[], Backoff] = Backoff
+    ) -> None:
+        self._backoff = retries()
         self._store = store
         self._worker = worker
         self._loop = loop
@@ -50,8 +53,10 @@ class LogFailureNotice:
             self._store.tell_log_failure()
         except StoreUnavailable as unavailable:
             _log.warning("the controller does not know of failed files yet: %s", unavailable)
-            self._loop.call_soon_threadsafe(lambda: self._done(_RETRY_MS, repeat=True))
+            wait_ms = self._backoff.next_ms()
+            self._loop.call_soon_threadsafe(lambda: self._done(wait_ms, repeat=True))
         else:
+            self._backoff.reset()
             self._loop.call_soon_threadsafe(lambda: self._done(0.0, repeat=False))
 
     def _done(self, pause_ms: float, repeat: bool) -> None:

@@ -14,17 +14,15 @@ from __future__ import annotations
 import enum
 import logging
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 from broker.core.cluster_state import StoreUnavailable
+from broker.net.backoff import Backoff
 from broker.runtime.ports import Loop
 
 _log = logging.getLogger("broker.registration")
-
-_RETRY_S = 0.2
 
 
 class SessionChange(enum.Enum):
@@ -72,10 +70,13 @@ class BrokerRegistration:
         on_registered: Callable[[int], None],
         on_fenced: Callable[[], None],
         on_refused: Callable[[Exception], None],
+        retries: Callable[[], Backoff] = Backoff,
+        pause: Callable[[float], object] | None = None,
     ) -> None:
         """on_registered(broker epoch), on_fenced and on_refused run on the loop's thread.
 
         on_refused: another broker has taken the id; this one must stop. session_deadline_ms: monotonic, see ZkClient.
+        retries: new for each session. pause(seconds) between two attempts; None: waits, but not beyond the stop.
         """
         self._registrar = registrar
         self._worker = worker
@@ -86,7 +87,10 @@ class BrokerRegistration:
         self._on_fenced = on_fenced
         self._on_refused = on_refused
         self._lock = threading.Lock()
+        self._retries = retries
         self._stopping = False
+        self._stopped = threading.Event()
+        self._pause = pause if pause is not None else self._stopped.wait
         self._untaken: int | None = None
         """Broker epoch of a registration that the loop has not heard of yet."""
         self.broker_epoch = -1
@@ -109,6 +113,7 @@ class BrokerRegistration:
         """
         with self._lock:
             self._stopping = True
+            self._stopped.set()
             untaken, self._untaken = self._untaken, None
         if untaken is not None:
             self._on_registered(untaken)
@@ -134,12 +139,13 @@ class BrokerRegistration:
         self._on_fenced()
 
     def _register_again(self) -> None:
+        backoff = self._retries()
         while not self._stopping:
             try:
                 epoch = self._registrar.register()
             except StoreUnavailable as unavailable:
                 _log.warning("not registered yet: %s", unavailable)
-                time.sleep(_RETRY_S)
+                self._pause(backoff.next_ms() / 1000)
             except Exception as refused:
                 self._loop.call_soon_threadsafe(partial(self._on_refused, refused))
                 return

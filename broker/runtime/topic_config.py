@@ -14,6 +14,7 @@ from typing import Protocol
 
 from broker.config import usable_overrides
 from broker.core.cluster_state import StoreUnavailable
+from broker.net.backoff import Backoff
 from broker.runtime.admin_ports import CHANGES_KEPT
 from broker.runtime.config_rules import DEFAULT_BROKERS
 from broker.runtime.ports import Loop
@@ -24,7 +25,6 @@ from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger("broker.config")
 
-_RETRY_MS = 300.0
 _TOPICS = "topics/"
 DEFAULT_ENTITY = f"brokers/{DEFAULT_BROKERS}"
 
@@ -49,7 +49,12 @@ OnChange = Callable[[str, Mapping[str, str]], None]
 class TopicConfigCache:
     """Overrides by topic."""
 
-    def __init__(self, store: TopicConfigStore, worker: Worker, loop: Loop) -> None:
+    def __init__(
+        self, store: TopicConfigStore, worker: Worker, loop: Loop, retries: Callable[[], Backoff] = Backoff
+    ) -> None:
+        """retries: new for each thing that is read again until ZooKeeper answers."""
+        self._retries = retries
+        self._changes_backoff = retries()
         self._store = store
         self._worker = worker
         self._loop = loop
@@ -111,6 +116,7 @@ class TopicConfigCache:
 
     def load(self, topics: Mapping[str, str], then: Callable[[], None]) -> None:
         """Read these topics now, tell listeners of changes, then call `then` on the loop."""
+        backoff = self._retries()
 
         def task() -> None:
             try:
@@ -122,7 +128,7 @@ class TopicConfigCache:
             self._loop.call_soon_threadsafe(lambda: self._loaded(topics, found, then))
 
         def retry() -> None:
-            self._loop.call_later(_RETRY_MS, lambda: self._worker.submit("reading topic settings", task))
+            self._loop.call_later(backoff.next_ms(), lambda: self._worker.submit("reading topic settings", task))
 
         self._worker.submit("reading topic settings", task)
 
@@ -147,8 +153,10 @@ class TopicConfigCache:
             changes = self._store.config_changes(self._on_watch, self._seen)
         except StoreUnavailable as unavailable:
             _log.warning("settings changes cannot be read yet: %s", unavailable)
-            self._loop.call_soon_threadsafe(self._read_changes_later)
+            wait_ms = self._changes_backoff.next_ms()
+            self._loop.call_soon_threadsafe(lambda: self._read_changes_in(wait_ms))
             return
+        self._changes_backoff.reset()
         fresh = {name: entity for name, entity in changes.items() if name not in self._seen}
         if fresh and not self._seen & changes.keys() and (self._seen or len(changes) >= CHANGES_KEPT):
             # So many came at once that those between the last look and this one are removed already.
@@ -161,8 +169,8 @@ class TopicConfigCache:
         if entities:
             self._loop.call_soon_threadsafe(lambda: self._entities_changed(entities))
 
-    def _read_changes_later(self) -> None:
-        self._loop.call_later(_RETRY_MS, self._on_watch)
+    def _read_changes_in(self, wait_ms: float) -> None:
+        self._loop.call_later(wait_ms, self._on_watch)
 
     def _on_watch(self) -> None:
         self._worker.submit("reading settings changes", self._read_changes)
@@ -171,16 +179,16 @@ class TopicConfigCache:
         self.refresh()
         self._entities_changed({DEFAULT_ENTITY})
         if self._notified:
-            self._tell_notified(None)
+            self._tell_notified(None, self._retries())
 
     def _changed(self, names: set[str]) -> None:
         topics = {name: self._known[name][0] for name in names if name in self._known}
         if topics:
             self.load(topics, lambda: None)
         if self._notified:
-            self._tell_notified(sorted(names))
+            self._tell_notified(sorted(names), self._retries())
 
-    def _tell_notified(self, topics: Sequence[str] | None) -> None:
+    def _tell_notified(self, topics: Sequence[str] | None, backoff: Backoff) -> None:
         """None: all topics."""
 
         def task() -> None:
@@ -193,7 +201,7 @@ class TopicConfigCache:
             self._loop.call_soon_threadsafe(lambda: tell(found))
 
         def retry() -> None:
-            self._loop.call_later(_RETRY_MS, lambda: self._tell_notified(topics))
+            self._loop.call_later(backoff.next_ms(), lambda: self._tell_notified(topics, backoff))
 
         def tell(found: Mapping[str, Mapping[str, str]]) -> None:
             for topic in found if topics is None else topics:
