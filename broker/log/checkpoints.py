@@ -41,10 +41,15 @@ def fsync_dir(path: str) -> None:
 
 def write_atomically(path: str, text: str, sync: bool = True) -> None:
     """Replace a file's whole content. sync=False survives the process's death, not the machine's."""
+    replace_file(path, text.encode(), sync)
+
+
+def replace_file(path: str, content: bytes, sync: bool) -> None:
+    """The same for bytes."""
     temporary = path + ".tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
-        data = memoryview(text.encode())
+        data = memoryview(content)
         while data:
             data = data[os.write(fd, data) :]
         if sync:

@@ -45,14 +45,15 @@ class ShorteningLog(LogBase):
                     self._retire(segment)
                 self._segments.drop_after(offset)
                 if removed:
-                    checkpoints.fsync_dir(self.path)
                     self._tail.clear()
+                # A snapshot that came back behind the cut would stand for what is appended there.
+                if self.snapshots.remove_above(offset) or removed:
+                    checkpoints.fsync_dir(self.path)
                 active = self._segments.active
                 self._leo = self._written_leo = active.truncate_to(offset)
                 if active.size == 0:
                     active.created_ms = self._environment.now_ms()
                 self._tail.cut(self._leo)
-                self.snapshots.remove_above(self._leo)
             # Also when nothing was cut: an epoch taken up at the end, under which nothing was written, may conflict.
             self._epochs.truncate_from_end(offset)
             self.durability.epoch_file.save(sync=True)

@@ -194,7 +194,8 @@ def load(
         new=new or not was_clean,
         has_holes=has_holes,
     )
-    log.snapshots.remove_above(state.leo, others)
+    if log.snapshots.remove_above(state.leo, others):
+        checkpoints.fsync_dir(path)
     return log, report
 
 

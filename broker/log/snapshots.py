@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from broker.log.checkpoints import fsync_dir
+from broker.log.checkpoints import replace_file
 from broker.log.files import SNAPSHOT_SUFFIX, parse_segment_file, remove_if_there, segment_path
 from broker.runtime.ports import Offset
 
@@ -30,15 +30,7 @@ class ProducerSnapshots:
 
     def write(self, offset: Offset, content: bytes, sync: bool = True) -> None:
         """sync=False: a power failure may leave it empty, and an older one has to do."""
-        path = segment_path(self._directory, offset, SNAPSHOT_SUFFIX)
-        with open(path + ".tmp", "wb") as file:
-            file.write(content)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(path + ".tmp", path)
-        if sync:
-            fsync_dir(self._directory)
+        replace_file(segment_path(self._directory, offset, SNAPSHOT_SUFFIX), content, sync)
 
     def latest(self, at_most: Offset) -> tuple[Offset, bytes] | None:
         for offset in reversed(self.offsets()):
@@ -47,11 +39,12 @@ class ProducerSnapshots:
                     return offset, file.read()
         return None
 
-    def remove_above(self, offset: Offset, names: Sequence[str] | None = None) -> None:
-        """names: of the folder's files, where they are known."""
-        for found in self.offsets(names):
-            if found > offset:
-                remove_if_there(segment_path(self._directory, found, SNAPSHOT_SUFFIX))
+    def remove_above(self, offset: Offset, names: Sequence[str] | None = None) -> bool:
+        """True when there were any: the caller makes it durable. names: of the folder's files, where they are known."""
+        gone = [found for found in self.offsets(names) if found > offset]
+        for found in gone:
+            remove_if_there(segment_path(self._directory, found, SNAPSHOT_SUFFIX))
+        return bool(gone)
 
     def remove_below(self, offset: Offset) -> None:
         """Keeps the newest one below when there is none at or above: the state must come from somewhere."""
