@@ -39,8 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for wrong usage.
     """
     args = _parser().parse_args(arguments)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else nohup began it
+        signal.signal(signal.SIGHUP, _interrupt)
     # Brokers with 10,000 partitions hold tens of thousands of files; they inherit this limit.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

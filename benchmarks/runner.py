@@ -77,6 +77,10 @@ def carry_out(
     except _Stop as stop:
         made.course.stopped = str(stop)
         say(f"stopped: {stop}")
+    except KeyboardInterrupt:
+        made.course.stopped = "it was interrupted"
+        keep(made.course)
+        raise
     keep(made.course)
     return made.course
 

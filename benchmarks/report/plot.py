@@ -14,7 +14,8 @@ from benchmarks.report.summary import Line
 
 _LEFT, _WIDTH, _ROW, _TOP = 470, 420, 20, 40
 _DECADES = 1.5
-_MET, _MISSED = "#2a7f4f", "#b3402e"
+_COLOURS = {True: "#2a7f4f", False: "#b3402e", None: "#888888"}
+"""By whether the target is met; None where it is not judged."""
 
 
 def svg(lines: Sequence[Line]) -> str:
@@ -52,7 +53,7 @@ def _bar(line: Line, y: int) -> list[str]:
     return [
         f'<text x="{_LEFT - 8}" y="{y + 12}" text-anchor="end">{label}</text>',
         f'<rect x="{from_x:.1f}" y="{y + 3}" width="{max(to_x - from_x, 1):.1f}" height="{_ROW - 8}" '
-        f'fill="{_MET if line.met else _MISSED}"/>',
+        f'fill="{_COLOURS[line.met]}"/>',
         f'<line x1="{mark:.1f}" y1="{y}" x2="{mark:.1f}" y2="{y + _ROW - 2}" stroke="black" stroke-width="2"/>',
         f'<text x="{_LEFT + _WIDTH + 8}" y="{y + 12}">{line.ratio:.2f}</text>',
     ]

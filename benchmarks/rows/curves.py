@@ -143,11 +143,8 @@ class LogSize(Row):
                 set_checkpoints(broker.data, "long", 0, end)
             found["restart_s"] = _start_until_full(cluster, "long", 1)
             warm_up(own, BRIEF)
-            guard = own.guard("long", 1)
             _one_in_flight(own, "long", found)
-            guard.await_replicas()
             found["rss_mb"] = statistics.fmean(cluster.rss_bytes()) / _MB
-            guard.check_isr()
             for broker in cluster.brokers.values():
                 broker.daemon.kill()
             # Kafka refuses to start while the session of its former life is open.
@@ -184,12 +181,15 @@ def _flat_idle_cores(cluster: Cluster) -> float:
 def _one_in_flight(own: Bench, topic: str, found: Found) -> None:
     """Measured again when the leader changed meanwhile: after a start, leaders go back to where they are preferred."""
     for _ in range(LEADER_TRIES):
+        guard = own.guard(topic, 1)
         result = own.lean.produce(topic, acks=-1, batch_bytes=1, in_flight=1, skip_ms=SKIP_MS, records=ONE_IN_FLIGHT)
         if not result.failed_records:
             break
         time.sleep(1)
-    require_all_taken(result)
     found.update(percentiles(result.latency_us, "us"))
+    require_all_taken(result)
+    guard.await_replicas()
+    guard.check_isr()
 
 
 def _stop(cluster: Cluster, partitions: int) -> None:

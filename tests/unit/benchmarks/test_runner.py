@@ -204,3 +204,17 @@ def test_system_that_does_not_come_up_again_ends_the_plan() -> None:
 
     course, _, _ = carried_out([FakeRow("a", always("kafka", VoidRun("x")))], site=Dead("kafka", "highwater"))
     assert course.stopped == "kafka does not come up again: port taken"
+
+
+def test_interruption_keeps_what_was_measured_and_says_so() -> None:
+    def interrupt(system: str, attempt: int) -> Exception | None:
+        if system == "highwater":
+            raise KeyboardInterrupt
+        return None
+
+    kept: list[Course] = []
+    plan = Plan("p", None, (Phase((FakeRow("a", interrupt),), 1),), judged_from=1)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(plan, FakeSite("kafka", "highwater"), lambda _: None, kept.append)
+    assert kept[-1].stopped == "it was interrupted"
+    assert [run.system for run in kept[-1].rows[0].runs] == ["kafka"]

@@ -166,6 +166,14 @@ def test_plot_shows_only_rows_with_a_ratio_to_reach() -> None:
     assert ">3.00<" in drawn
 
 
+def test_plot_tells_met_missed_and_not_judged_apart() -> None:
+    fills = []
+    for ours, judged_from in ((300, 1), (100, 1), (300, 2)):
+        drawn = svg(lines([row(run("kafka", 100), run("highwater", ours), judged_from=judged_from)]))
+        fills.append(next(part for part in drawn.split('fill="') if part.startswith("#") and "/>" in part[:10])[:7])
+    assert len(set(fills)) == 3
+
+
 def test_plot_position_is_logarithmic_and_stays_on_the_axis() -> None:
     assert position(10) - position(1) == pytest.approx(position(1) - position(0.1))
     assert position(0) == position(1e-9)
