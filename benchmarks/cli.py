@@ -132,8 +132,10 @@ def _measure(plan: plans.Plan, session: _Session) -> int:
 
     with ExitStack() as stack:
         kinds = [kind for kind in (kafka(args.kafka_home), highwater(args.source)) if args.only in (None, kind.name)]
-        systems = Systems(kinds, session.tools, session.folder, plan.warm_up is not None, session.say)
+        systems = Systems(kinds, session.tools, session.folder, session.say)
         stack.callback(systems.close)
+        if plan.warm_up is not None:
+            systems.start()
         course = carry_out(plan, systems, session.say, keep, before.runs, session.limit.why_over, before.parts + 1)
     page = args.out / f"{name}.md"
     print(page.read_text(encoding="utf-8"))

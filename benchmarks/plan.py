@@ -70,7 +70,6 @@ def quick(folder: Path) -> Plan:
         SmallRequests(1, 20_000),
         FixedLoad(-1, 10_000, 1024, 2.5),
         OneInFlight(-1, 3_000),
-        OneInFlight(1, 6_000),
         LeanConsume(1024, 6, 300 * MB, passes=5),
         LeanConsume(100, 6, 150 * MB, passes=10),
         LibraryProduce(-1, 1024, 6, LARGE_BATCH, 150 * MB),
@@ -81,7 +80,7 @@ def quick(folder: Path) -> Plan:
     last: tuple[Row, ...] = (Failover("SIGKILL"),)
     return Plan(
         "quick",
-        WarmUp(100 * MB, 5, 75.0),
+        WarmUp(80 * MB, 5, 90.0),
         (Phase((Start(folder),), 2), Phase(steady, 2), Phase(last, 2)),
         judged_from=2,
     )

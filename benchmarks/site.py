@@ -20,14 +20,13 @@ _numbers = itertools.count(1)
 
 
 class Systems:
-    """with_clusters: False where rows bring their own."""
+    """Without `start` there are no clusters, for rows that bring their own."""
 
     def __init__(
         self,
         kinds: Sequence[Kind],
         tools: Tools,
         folder: Path,
-        with_clusters: bool,
         say: Callable[[str], None],
         make: Callable[[Kind, Path], Cluster] = Cluster,
     ) -> None:
@@ -38,9 +37,11 @@ class Systems:
         self._clusters: dict[str, Cluster] = {}
         self._mends = 0
         self._benches = {kind.name: Bench(kind, tools) for kind in kinds}
-        if with_clusters:
-            for name in self._benches:
-                self._start(name)
+
+    def start(self) -> None:
+        """A cluster of each system. Raises BenchmarkFailed; `close` ends what had begun."""
+        for name in self._benches:
+            self._start(name)
 
     @property
     def benches(self) -> Mapping[str, Bench]:

@@ -63,22 +63,21 @@ def timeout_s(partitions: int) -> float:
 def await_full(cluster: Cluster, topic: str, partitions: int) -> None:
     """Until every partition is led with a full ISR. Raises BenchmarkFailed.
 
-    Asks for those only that were not full when last asked, and of those no more than up to the first that is still not:
-    what is measured here has the same ZooKeeper and the same processors.
+    Asks for those only that were not full when last asked, for one at first and for more while they are: what is
+    measured here has the same ZooKeeper and the same processors.
     """
     left = list(range(partitions))
 
     def full() -> bool:
+        size = 1
         while left:
-            asked = left[-_ASKED_AT_ONCE:]
-            lacking = [
-                partition
-                for partition, state in zip(asked, cluster.zookeeper.states(topic, asked), strict=True)
-                if not is_full(state)
-            ]
-            left[-_ASKED_AT_ONCE:] = lacking
+            asked = left[-size:]
+            states = cluster.zookeeper.states(topic, asked)
+            lacking = [partition for partition, state in zip(asked, states, strict=True) if not is_full(state)]
+            left[-size:] = lacking
             if lacking:
                 return False
+            size = min(2 * size, _ASKED_AT_ONCE)
         return True
 
     wait_for(f"{cluster.name}: {topic} with full ISRs", full, timeout_s(partitions))

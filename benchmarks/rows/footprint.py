@@ -18,7 +18,6 @@ from benchmarks.systems import Cluster, Kind
 SETTLE_S = 3.0
 IDLE_S = 2.0
 SAMPLE_S = 0.1
-SINGLE_RECORDS = 20_000
 _MB = 1e6
 _numbers = itertools.count(1)
 
@@ -52,7 +51,7 @@ class Start(Row):
 class LoadedMemory(Row):
     """Mean resident memory of the three brokers after loads of its own, its maximum during them, idle CPU after them.
 
-    total_bytes: as large batches; a fifth of it as small ones; and SINGLE_RECORDS one a request.
+    total_bytes: as large batches; a fifth of it as small ones; and a record for each 10,000 bytes, one a request.
     """
 
     total_bytes: int
@@ -63,19 +62,19 @@ class LoadedMemory(Row):
 
     @property
     def estimate_s(self) -> float:
-        return 15 + self.total_bytes / 50e6
+        return 8 + self.total_bytes / 20e6
 
     def run(self, bench: Bench, found: Found) -> None:
         with bench.topic(6) as topic:
             guard = bench.guard(topic, 6)
             records = 0
-            large, small = self.total_bytes // 1024, self.total_bytes // 5120
-            loads = ((1024, 1_000_000, large), (1024, 16384, small), (100, 1, SINGLE_RECORDS))
+            large, small, single = self.total_bytes // 1024, self.total_bytes // 5120, self.total_bytes // 10_000
+            loads = ((1024, 1_000_000, large), (1024, 16384, small), (100, 1, single))
             with bench.room(self.total_bytes * 6 // 5), _Peak(bench.cluster) as peak:
                 for size, batch, count in loads:
-                    single = {"request_max_bytes": 1} if batch == 1 else {}
+                    request = 1 if batch == 1 else 1 << 20
                     result = bench.lean.produce(
-                        topic, acks=-1, record_bytes=size, batch_bytes=batch, records=count, **single
+                        topic, acks=-1, record_bytes=size, batch_bytes=batch, records=count, request_max_bytes=request
                     )
                     require_all_taken(result)
                     records += result.records

@@ -92,9 +92,12 @@ def test_bench_without_a_cluster_says_so() -> None:
         _ = Bench(KIND, TOOLS).cluster
 
 
-def site(tmp_path: Path, said: list[str], with_clusters: bool = True) -> Systems:
+def site(tmp_path: Path, said: list[str], started: bool = True) -> Systems:
     FakeCluster.made.clear()
-    return Systems([KIND], TOOLS, tmp_path, with_clusters, said.append, cast(Any, FakeCluster))
+    systems = Systems([KIND], TOOLS, tmp_path, said.append, cast(Any, FakeCluster))
+    if started:
+        systems.start()
+    return systems
 
 
 def test_cluster_that_is_whole_is_kept(tmp_path: Path) -> None:
@@ -116,6 +119,18 @@ def test_broken_cluster_is_ended_and_another_takes_its_place(tmp_path: Path) -> 
     assert FakeCluster.made[1].closed
 
 
+def test_clusters_that_had_begun_to_start_are_ended_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: FakeCluster) -> float:
+        raise KeyboardInterrupt
+
+    systems = site(tmp_path, [], started=False)
+    monkeypatch.setattr(FakeCluster, "start", fails)
+    with pytest.raises(KeyboardInterrupt):
+        systems.start()
+    systems.close()
+    assert [cluster.closed for cluster in FakeCluster.made] == [True]
+
+
 def test_system_that_breaks_again_and_again_is_given_up(tmp_path: Path) -> None:
     systems = site(tmp_path, [])
     for _ in range(MENDS):
@@ -127,7 +142,7 @@ def test_system_that_breaks_again_and_again_is_given_up(tmp_path: Path) -> None:
 
 
 def test_rows_with_clusters_of_their_own_have_none_beside_them(tmp_path: Path) -> None:
-    systems = site(tmp_path, [], with_clusters=False)
+    systems = site(tmp_path, [], started=False)
     assert FakeCluster.made == []
     assert systems.mend("kafka") is False
 
@@ -144,18 +159,21 @@ class FakeZooKeeper:
         return [PartitionState(1, (1, 2, 3) if p in self.full else (1,), 0) for p in partitions]
 
 
-def test_full_isrs_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    zookeeper = FakeZooKeeper(set(range(10_000)) - {9_999})
+@pytest.mark.parametrize("lacking", [1, 10_000])
+def test_full_isrs_are_not_asked_for_again_and_others_one_at_a_time(
+    lacking: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zookeeper = FakeZooKeeper(set(range(10_000 - lacking)))
 
     def wait_for(what: str, condition: Any, timeout_s: float) -> None:
-        for _ in range(50):
+        for _ in range(1000):
             assert not condition()
-        zookeeper.full.add(9_999)
+        zookeeper.full.update(range(10_000))
         assert condition()
 
     monkeypatch.setattr(topics, "wait_for", wait_for)
     topics.await_full(cast(Any, _Of(zookeeper)), "t", 10_000)
-    assert zookeeper.asked < 12_000
+    assert zookeeper.asked == 11_000
 
 
 class _Of:

@@ -74,7 +74,7 @@ def test_full_plan_has_every_size_partition_count_batch_and_acks() -> None:
 def test_chosen_keeps_matching_rows_takes_the_number_of_rounds_and_warms_up_with_their_loads() -> None:
     plan = chosen(_PLANS[0], "One record in flight", 7)
     assert {phase.rounds for phase in plan.phases} == {7}
-    assert titles(plan) == ["One record in flight: acks=all, 100 B", "One record in flight: acks=1, 100 B"]
+    assert titles(plan) == ["One record in flight: acks=all, 100 B"]
     assert plan.warm_up is not None
     assert {row.group for row, _ in loads(plan.warm_up)} == {"One record in flight"}
 
