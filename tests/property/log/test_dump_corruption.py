@@ -42,7 +42,7 @@ def template() -> Template:
         files = {file.name: file.read_bytes() for file in Path(path, str(TP)).iterdir()}
     files[f"{0:020d}.txnindex"] = struct.pack(">hqqqq", 0, 7, 10, 20, 8) * 3
     files[f"{0:020d}.index"] += bytes(400)
-    return Template(files, [], 0, clean=True)
+    return Template(files, {}, clean=True)
 
 
 def _judge(home: Path, kind: str, said: Dumped) -> str:
