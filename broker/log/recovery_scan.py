@@ -133,7 +133,10 @@ def scan(
             return state
         if place < first:
             try:
-                state.leo = max(segment.next_offset(), segment.base_offset)
+                end = max(segment.next_offset(), segment.base_offset)
+                if end > segments[place + 1].base_offset:
+                    raise CorruptLog(tp, segment.path(LOG_SUFFIX), f"it ends at {end}, in the next segment")
+                state.leo = end
                 segment.close()
                 state.segments.add(segment)
                 continue
@@ -167,12 +170,23 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
         expected = segment.base_offset
         previous_end = state.leo
         bad = ""
+        jumped = False
         try:
             for batch in walk(fd, 0, size, verify_crc=True):
+                if batch.base_offset < expected and jumped:
+                    # One of the two has a wrong base offset, which no CRC covers. Believing the first would cut what is
+                    # right, and give the log an end that it never reached.
+                    doubtful = batches.pop()
+                    position = doubtful.position
+                    expected = batches[-1].last_offset + 1 if batches else segment.base_offset
+                    raise BadBatch(position, f"base offset {doubtful.base_offset}, and {batch.base_offset} behind it")
                 if batch.base_offset < expected or (batch.base_offset != expected and not gaps):
                     raise BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due")
                 if batch.last_offset - segment.base_offset >= 1 << 31:
                     raise BadBatch(batch.position, f"offset {batch.last_offset} is too far from the segment's base")
+                jumped = batch.base_offset != expected
+                if jumped and later and batch.last_offset >= later[0].base_offset:
+                    raise BadBatch(batch.position, f"offset {batch.last_offset} lies in segment {later[0].base_offset}")
                 batches.append(batch)
                 position = batch.end
                 expected = batch.last_offset + 1

@@ -81,7 +81,7 @@ class Segment(SegmentFiles):
             end = first.position
         elif first.size <= max_bytes:
             end = self._last_whole(first, first.position + max_bytes, limit_offset, end_offset)
-        self._verify(first.position, end)
+        self._verify(first.position, end, end_offset)
         return FileSlice(self.fd, first.position, end - first.position)
 
     def _last_whole(self, first: BatchAt, cap: int, limit_offset: Offset, end_offset: Offset) -> int:
@@ -102,12 +102,20 @@ class Segment(SegmentFiles):
             end = batch.end
         return end
 
-    def _verify(self, start: int, end: int) -> None:
-        """Check CRCs and offsets of bytes that this process neither wrote, received nor checked before."""
+    def _verify(self, start: int, end: int, end_offset: Offset) -> None:
+        """Check CRCs and offsets of bytes that this process neither wrote, received nor checked before.
+
+        Base offsets lie outside of the CRC. Where they need not be gapless, what comes next contradicts a wrong one.
+        """
         if start >= self._verified_from or end <= self._verified_until or start == end:
             return
-        for _ in self._walk(start, end, verify_crc=True):
-            pass
+        last = -1
+        for batch in self._walk(start, end, verify_crc=True):
+            last = batch.last_offset
+        if self._gaps:
+            following = self._header_at(end).base_offset if end < self._size else end_offset
+            if last >= min(following, end_offset):
+                raise self._corrupt(BadBatch(start, f"last offset {last}, {min(following, end_offset)} comes next"))
         if start <= self._verified_until:
             self._verified_until = end
         if self._verified_until >= self._verified_from:

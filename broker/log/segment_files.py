@@ -210,6 +210,9 @@ class SegmentFiles:
         end = self._size
         batches = list(self._walk(0, verify_crc=True))
         self.reset_to(batches, end)
+        if self._gaps:
+            # Whether the last of them reaches into the next segment is for reads to see: they know where that begins.
+            self._verified_from = end
 
     def _open_log(self) -> None:
         if self.fd >= 0:
