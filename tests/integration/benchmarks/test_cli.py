@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "benchmarks", *arguments, "--work", str(work)]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_list_names_the_rows_of_all_plans_with_their_times_and_leaves_nothing(tmp_path: Path) -> None:
+    done = run(tmp_path, "full", "curves", "--list", "--rows", "Footprint|10,000 partitions")
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert told[0].startswith("Footprint: three new brokers, before any load  [3 × ")
+    assert [line.partition(":")[0] for line in told if "about" in line] == ["full", "curves"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_no_plan_has_are_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    done = run(tmp_path, "quick", "--rows", "nonsense")
+    assert done.returncode == 2
+    assert "no row matches 'nonsense'" in done.stderr
+    assert "One record in flight: acks=all, 100 B" in done.stderr
