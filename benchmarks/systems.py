@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ REPLICATION_FACTOR = 3
 START_TIMEOUT_S = 90.0
 MENDING_S = 30.0
 """How long after a void run a cluster may take until it serves again by itself."""
+_TAIL_CHARACTERS = 400
 ROOT = Path(__file__).resolve().parents[1]
 
 SETTINGS: Mapping[str, str] = {
@@ -179,11 +180,7 @@ class Cluster:
         """Until these brokers are registered and answer, and there is a controller. Raises BenchmarkFailed."""
 
         def serving() -> bool:
-            for broker_id in among:
-                if not self.brokers[broker_id].daemon.alive:
-                    raise BenchmarkFailed(
-                        f"{self.name}: broker {broker_id} ended: {self.brokers[broker_id].daemon.tail()}"
-                    )
+            self.require_alive(among)
             return (
                 set(among) <= self.zookeeper.live_brokers()
                 and self.zookeeper.controller() is not None
@@ -222,10 +219,16 @@ class Cluster:
         """Resident memory of each broker."""
         return [rss_bytes(pid) for pid in self._pids()]
 
+    def require_alive(self, among: Sequence[int] = BROKERS) -> None:
+        """Raises BenchmarkFailed when one of these brokers has ended: what waits for it need not wait on."""
+        for broker_id in among:
+            daemon = self.brokers[broker_id].daemon
+            if not daemon.alive:
+                said = " | ".join(daemon.tail(_TAIL_CHARACTERS).splitlines())
+                raise BenchmarkFailed(f"{self.name}: broker {broker_id} ended; its last words: {said}")
+
     def _pids(self) -> list[int]:
-        for broker_id, broker in self.brokers.items():
-            if not broker.daemon.alive:
-                raise BenchmarkFailed(f"{self.name}: broker {broker_id} ended: {broker.daemon.tail()}")
+        self.require_alive()
         return [broker.daemon.pid for broker in self.brokers.values()]
 
     def why_broken(self) -> str | None:

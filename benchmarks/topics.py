@@ -69,6 +69,7 @@ def await_full(cluster: Cluster, topic: str, partitions: int) -> None:
     left = list(range(partitions))
 
     def full() -> bool:
+        cluster.require_alive()
         size = 1
         while left:
             asked = left[-size:]
@@ -85,12 +86,14 @@ def await_full(cluster: Cluster, topic: str, partitions: int) -> None:
 
 def delete_topic(cluster: Cluster, topic: str) -> None:
     """Returns when its folders are gone from every broker, so that the work of deleting falls to no row."""
+    cluster.require_alive()
     _ask(cluster, lambda admin: admin.delete_topics([topic], operation_timeout=30)[topic], "UNKNOWN_TOPIC_OR_PART")
-    wait_for(
-        f"{cluster.name}: files of {topic} deleted",
-        lambda: not any(list(broker.data.glob(f"{topic}-*")) for broker in cluster.brokers.values()),
-        TIMEOUT_S,
-    )
+
+    def gone() -> bool:
+        cluster.require_alive()
+        return not any(list(broker.data.glob(f"{topic}-*")) for broker in cluster.brokers.values())
+
+    wait_for(f"{cluster.name}: files of {topic} deleted", gone, TIMEOUT_S)
 
 
 def _knows(connection: Connection, topic: str, partitions: int) -> bool:

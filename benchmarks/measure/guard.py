@@ -54,7 +54,8 @@ class Guard:
         self._before = cluster.zookeeper.partitions(topic, partitions)
 
     def await_replicas(self) -> int:
-        """Until every replica is as long as its leader; CLOCK_MONOTONIC ns of then. Raises VoidRun.
+        """Until every replica is as long as its leader; CLOCK_MONOTONIC ns of then. Raises VoidRun, and BenchmarkFailed
+        when a broker has ended.
 
         Nobody writes any more, so logs that were found equal once are not looked at again.
         """
@@ -68,6 +69,7 @@ class Guard:
                 return now
             if time.monotonic() > deadline:
                 raise VoidRun(f"followers did not catch up within {CATCH_UP_TIMEOUT_S:g} s")
+            self._cluster.require_alive(list(self._brokers))
             time.sleep(_PAUSE_S)
         return time.monotonic_ns()
 

@@ -176,10 +176,20 @@ def test_full_isrs_are_not_asked_for_again_and_others_one_at_a_time(
     assert zookeeper.asked == 11_000
 
 
+def test_deleting_does_not_wait_for_a_broker_that_has_ended() -> None:
+    with pytest.raises(BenchmarkFailed, match="broker 2 ended"):
+        topics.delete_topic(cast(Any, _Of(FakeZooKeeper(set()), dead=True)), "t")
+
+
 class _Of:
-    def __init__(self, zookeeper: FakeZooKeeper) -> None:
+    def __init__(self, zookeeper: FakeZooKeeper, dead: bool = False) -> None:
         self.zookeeper = zookeeper
         self.name = "kafka"
+        self._dead = dead
+
+    def require_alive(self) -> None:
+        if self._dead:
+            raise BenchmarkFailed("broker 2 ended")
 
 
 def test_time_for_a_topic_grows_with_its_partitions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 
 from benchmarks.measure.guard import Guard, VoidRun, why_isr_void
 from benchmarks.measure.logs import all_equal, end_offset, first_difference, size_bytes
+from benchmarks.process import BenchmarkFailed
 from benchmarks.zookeeper import PartitionState
 
 _FULL = PartitionState(1, (1, 2, 3), 4)
@@ -99,7 +101,12 @@ class FakeCluster:
     def __init__(self, folder: Path, *states: PartitionState) -> None:
         self.brokers = {number: SimpleNamespace(data=folder / str(number)) for number in (1, 2, 3)}
         told = list(states)
+        self.dead: set[int] = set()
         self.zookeeper = SimpleNamespace(partitions=lambda topic, count: [told.pop(0) if len(told) > 1 else told[0]])
+
+    def require_alive(self, among: Sequence[int]) -> None:
+        if self.dead & set(among):
+            raise BenchmarkFailed("a broker ended")
 
 
 def guarded(
@@ -134,3 +141,13 @@ def test_guard_does_not_look_at_who_is_away(tmp_path: Path) -> None:
     guard = guarded(tmp_path, 3, 3, 1, states=(PartitionState(1, (1, 2), 6),), away=(3,))
     assert guard.await_replicas() > 0
     guard.check(3)
+
+
+def test_guard_does_not_wait_for_a_broker_that_has_ended(tmp_path: Path) -> None:
+    cluster = FakeCluster(tmp_path, _FULL)
+    for broker, end in zip(cluster.brokers.values(), (3, 3, 1), strict=True):
+        log(broker.data / "t-0", s0=b"".join(batch(base, 1) for base in range(end)))
+    guard = Guard(cast(Any, cluster), "t", 1)
+    cluster.dead = {3}
+    with pytest.raises(BenchmarkFailed, match="a broker ended"):
+        guard.await_replicas()
