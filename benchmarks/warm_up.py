@@ -72,6 +72,14 @@ class Warmed:
         moving = f"; still moving: {', '.join(self.moving)}" if self.moving else ""
         return f"{self.passes} passes of {self.kinds} kinds of load in {self.seconds:.0f} s{moving}"
 
+    def facts(self) -> Found:
+        """For the JSON file, where a row warms up a cluster of its own."""
+        return {
+            "warm_up_s": round(self.seconds, 1),
+            "warm_up_passes": float(self.passes),
+            "warm_up_moving": float(len(self.moving)),
+        }
+
 
 def loads(wanted: WarmUp) -> list[tuple[Row, str]]:
     """(load, quantity that tells its cost), of the wanted groups."""
@@ -85,7 +93,7 @@ def loads(wanted: WarmUp) -> list[tuple[Row, str]]:
         (LeanProduce(1, 1024, 6, _SMALL, size // 3), _PER_BYTE),
         (SmallRequests(-1, small), _PER_REQUEST),
         (SmallRequests(1, 2 * small), _PER_REQUEST),
-        (FixedLoad(-1, 10_000, 1024, 2.0), _PER_REQUEST),
+        (FixedLoad(-1, 10_000, 1024, 1.5), _PER_REQUEST),
         (OneInFlight(-1, max(size // 50_000, 1000)), _PER_REQUEST),
         (OneInFlight(1, max(size // 20_000, 2000)), _PER_REQUEST),
         (LeanConsume(1024, 6, size, passes=5), _PER_BYTE),

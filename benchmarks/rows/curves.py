@@ -77,7 +77,7 @@ class Partitions(Row):
     def run(self, bench: Bench, found: Found) -> None:
         with own_cluster(bench, self.folder) as own:
             cluster = own.cluster
-            warm_up(own, BRIEF)
+            found.update(warm_up(own, BRIEF).facts())
             begun = time.monotonic()
             create_topic(cluster, "many", self.count)
             found["create_s"] = time.monotonic() - begun
@@ -142,7 +142,7 @@ class LogSize(Row):
                 end = write_sparse_log(broker.data / "long-0", self.gigabytes * 10**9 // BATCH_BYTES)
                 set_checkpoints(broker.data, "long", 0, end)
             found["restart_s"] = _start_until_full(cluster, "long", 1)
-            warm_up(own, BRIEF)
+            found.update(warm_up(own, BRIEF).facts())
             _one_in_flight(own, "long", found)
             found["rss_mb"] = statistics.fmean(cluster.rss_bytes()) / _MB
             for broker in cluster.brokers.values():

@@ -59,6 +59,7 @@ def test_what_still_moves_after_all_passes_is_told(monkeypatch: pytest.MonkeyPat
     result = warmed(monkeypatch, [Load(8.0, 4.0, 2.0, 1.0)], WarmUp(1, 3, 99.0))
     assert result.moving == ("Load, l (8 → 4 → 2)",)
     assert "still moving" in result.text
+    assert result.facts() == {"warm_up_s": 0.0, "warm_up_passes": 3.0, "warm_up_moving": 1.0}
 
 
 def test_after_its_seconds_every_load_has_had_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
