@@ -36,7 +36,13 @@ def create_topic(cluster: Cluster, topic: str, partitions: int, first: int = BRO
         [BROKERS[(start + p + i) % len(BROKERS)] for i in range(REPLICATION_FACTOR)] for p in range(partitions)
     ]
     new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment)
-    _ask(cluster, lambda admin: admin.create_topics([new], request_timeout=60)[topic], "TOPIC_ALREADY_EXISTS")
+    wait_s = timeout_s(partitions)
+    _ask(
+        cluster,
+        lambda admin: admin.create_topics([new], request_timeout=wait_s)[topic],
+        "TOPIC_ALREADY_EXISTS",
+        wait_s,
+    )
     await_full(cluster, topic, partitions)
     await_known(cluster, topic, partitions)
 
@@ -87,7 +93,12 @@ def await_full(cluster: Cluster, topic: str, partitions: int) -> None:
 def delete_topic(cluster: Cluster, topic: str) -> None:
     """Returns when its folders are gone from every broker, so that the work of deleting falls to no row."""
     cluster.require_alive()
-    _ask(cluster, lambda admin: admin.delete_topics([topic], operation_timeout=30)[topic], "UNKNOWN_TOPIC_OR_PART")
+    _ask(
+        cluster,
+        lambda admin: admin.delete_topics([topic], operation_timeout=30)[topic],
+        "UNKNOWN_TOPIC_OR_PART",
+        TIMEOUT_S,
+    )
 
     def gone() -> bool:
         cluster.require_alive()
@@ -114,14 +125,17 @@ class _Future(Protocol):
     def result(self, timeout: float) -> object: ...
 
 
-def _ask(cluster: Cluster, request: _Request, done_before: str) -> None:
-    """Ask the controller, whoever it is by then. Raises BenchmarkFailed with the error that stays."""
-    deadline = time.monotonic() + _RETRY_S
+def _ask(cluster: Cluster, request: _Request, done_before: str, wait_s: float) -> None:
+    """Ask the controller, whoever it is by then. Raises BenchmarkFailed with the error that stays.
+
+    wait_s: for one answer. A request that is given up may have been carried out: asked again, it says so.
+    """
+    deadline = time.monotonic() + _RETRY_S + wait_s
     while True:
         # A new client each time: it learns afresh who controls.
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         try:
-            request(admin).result(timeout=90)
+            request(admin).result(timeout=wait_s + _RETRY_S)
             return
         except KafkaException as error:
             cause = error.args[0]
