@@ -32,6 +32,7 @@ from benchmarks.work_folder import work_folder
 RESULTS = ROOT / "benchmarks" / "results"
 _PLANS = {"quick": plans.quick, "full": plans.full, "curves": plans.curves}
 _NEEDED_BYTES = 12 << 30
+_DESCRIPTORS = 200_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else nohup began it
         signal.signal(signal.SIGHUP, _interrupt)
-    # Brokers with 10,000 partitions hold tens of thousands of files; they inherit this limit.
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    _raise_descriptor_limit()
     with work_folder(args.work) as folder:
         whole = [_PLANS[name](folder) for name in dict.fromkeys(args.plan)]
         chosen = [plans.chosen(plan, args.rows, args.rounds, args.warm_up_mb) for plan in whole]
@@ -64,6 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print("benchmarks: interrupted; what was measured is in the results", file=sys.stderr)
             return 1
+
+
+def _raise_descriptor_limit() -> None:
+    """Brokers with 10,000 partitions hold tens of thousands of files; they inherit the limit. Root may go beyond it."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, _DESCRIPTORS), max(hard, _DESCRIPTORS)))
+        except (ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _list(wanted: Sequence[plans.Plan]) -> None:

@@ -22,6 +22,7 @@ TIMEOUT_PER_PARTITION_S = 0.03
 _ASK_TIMEOUT_NS = 10_000_000_000
 _RETRY_S = 40.0
 _ASKED_AT_ONCE = 500
+_LOOK_S = 1.0
 # The controller has changed or is about to: asked again, another one answers.
 _PASSING = ("NOT_CONTROLLER", "_TRANSPORT", "_TIMED_OUT", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE")
 
@@ -135,7 +136,7 @@ def _ask(cluster: Cluster, request: _Request, done_before: str, wait_s: float) -
         # A new client each time: it learns afresh who controls.
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         try:
-            request(admin).result(timeout=wait_s + _RETRY_S)
+            _answer(cluster, request(admin), wait_s + _RETRY_S)
             return
         except KafkaException as error:
             cause = error.args[0]
@@ -144,3 +145,17 @@ def _ask(cluster: Cluster, request: _Request, done_before: str, wait_s: float) -
             if cause.name() not in _PASSING or time.monotonic() > deadline:
                 raise BenchmarkFailed(f"{cluster.name}: {cause.name()}: {cause.str()}") from None
         time.sleep(0.2)
+
+
+def _answer(cluster: Cluster, future: _Future, timeout_s: float) -> None:
+    """Wait for it while the brokers live. Raises BenchmarkFailed, and what the request failed with."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            future.result(timeout=_LOOK_S)
+        except TimeoutError:
+            cluster.require_alive()
+            if time.monotonic() > deadline:
+                raise BenchmarkFailed(f"{cluster.name}: no answer within {timeout_s:g} s") from None
+        else:
+            return

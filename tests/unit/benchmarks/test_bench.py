@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
@@ -179,6 +180,15 @@ def test_full_isrs_are_not_asked_for_again_and_others_one_at_a_time(
 def test_deleting_does_not_wait_for_a_broker_that_has_ended() -> None:
     with pytest.raises(BenchmarkFailed, match="broker 2 ended"):
         topics.delete_topic(cast(Any, _Of(FakeZooKeeper(set()), dead=True)), "t")
+
+
+def test_answer_is_not_waited_for_when_a_broker_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "_LOOK_S", 0.0)
+    never: Future[object] = Future()
+    with pytest.raises(BenchmarkFailed, match="broker 2 ended"):
+        topics._answer(cast(Any, _Of(FakeZooKeeper(set()), dead=True)), never, 1e9)
+    with pytest.raises(BenchmarkFailed, match="no answer within 0 s"):
+        topics._answer(cast(Any, _Of(FakeZooKeeper(set()))), never, 0.0)
 
 
 class _Of:
