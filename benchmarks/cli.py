@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _raise_descriptor_limit() -> None:
     """Brokers with 10,000 partitions hold tens of thousands of files; they inherit the limit. Root may go beyond it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard != resource.RLIM_INFINITY:
+    if hard == resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, hard))
+    else:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, _DESCRIPTORS), max(hard, _DESCRIPTORS)))
         except (ValueError, OSError):
