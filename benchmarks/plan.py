@@ -80,7 +80,7 @@ def quick(folder: Path) -> Plan:
     last: tuple[Row, ...] = (Failover("SIGKILL"),)
     return Plan(
         "quick",
-        WarmUp(80 * MB, 5, 90.0),
+        WarmUp(40 * MB, 5, 150.0),
         (Phase((Start(folder),), 2), Phase(steady, 2), Phase(last, 2)),
         judged_from=2,
     )
@@ -115,7 +115,7 @@ def full(folder: Path) -> Plan:
     tool = [ToolProduce(a, s, p, b, _tool_bytes(b)) for a, s, p, b in matrix]
     return Plan(
         "full",
-        WarmUp(300 * MB, 8, 240.0),
+        WarmUp(200 * MB, 8, 420.0),
         (
             Phase((Start(folder),), 3),
             Phase(steady, 3),

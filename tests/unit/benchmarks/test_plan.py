@@ -31,7 +31,7 @@ def test_rows_say_how_long_they_take(plan: Plan) -> None:
 
 def test_plans_fit_into_the_time_that_they_may_take() -> None:
     quick_s, full_s, curves_s = (plan.estimate_s for plan in _PLANS)
-    assert quick_s <= 10 * 60
+    assert quick_s <= 11 * 60
     assert full_s + curves_s <= 150 * 60
 
 

@@ -62,11 +62,11 @@ def test_what_still_moves_after_all_passes_is_told(monkeypatch: pytest.MonkeyPat
     assert result.facts() == {"warm_up_s": 0.0, "warm_up_passes": 3.0, "warm_up_moving": 1.0}
 
 
-def test_after_its_seconds_every_load_has_had_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_its_seconds_every_load_has_had_two_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 1000, 30))
     kinds = [Load(8.0, 4.0), Load(8.0, 4.0)]
     warmed(monkeypatch, kinds, WarmUp(1, 5, 10.0), clock=lambda: float(next(now)))
-    assert [kind.passes for kind in kinds] == [1, 1]
+    assert [kind.passes for kind in kinds] == [2, 2]
 
 
 def test_pass_that_is_void_is_followed_by_others_and_one_that_cannot_be_made_ends_it(
