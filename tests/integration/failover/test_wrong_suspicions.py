@@ -85,10 +85,10 @@ def links(name: str, cluster: Cluster, leader: int) -> list[tuple[int, int]]:
 
 
 def cases() -> list[ParameterSet]:
-    """Where the controller leads there are two links; in `make test` one that moves nothing and the one that does."""
+    """Where the controller leads there are two links; in `make test` one; a rejecting cut from all has a test below."""
     beside = [(verdict, link, False) for verdict in ("reject", "drop") for link in LINKS]
     leading = [(verdict, link, True) for verdict in ("reject", "drop") for link in LINKS[1::2]]
-    quick = {("reject", "controller-leader", False), ("reject", "controller-all", True)}
+    quick = {("reject", "controller-leader", False)}
     marks = {case: () if case in quick else (pytest.mark.nightly,) for case in (*beside, *leading)}
     return [pytest.param(*case, marks=marks[case]) for case in marks]
 
