@@ -11,7 +11,7 @@ COMPILED := build/compiled
 COMPILED_TESTS := unit property/core property/log property/runtime scenarios interop \
 	$(addprefix integration/,admin broker controller failover log net replication zk)
 # What computes only shares the cores; what starts servers and goes by time has them to itself. 5: -k matched nothing.
-PURE_TESTS := $(addprefix tests/,unit property golden)
+PURE_TESTS := $(addprefix tests/,golden property unit)
 REAL_TESTS := $(filter-out $(addsuffix /,$(PURE_TESTS) tests/support tests/__pycache__),$(wildcard tests/*/))
 ARGS ?=
 

@@ -10,7 +10,7 @@ from benchmarks.clients.lean import LeanResult, LeanRun
 from benchmarks.measure.guard import VoidRun
 from benchmarks.report.metrics import Target
 from benchmarks.rows import pace
-from benchmarks.rows.base import GB, Found, Row, require_all_taken, size_text
+from benchmarks.rows.base import GB, Found, Row, linger_text, require_all_taken, size_text
 from benchmarks.rows.latency import require_held
 from benchmarks.rows.measured import per_request, percentiles
 
@@ -53,8 +53,8 @@ class AtHead(Row):
     @property
     def name(self) -> str:
         out = self.consumers * self.rate + self.behind_rate
-        linger = f", {self.linger_us / 1000:g} ms linger" if self.linger_us else ", no linger"
-        return f"{self.rate:,} records/s of {size_text(self.record_bytes)} in, {out:,} out, acks=all{linger}"
+        size, linger = size_text(self.record_bytes), linger_text(self.linger_us)
+        return f"{self.rate:,} records/s of {size} in, {out:,} out, acks=all, {linger}"
 
     @property
     def estimate_s(self) -> float:

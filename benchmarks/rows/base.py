@@ -78,6 +78,10 @@ def batch_text(batch_bytes: int) -> str:
     return "1 MB" if batch_bytes >= 1_000_000 else f"{batch_bytes // 1024} KB"
 
 
+def linger_text(linger_us: int) -> str:
+    return f"{linger_us / 1000:g} ms linger" if linger_us else "no linger"
+
+
 def partitions_text(partitions: int) -> str:
     return f"{partitions} partition{'s' if partitions > 1 else ''}"
 

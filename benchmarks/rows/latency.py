@@ -9,7 +9,7 @@ from benchmarks.clients.lean import LeanResult
 from benchmarks.measure.guard import NotHeld, VoidRun
 from benchmarks.report.metrics import Target, at_most
 from benchmarks.rows import pace
-from benchmarks.rows.base import Found, Row, acks_text, size_text
+from benchmarks.rows.base import Found, Row, acks_text, linger_text, size_text
 from benchmarks.rows.measured import per_request, percentiles, produced, throughput
 
 SKIP_MS = 300
@@ -54,8 +54,8 @@ class FixedLoad(Row):
 
     @property
     def name(self) -> str:
-        linger = f"{self.linger_us / 1000:g} ms linger" if self.linger_us else "no linger"
-        return f"{self.rate:,} records/s of {size_text(self.record_bytes)}, acks={acks_text(self.acks)}, {linger}"
+        size, linger = size_text(self.record_bytes), linger_text(self.linger_us)
+        return f"{self.rate:,} records/s of {size}, acks={acks_text(self.acks)}, {linger}"
 
     @property
     def estimate_s(self) -> float:

@@ -123,22 +123,8 @@ def epochs_refused(
     written between its new registration and now looked like its own work. Told to follow, it has to throw its log
     away, which the leader may just have seen whole: whatever it still proposes under that epoch has to fail.
     """
-    gone = frozenset((broker,))
-    changes = []
-    for topic_partition, leader_epoch in refused.items():
-        current = state.states.get(topic_partition)
-        if current is None or current.leader_epoch != leader_epoch or broker not in state.replicas(topic_partition):
-            continue
-        if current.leader == broker or broker in current.isr:
-            change = _after_bounce(state, topic_partition, gone, controller_epoch)
-        elif current.leader != NO_LEADER and topic_partition.topic not in state.deleting:
-            after = replace(current.changed(current.leader, current.isr), controller_epoch=controller_epoch)
-            change = Change(topic_partition, current, after, REPLICA_OFFLINE)
-        else:
-            change = None
-        if change is not None:
-            changes.append(change)
-    return changes
+    found = (_refused(state, tp, leader_epoch, broker, controller_epoch) for tp, leader_epoch in refused.items())
+    return [change for change in found if change is not None]
 
 
 def elect_offline(state: ClusterState, controller_epoch: Epoch) -> list[Change]:
@@ -238,6 +224,21 @@ def _without(
     replicas, live = state.replicas(topic_partition), state.live_for(topic_partition)
     after = election.after_failure(current, replicas, live, gone, unclean, state.report_of(topic_partition))
     return None if after is None else _change(topic_partition, current, after, epoch, unclean)
+
+
+def _refused(
+    state: ClusterState, topic_partition: TopicPartition, told: Epoch, broker: BrokerId, epoch: Epoch
+) -> Change | None:
+    """One partition after a broker refused the leader epoch that it was told; None where another stands by now."""
+    current = state.states.get(topic_partition)
+    if current is None or current.leader_epoch != told or broker not in state.replicas(topic_partition):
+        return None
+    if current.leader == broker or broker in current.isr:
+        return _after_bounce(state, topic_partition, frozenset((broker,)), epoch)
+    if current.leader == NO_LEADER or topic_partition.topic in state.deleting:
+        return None
+    after = replace(current.changed(current.leader, current.isr), controller_epoch=epoch)
+    return Change(topic_partition, current, after, REPLICA_OFFLINE)
 
 
 def _after_bounce(

@@ -25,6 +25,8 @@ from broker.wire.errors import ErrorCode
 
 TOPIC, BROKER = 2, 4
 DEFAULT_BROKERS = "<default>"
+ALL_BROKERS = f"brokers/{DEFAULT_BROKERS}"
+"""The entity that holds what all brokers have."""
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
@@ -80,7 +82,7 @@ def entity_of(kind: int, name: str, broker: BrokerId) -> str:
         return f"topics/{name}"
     if kind == BROKER:
         if not name:
-            return f"brokers/{DEFAULT_BROKERS}"
+            return ALL_BROKERS
         if not name.lstrip("-").isdigit():
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
         if int(name) != broker:

@@ -15,7 +15,7 @@ from broker.config import ConfigError, Settings, retake_topic_defaults, validate
 from broker.core.cluster_state import StoreUnavailable
 from broker.net.backoff import Backoff
 from broker.runtime.config_rules import (
-    DEFAULT_BROKERS,
+    ALL_BROKERS,
     DYNAMIC,
     FOLLOWER_RATE,
     LEADER_RATE,
@@ -77,7 +77,7 @@ class DynamicConfig:
 
     def on_entity(self, entity: str) -> None:
         """A notification: someone's settings changed."""
-        if entity in (f"brokers/{self._broker_id}", f"brokers/{DEFAULT_BROKERS}"):
+        if entity in (f"brokers/{self._broker_id}", ALL_BROKERS):
             self.refresh()
 
     def refresh(self) -> None:

@@ -88,9 +88,8 @@ class BrokerRegistration:
         self._on_refused = on_refused
         self._lock = threading.Lock()
         self._retries = retries
-        self._stopping = False
-        self._stopped = threading.Event()
-        self._pause = pause if pause is not None else self._stopped.wait
+        self._stopping = threading.Event()
+        self._pause = pause if pause is not None else self._stopping.wait
         self._untaken: int | None = None
         """Broker epoch of a registration that the loop has not heard of yet."""
         self.broker_epoch = -1
@@ -112,8 +111,7 @@ class BrokerRegistration:
         One that the loop has not heard of ends now, but is noted: it is the last one that this broker had.
         """
         with self._lock:
-            self._stopping = True
-            self._stopped.set()
+            self._stopping.set()
             untaken, self._untaken = self._untaken, None
         if untaken is not None:
             self._on_registered(untaken)
@@ -121,7 +119,7 @@ class BrokerRegistration:
 
     def on_session(self, change: SessionChange) -> None:
         """Any thread."""
-        if self._stopping:
+        if self._stopping.is_set():
             return
         match change:
             case SessionChange.RECONNECTED:
@@ -140,7 +138,7 @@ class BrokerRegistration:
 
     def _register_again(self) -> None:
         backoff = self._retries()
-        while not self._stopping:
+        while not self._stopping.is_set():
             try:
                 epoch = self._registrar.register()
             except StoreUnavailable as unavailable:
@@ -156,7 +154,7 @@ class BrokerRegistration:
     def _landed(self, epoch: int) -> None:
         """Hand a registration over to the loop; where the broker stops, take it back. The worker's thread."""
         with self._lock:
-            late = self._stopping
+            late = self._stopping.is_set()
             if not late:
                 self._untaken = epoch
         if late:
@@ -167,7 +165,7 @@ class BrokerRegistration:
 
     def _registered(self, epoch: int) -> None:
         with self._lock:
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             if self._untaken == epoch:
                 self._untaken = None

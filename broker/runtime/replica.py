@@ -164,16 +164,16 @@ class Replica:
         self.producers.clear(position)
         if isinstance(log, SnapshotLog):
             kept = log.latest_producer_snapshot(log.written_leo)
-            entries = producer_snapshot.decode(kept[1]) if kept is not None else None
-            while kept is not None and entries is None and kept[0] > position:
+            while kept is not None and kept[0] >= position:
+                entries = producer_snapshot.decode(kept[1])
+                if entries is not None:
+                    position = kept[0]
+                    wall_ms = _wall_ms()
+                    for known in entries:
+                        seen_ms = now_ms - max(0, wall_ms - known.seen_ms)
+                        self.producers.restore(known.producer_id, known.epoch, known.batch, seen_ms)
+                    break
                 kept = log.latest_producer_snapshot(kept[0] - 1)
-                entries = producer_snapshot.decode(kept[1]) if kept is not None else None
-            if kept is not None and entries is not None and kept[0] >= position:
-                position = kept[0]
-                wall_ms = _wall_ms()
-                for known in entries:
-                    seen_ms = now_ms - max(0, wall_ms - known.seen_ms)
-                    self.producers.restore(known.producer_id, known.epoch, known.batch, seen_ms)
         end = log.written_leo
         while position < end:
             view = chunk_view(log.read(position, _REPLAY_BYTES, end, True))

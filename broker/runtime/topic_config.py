@@ -16,7 +16,7 @@ from broker.config import usable_overrides
 from broker.core.cluster_state import StoreUnavailable
 from broker.net.backoff import Backoff
 from broker.runtime.admin_ports import CHANGES_KEPT
-from broker.runtime.config_rules import DEFAULT_BROKERS
+from broker.runtime.config_rules import ALL_BROKERS
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
 from broker.runtime.request import Request, refuse
@@ -26,7 +26,6 @@ from broker.wire.primitives import MalformedFrame
 _log = logging.getLogger("broker.config")
 
 _TOPICS = "topics/"
-DEFAULT_ENTITY = f"brokers/{DEFAULT_BROKERS}"
 
 
 class TopicConfigStore(Protocol):
@@ -177,7 +176,7 @@ class TopicConfigCache:
 
     def _all_may_have_changed(self) -> None:
         self.refresh()
-        self._entities_changed({DEFAULT_ENTITY})
+        self._entities_changed({ALL_BROKERS})
         if self._notified:
             self._tell_notified(None, self._retries())
 

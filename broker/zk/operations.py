@@ -103,20 +103,16 @@ def landed_together(operations: Sequence[Operation], nodes: Mapping[str, Node | 
     One write that surely landed proves the whole, unless another write of the multi surely did not. Of a node that is
     deleted and then made anew it can only be seen whether what is there is ours.
     """
-    deleted: set[str] = set()
+    made = {operation.path for operation in operations if isinstance(operation, Create)}
+    remade = {operation.path for operation in operations if isinstance(operation, Delete)} & made
     answers = []
     for operation in operations:
-        if isinstance(operation, Check | CreateSequence):
+        if isinstance(operation, Check | CreateSequence) or (
+            isinstance(operation, Delete) and operation.path in remade
+        ):
             continue
         answer = landed(operation, nodes.get(operation.path), session_id)
-        if isinstance(operation, Delete) and any(
-            isinstance(o, Create) and o.path == operation.path for o in operations
-        ):
-            deleted.add(operation.path)
-            continue
-        if operation.path in deleted and answer is Landed.OVERTAKEN:
-            answer = Landed.NO
-        answers.append(answer)
+        answers.append(Landed.NO if answer is Landed.OVERTAKEN and operation.path in remade else answer)
     if not answers or all(answer is Landed.NO for answer in answers):
         return Landed.NO
     if all(answer is Landed.YES for answer in answers):

@@ -15,9 +15,9 @@ from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
 from broker.wire.compression import Compression
-from broker.wire.record_batch import BatchHeader, iter_batches
+from broker.wire.record_batch import BatchHeader
 from broker.wire.records import NewRecord, Record, decode_records, encode_batch
-from tests.property.log.log_tools import Clock, fetch
+from tests.property.log.log_tools import Clock, read_batches
 
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -112,16 +112,7 @@ def records_of(log: PartitionLog) -> list[Record]:
 
 
 def _batches(log: PartitionLog) -> list[tuple[BatchHeader, list[Record]]]:
-    found = []
-    offset = log.log_start_offset
-    while offset < log.written_leo:
-        data = fetch(log, offset, 500)
-        assert data, f"nothing at {offset}, log ends at {log.written_leo}"
-        for position, header in iter_batches(memoryview(data), verify_crc=True):
-            assert header.last_offset >= offset
-            found.append((header, decode_records(data[position : position + header.size])))
-            offset = header.last_offset + 1
-    return found
+    return [(header, decode_records(data)) for header, data in read_batches(log, holes=True)]
 
 
 def last_values(records: Sequence[Record]) -> dict[bytes, bytes]:

@@ -28,7 +28,7 @@ from broker.runtime.replica_manager import ReplicaManager
 from broker.wire.record_batch import iter_batches, read_header
 from broker.wire.records import NewRecord, encode_batch
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
-from tests.property.log.log_tools import TINY, TOPIC_ID, TP, Clock, batch, fetch, kill
+from tests.property.log.log_tools import TINY, TOPIC_ID, TP, Clock, batch, fetch, kill, read_all
 from tests.support.fake_loop import FakeLoop
 
 BYSTANDER = TopicPartition("u", 3)
@@ -121,7 +121,10 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
     points = {tp: logs[tp].leo if clean else logs[tp].recovery_point if flushed else 0 for tp in PARTITIONS}
     if flushed:
         store.checkpoint_recovery_points()
-    kept = {tp: Kept(_batches(logs[tp]), appended[tp], logs[tp].log_start_offset, points[tp]) for tp in PARTITIONS}
+    kept = {
+        tp: Kept(read_all(logs[tp], holes=True), appended[tp], logs[tp].log_start_offset, points[tp])
+        for tp in PARTITIONS
+    }
     assert len(kept[CLEANED].batches) < BATCHES, "nothing was compacted"
     if clean:
         store.registered(77)
@@ -178,20 +181,6 @@ def _started(store: DiskLogStore) -> ReplicaManager:
     manager.startup()
     manager.end_of_turn()
     return manager
-
-
-def _batches(log: PartitionLog) -> list[bytes]:
-    """Every batch from the log start on, CRC checked. Compaction may have left holes between them."""
-    found: list[bytes] = []
-    offset = log.log_start_offset
-    while offset < log.written_leo:
-        data = fetch(log, offset, 500)
-        assert data, f"nothing at {offset}, log ends at {log.written_leo}"
-        for at, header in iter_batches(memoryview(data), verify_crc=True):
-            assert header.last_offset >= offset
-            found.append(data[at : at + header.size])
-            offset = header.last_offset + 1
-    return found
 
 
 def _flip(rng: random.Random, data: bytearray) -> None:
@@ -298,7 +287,7 @@ def judge(template: Template, seed: int, path: str) -> Outcome:
                 log = store.get(tp)
                 assert log is not None, store.offline_logs[tp]
                 assert not manager.replicas[tp].offline
-                assert _batches(log) == template.kept[tp].batches
+                assert read_all(log, holes=True) == template.kept[tp].batches
         looked_at = TP if hurt is None else hurt
         kept = template.kept[looked_at]
         if looked_at == CLEANED and name.endswith(".log") and kind in ("delete", "truncate"):
@@ -428,20 +417,20 @@ def _follow(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicP
             replica.take_producers([read_header(memoryview(content))], 0.0)
     log.maybe_raise_log_start(kept.start)
     # Deleted records may come back in front, nothing may be missing there.
-    rows = _batches(log)
+    rows = read_all(log, holes=True)
     wanted = [content for content in kept.batches if content in rows or content not in kept.unnoticed]
     assert rows[-len(wanted) :] == wanted
     _judge_producers(kept, replica, "what was fetched")
     log.append_as_leader(batch(9999) if tp != CLEANED else keyed([(b"k", b"v")]), 9)
     log.write()
-    rows = _batches(log)
+    rows = read_all(log, holes=True)
     manager.shutdown(clean=True)
     store.close(clean=True)
     again = _open(store._dirs[0].path)
     try:
         reopened = again.get(tp)
         assert reopened is not None, again.offline_logs
-        assert _batches(reopened) == rows
+        assert read_all(reopened, holes=True) == rows
         _judge_start(kept, _started(again).replicas[tp], "what was fetched, after a restart")
     finally:
         again.close(clean=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from broker.log.environment import Environment
@@ -12,7 +12,7 @@ from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
 from broker.wire.chunks import FileSlice
-from broker.wire.record_batch import iter_batches
+from broker.wire.record_batch import BatchHeader, iter_batches
 from broker.wire.records import NewRecord, encode_batch
 
 TP = TopicPartition("t", 0)
@@ -78,18 +78,24 @@ def fetch(log: PartitionLog, offset: int, max_bytes: int = 1 << 20, limit: int =
     return bytes(chunk)
 
 
-def read_all(log: PartitionLog) -> list[bytes]:
-    """Every batch from the log start to the LEO, CRC checked, one fetch after the other."""
-    batches: list[bytes] = []
+def read_batches(log: PartitionLog, holes: bool = False) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Every batch from the log start to the LEO, CRC checked, one fetch after the other. holes: compaction may have
+    left some between them.
+    """
     offset = log.log_start_offset
     while offset < log.written_leo:
         data = fetch(log, offset, 500)
         assert data, f"nothing at {offset}, log ends at {log.written_leo}"
         for position, header in iter_batches(memoryview(data), verify_crc=True):
-            assert header.base_offset <= offset <= header.last_offset
-            batches.append(data[position : position + header.size])
+            assert holes or header.base_offset <= offset
+            assert header.last_offset >= offset
+            yield header, data[position : position + header.size]
             offset = header.last_offset + 1
-    return batches
+
+
+def read_all(log: PartitionLog, holes: bool = False) -> list[bytes]:
+    """The bytes of those."""
+    return [data for _, data in read_batches(log, holes)]
 
 
 def append_values(store: DiskLogStore, values: range, epoch: int = 0, records: int = 1) -> None:
