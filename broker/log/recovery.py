@@ -260,10 +260,12 @@ def _fill_epochs(state: Scan, start: Offset) -> None:
         return
     found = EpochCache()
     segments = state.segments
+    previous_end = segments.at(segments.floor(start)).base_offset
     for place in range(segments.floor(start), len(segments)):
         for batch in segments.at(place).batches():
             if batch.base_offset < until and batch.epoch > found.latest:
-                found.assign(batch.epoch, batch.base_offset)
+                found.assign(batch.epoch, previous_end)
+            previous_end = batch.last_offset + 1
         if segments.end_of(place, state.leo) >= until:
             break
     for epoch, first in entries:

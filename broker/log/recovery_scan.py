@@ -48,12 +48,17 @@ class Scan:
     """What the epoch file says of the part that is scanned. Compaction may have left an epoch's start no batch."""
 
     def begin_epoch(self, batch: BatchAt, previous_end: Offset) -> None:
-        """The first batch of a newer epoch: that, and those in between, began where the file says it, in the hole."""
+        """The first batch of a newer epoch: that, and those in between, began where the file says it, in the hole.
+
+        Where it says nothing, at the beginning of what is left of the hole: see ParsedBatches.
+        """
+        hole = previous_end
         for epoch, start in self.filed:
-            if self.epochs.latest < epoch <= batch.epoch and previous_end <= start <= batch.base_offset:
+            if self.epochs.latest < epoch <= batch.epoch and hole <= start <= batch.base_offset:
                 self.epochs.assign(epoch, start)
+                hole = start
         if batch.epoch > self.epochs.latest:
-            self.epochs.assign(batch.epoch, batch.base_offset)
+            self.epochs.assign(batch.epoch, hole)
 
 
 @dataclass(frozen=True, slots=True)

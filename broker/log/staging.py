@@ -27,7 +27,12 @@ StagedBatch = tuple[Offset, Offset, int, int]
 
 
 class ParsedBatches(NamedTuple):
-    """What the headers of one append say. epochs: (epoch, first offset) of each that is not the log's latest."""
+    """What the headers of one append say. epochs: (epoch, start) of each that is not the log's latest.
+
+    Where compaction left a hole before an epoch's first batch, the epoch began somewhere in it, nobody here knows
+    where: the start is that of the hole. Offsets of the hole that another replica still holds are superseded, or were
+    never committed; a later start would vouch for both (docs/adr/0016-cleaning.md).
+    """
 
     batches: list[StagedBatch]
     max_timestamp: int
@@ -112,7 +117,7 @@ def read_batches(
         last = base + delta
         staged.append((base, last, timestamp, size))
         if epoch != latest and epoch >= 0:
-            epochs.append((epoch, base))
+            epochs.append((epoch, expected))
             latest = epoch
         if timestamp > newest:
             newest = timestamp

@@ -147,6 +147,53 @@ def test_replica_that_was_away_follows_over_the_holes_of_a_cleaned_leader(cluste
     assert last_values(records_of(_log(cluster, 3))) == expected
 
 
+@pytest.mark.parametrize("lost", ["", "leader-epoch-checkpoint"])
+def test_tail_of_a_deposed_leader_is_cut_by_one_that_fetched_over_the_hole_where_the_epoch_began(
+    cluster: DiskCluster, lost: str
+) -> None:
+    """Broker 3 cannot know where in the hole epoch 1 began; what it takes for it must not vouch for broker 1's tail."""
+    _write(cluster, 1, range(10))
+    cluster.stop(3)
+    cluster.expire(3)
+    _write(cluster, 1, range(10, 20))
+    began = _log(cluster, 1).leo
+    cluster.hold = lambda message: 1 in (message.source, message.target)
+    cluster.produce_raw(1, keyed([(b"k%d" % key, b"never committed") for key in range(3)], 50), acks=1)
+    cluster.kill(1)
+    cluster.expire(1)
+    cluster.hold = lambda message: False
+    cluster.settle()
+    _write(cluster, 2, range(20, 80))
+    _cleaner(cluster, 2).check()
+    first = min(record.offset for record in records_of(_log(cluster, 2)) if record.offset >= 30)
+    assert first > began + 3, "the hole does not reach beyond the tail"
+    assert _log(cluster, 2).epochs[-1] == (1, began)
+    cluster.start(3)
+    cluster.advance(5000)
+    assert set(cluster.state.isr) == {2, 3}
+    assert _log(cluster, 3).epochs[-1] == (1, 30)
+    if lost:
+        cluster.kill(3)
+        (cluster.folder_of(3) / lost).unlink()
+        cluster.start(3)
+        cluster.advance(5000)
+        assert _log(cluster, 3).epochs[-1] == (1, 30)
+    expected = last_values(_consume(cluster, 2))
+    cluster.stop(2)
+    cluster.expire(2)
+    cluster.settle()
+    assert cluster.state.leader == 3
+    cluster.start(1)
+    cluster.advance(5000)
+    assert set(cluster.state.isr) == {1, 3}
+    assert b"never committed" not in {record.value for record in records_of(_log(cluster, 1))}
+    cluster.elect(1)
+    cluster.advance(1000)
+    assert last_values(_consume(cluster, 1)) == expected
+    _cleaner(cluster, 1).check()
+    assert last_values(_consume(cluster, 1)) == expected
+
+
 def test_new_replica_of_a_cleaned_log_reaches_its_end(cluster: DiskCluster) -> None:
     _write(cluster, 1, range(60))
     for i in (1, 2):
