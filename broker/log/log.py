@@ -19,7 +19,7 @@ from broker.log.cleaner_swap import SwappingLog
 from broker.log.segment_files import INT32_MAX
 from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
 from broker.log.time_lookup import first_record_at, newest_timestamp
-from broker.runtime.ports import AppendInfo, Epoch, Offset, OffsetOutOfRange
+from broker.runtime.ports import AppendInfo, Epoch, LogDirFailed, Offset, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.record_batch import BatchHeader
 
@@ -108,6 +108,11 @@ class PartitionLog(SwappingLog):
         if self._written_leo - self.durability.recovery_point >= self.config.flush_messages:
             self.flush()
 
+    def discard_staged(self) -> None:
+        """Forget what is staged; the views were the caller's memory, which is used again."""
+        if self._staging.runs:
+            self._drop_staged()
+
     # Read
 
     def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
@@ -144,6 +149,10 @@ class PartitionLog(SwappingLog):
         self._tail.clear()
         for segment in self._segments.made():
             segment.distrust()
+
+    def read_failed(self, error: OSError) -> LogDirFailed:
+        """Who read a chunk in its file met that: the log dir goes offline. Returns what to raise."""
+        return self._dir.fail(error)
 
     def newest_timestamp(self) -> int:
         """The largest timestamp that a written batch claims, −1 without any. Raises LogDirFailed, CorruptLog."""
@@ -216,8 +225,11 @@ class PartitionLog(SwappingLog):
             self._fail(error)
 
     def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None:
-        """The newest snapshot at or below `at_most` (the LEO by default)."""
-        return self.snapshots.latest(self._leo if at_most is None else at_most)
+        """The newest snapshot at or below `at_most` (the LEO by default). Raises LogDirFailed."""
+        try:
+            return self.snapshots.latest(self._leo if at_most is None else at_most)
+        except OSError as error:
+            self._fail(error)
 
     # The end
 

@@ -387,7 +387,7 @@ class FetchHandler:
         except CorruptBatch as damage:
             failure = CorruptLog(replica.topic_partition, "a read", str(damage))
         except OSError as error:
-            failure = LogDirFailed(replica.name, error.errno or 0, f"cannot be read: {error}")
+            failure = replica.log.read_failed(error)
         self._manager.take_offline(replica, failure)
         return None
 

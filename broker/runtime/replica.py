@@ -17,13 +17,14 @@ from broker.core.producer_state import ProducerStates
 from broker.core.purgatory import OffsetWaiters
 from broker.runtime import producer_snapshot
 from broker.runtime.append_policy import AppendPolicy
-from broker.runtime.ports import Epoch, FileSlice, Log, Offset, TopicPartition
+from broker.runtime.ports import CorruptLog, Epoch, FileSlice, Log, Offset, TopicPartition
 from broker.runtime.replication_ports import SnapshotLog
 from broker.wire.record_batch import (
     HEADER,
     HEADER_SIZE,
     LENGTH_PREFIX_SIZE,
     BatchHeader,
+    CorruptBatch,
     iter_batches,
     read_header,
 )
@@ -158,7 +159,18 @@ class Replica:
             self.restore_producers(now_ms)
 
     def restore_producers(self, now_ms: float) -> None:
-        """Rebuild the producers' state: newest snapshot that is not damaged, then batch headers."""
+        """Rebuild the producers' state: newest snapshot that is not damaged, then batch headers.
+
+        Raises LogDirFailed and CorruptLog: the state is in part then, and the replica has to go offline.
+        """
+        try:
+            self._replay_producers(now_ms)
+        except CorruptBatch as damage:
+            raise CorruptLog(self.topic_partition, "reading its producers", str(damage)) from damage
+        except OSError as error:
+            raise self.log.read_failed(error) from error
+
+    def _replay_producers(self, now_ms: float) -> None:
         log = self.log
         position = log.log_start_offset
         self.producers.clear(position)

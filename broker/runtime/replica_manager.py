@@ -402,6 +402,8 @@ class ReplicaManager:
             return
         logger.error("%s: replica goes offline: %s", replica.name, failure)
         replica.offline = True
+        # What this turn staged is not written any more, and lies in buffers that later requests will fill.
+        replica.log.discard_staged()
         replica.damaged = isinstance(failure, CorruptLog)
         self.group_commit.forget(replica)
         self.state_changes.drop_role(replica, ErrorCode.KAFKA_STORAGE_ERROR)

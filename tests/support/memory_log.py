@@ -153,6 +153,12 @@ class MemoryLog:
     def distrust(self) -> None:
         self.distrusted += 1
 
+    def read_failed(self, error: OSError) -> LogDirFailed:
+        return LogDirFailed("/data", error.errno or 0, str(error))
+
+    def discard_staged(self) -> None:
+        self.staged.clear()
+
     def truncate_to(self, offset: int) -> None:
         self.staged.clear()
         # A flush that was under way no longer vouches for what comes behind the cut.

@@ -1,0 +1,113 @@
+"""What becomes of a replica whose files fail while it serves, on the real log store."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+
+import pytest
+
+from broker.log.snapshots import ProducerSnapshots
+from broker.runtime.request import Request
+from broker.wire.api import ApiKey, response_header_version
+from broker.wire.messages import produce
+from broker.wire.records import NewRecord, encode_batch
+from tests.support.disk_cluster import DiskCluster
+from tests.support.memory_cluster import fetched, produced
+from tests.support.memory_node import TOPIC, FakeSlot
+
+
+def _offline(cluster: DiskCluster, i: int) -> bool:
+    return cluster.nodes[i].up.replicas[(TOPIC, 0)].offline
+
+
+def _within_a_turn(cluster: DiskCluster, i: int, body: bytearray) -> FakeSlot:
+    """A Produce request that is handled in a turn that goes on."""
+    slot = FakeSlot()
+    header = response_header_version(ApiKey.PRODUCE, 9) == 1
+    cluster.dispatch(cluster.nodes[i], Request(ApiKey.PRODUCE, 9, 7, "client", memoryview(body), slot, header))
+    return slot
+
+
+def test_nothing_staged_is_written_once_the_log_is_found_damaged(cluster: DiskCluster) -> None:
+    for n in range(60):
+        cluster.produce(1, f"value-{n}")
+    cluster.settle()
+    cluster.stop(1)
+    cluster.expire(1)
+    folder = cluster.folder_of(1)
+    oldest, *_, active = sorted(folder.glob("*.log"))
+    content = bytearray(oldest.read_bytes())
+    content[100] ^= 0xFF
+    oldest.write_bytes(content)
+    cluster.start(1)
+    cluster.elect(1)
+    cluster.advance(2000)
+    size, recovery_point = active.stat().st_size, cluster.nodes[1].log.recovery_point
+    batch = encode_batch([NewRecord(None, b"staged")], timestamps=1)
+    partition = produce.ProducePartition(TOPIC, 0, memoryview(bytearray(batch)))
+    body = bytearray(produce.encode_request(9, produce.ProduceRequest(None, -1, 30000, [partition])))
+    slot = _within_a_turn(cluster, 1, body)
+    result = fetched(cluster.fetch(1, 0))
+    assert result is not None
+    assert result.error == 56
+    assert _offline(cluster, 1)
+    answer = produced(slot)
+    assert answer is not None
+    assert answer.error == 56
+    # The buffer is another request's by the time the logs are closed.
+    body[:] = bytes(len(body))
+    cluster.stop(1)
+    assert active.stat().st_size == size
+    cluster.start(1)
+    assert cluster.nodes[1].log.recovery_point == recovery_point
+
+
+def test_snapshot_that_cannot_be_read_costs_its_log_dir_not_the_start(cluster: DiskCluster) -> None:
+    for sequence in range(60):
+        cluster.produce(1, f"v{sequence}", producer_id=5, producer_epoch=0, base_sequence=sequence)
+    cluster.settle()
+    cluster.stop(3)
+    for path in cluster.folder_of(3).glob("*.snapshot"):
+        path.unlink()
+        path.mkdir()
+    cluster.start(3)
+    cluster.settle()
+    assert _offline(cluster, 3)
+    assert not _offline(cluster, 1)
+
+
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def latest(self: ProducerSnapshots, at_most: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProducerSnapshots, "latest", latest)
+        yield
+
+
+@pytest.mark.patches
+def test_replica_that_cannot_read_its_producers_after_a_cut_goes_offline(
+    cluster: DiskCluster, request: pytest.FixtureRequest
+) -> None:
+    producer = {"producer_id": 5, "producer_epoch": 0}
+    for sequence in range(10):
+        cluster.produce(1, f"v{sequence}", base_sequence=sequence, **producer)
+    cluster.settle()
+    cluster.hold = lambda message: 1 in (message.source, message.target)
+    cluster.produce(1, "never committed", acks=1, base_sequence=10, **producer)
+    cluster.settle()
+    cluster.stop(1)
+    cluster.expire(1)
+    cluster.hold = lambda message: False
+    cluster.settle()
+    cluster.produce(2, "after", base_sequence=10, **producer)
+    cluster.settle()
+    cluster.start(1, tell=False)
+    # All that it knows of the producer is the batch that goes now.
+    request.getfixturevalue("unreadable")
+    cluster.tell(1)
+    cluster.advance(3000)
+    assert _offline(cluster, 1)
+    assert 1 not in cluster.state.isr
