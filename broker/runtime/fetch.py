@@ -319,7 +319,7 @@ class FetchHandler:
                 result = self._reader.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
                 results[place] = (key, result)
             if result.error or result.diverging_epoch >= 0:
-                part.told(-1, -1)
+                part.told(-1, -1, result.error)
             else:
                 part.told(result.high_watermark, result.log_start_offset)
             if result.records:
@@ -353,7 +353,10 @@ class FetchHandler:
                 length = chunk_length(result.records[0])
                 total += length
                 bytes_left -= length
-            elif result.error or result.diverging_epoch >= 0:
+            elif result.error:
+                # A follower that has heard it, and names the partition no more, would have nothing but round trips.
+                urgent = urgent or session.follower_id < 0 or result.error != part.error_sent
+            elif result.diverging_epoch >= 0:
                 urgent = True
             results.append((key, result))
         if not urgent and 0 < total < wait.asked.min_bytes:

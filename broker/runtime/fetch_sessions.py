@@ -41,6 +41,7 @@ class SessionPartition:
     __slots__ = (
         "at_end",
         "checked",
+        "error_sent",
         "fetch_offset",
         "hw_sent",
         "last_fetched_epoch",
@@ -74,10 +75,12 @@ class SessionPartition:
         self.max_bytes = asked.max_bytes
         self.log_start_offset: Offset = asked.log_start_offset
         self.checked = False
+        self.error_sent = 0
 
-    def told(self, hw: Offset, log_start: Offset) -> None:
+    def told(self, hw: Offset, log_start: Offset, error: int = 0) -> None:
         self.hw_sent = hw
         self.log_start_sent = log_start
+        self.error_sent = error
 
 
 class FetchSession:

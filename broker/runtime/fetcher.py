@@ -57,6 +57,8 @@ _SOON_OVER = frozenset(
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 _Position = tuple[Offset, Epoch, Epoch, Offset]
 """Fetch offset, leader epoch, last fetched epoch, log start offset."""
+_ANOTHERS: _Position = (-1, -1, -1, -1)
+"""A position that no log has: the leader's session holds the partition still, for who followed it before."""
 _Key = tuple[str, int]
 
 
@@ -123,7 +125,10 @@ class Fetcher:
         if old is not None:
             followed.sent, followed.sent_in = old.sent, old.sent_in
         if key in self._forget:
+            # The leader's session holds it until it is named again, or forgotten after all. Never both in one request:
+            # Kafka's leaders forget last.
             self._forget.remove(key)
+            followed.sent = _ANOTHERS
         self.partitions[key] = self._due[key] = followed
         # To be told to follow it is news of that broker: no need to sit out the pause after a failure.
         self.retry_now()
@@ -208,6 +213,9 @@ class Fetcher:
                 named.append((followed, self._ask(followed, position)))
         if next_due != float("inf"):
             self._wake_at(next_due)
+        if forgotten and named:
+            again = {followed.key for followed, _ in named}
+            forgotten = [one for one in forgotten if (one.topic_id, one.partition) not in again]
         active = len(self.partitions) - delayed
         if not active and not forgotten:
             return

@@ -47,6 +47,10 @@ class Sent:
         self.fail = on_failure
 
     @property
+    def forgotten(self) -> list[int]:
+        return [part.partition for part in self.request.forgotten]
+
+    @property
     def positions(self) -> dict[int, int]:
         """Fetch offset by partition, of those that are named."""
         return {part.partition: part.fetch_offset for part in self.request.partitions}
@@ -318,3 +322,60 @@ def test_late_answer_to_where_the_leaders_log_is_cuts_nothing_that_was_fetched_s
     assert follower.log(0).values() == ["a", "b", "c"]
     late._reset(followed, follower.log(0).leo, 0, 1)
     assert follower.log(0).values() == ["a"]
+
+
+def behind_its_disk(follower: Follower) -> Callable[[], None]:
+    """Partition 1's flush holds all fetches back; returns what ends it."""
+    follower.manager.replicas[(TOPIC, 1)].group_commit = True
+    follower.leader.sent[-1].answer(result(1, "a"))
+    follower.turn()
+    assert follower.manager.group_commit.behind
+
+    def flushed() -> None:
+        follower.log(1).finish_commits()
+        follower.turn()
+
+    return flushed
+
+
+def test_partition_that_is_followed_anew_and_left_between_two_fetches_is_forgotten(follower: Follower) -> None:
+    flushed = behind_its_disk(follower)
+    before = len(follower.leader.sent)
+    follower.follow(0, leader_epoch=6)
+    follower.follow(0, leader_epoch=7, leader=3)
+    assert len(follower.leader.sent) == before
+    flushed()
+    (then,) = follower.leader.sent[before:]
+    assert (then.positions, then.forgotten) == ({1: 1}, [0])
+    assert follower.leaders[3].sent[-1].positions == {0: 0}
+
+
+def test_partition_that_is_left_and_followed_anew_between_two_fetches_is_named_and_not_forgotten(
+    follower: Follower,
+) -> None:
+    flushed = behind_its_disk(follower)
+    before = len(follower.leader.sent)
+    follower.follow(0, leader_epoch=6, leader=3)
+    follower.follow(0, leader_epoch=7)
+    flushed()
+    (then,) = follower.leader.sent[before:]
+    assert (then.positions, then.forgotten) == ({0: 0, 1: 1}, [])
+    # What the session said of it before is no answer to that.
+    follower.follow(0, leader_epoch=8, leader=3)
+    then.answer()
+    follower.turn()
+    assert follower.leader.sent[-1].forgotten == [0]
+
+
+def test_partition_whose_pause_is_over_before_it_was_forgotten_is_named_and_not_forgotten(follower: Follower) -> None:
+    long_poll = follower.leader.sent[-1]
+    follower.follow(1, leader_epoch=1)
+    long_poll.answer(fetch.FetchPartitionResult("", TOPIC_ID, 0, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1))
+    follower.turn()
+    interruption = follower.leader.sent[-1]
+    assert interruption.positions == {1: 0}
+    follower.loop.run_due(follower.loop.now + 1000)
+    follower.turn()
+    again = follower.leader.sent[-1]
+    assert again is not interruption
+    assert (again.positions, again.forgotten) == ({0: 0}, [])

@@ -356,6 +356,45 @@ def follower_fetch(cluster: MemoryCluster, replica: int, broker_epoch: int, offs
     return slot
 
 
+def test_follower_hears_an_error_of_its_session_once_and_then_waits(cluster: MemoryCluster) -> None:
+    def poll(session_epoch: int, session_id: int = 0, named: bool = False) -> FakeSlot:
+        slot = FakeSlot()
+        body = fetch.encode_request(
+            15,
+            fetch.FetchRequest(
+                replica_id=3,
+                replica_epoch=cluster.nodes[3].broker_epoch,
+                max_wait_ms=500 if session_epoch else 0,
+                min_bytes=1,
+                session_id=session_id,
+                session_epoch=session_epoch,
+                partitions=[fetch.FetchPartition("", TOPIC_ID, 0, 0, 0, -1)] if named else [],
+            ),
+        )
+        request = Request(1, 15, 99, "broker-3-fetcher-beef", memoryview(bytearray(body)), slot, True)
+        cluster.nodes[1].up.handle_fetch(request)
+        cluster.nodes[1].up.end_of_turn()
+        return slot
+
+    cluster.kill(3)  # the test speaks for it
+    opened = poll(0, named=True)
+    assert opened.answer is not None
+    session = fetch.decode_response(15, memoryview(opened.answer)[5:]).session_id
+    waiting = poll(1, session)
+    assert waiting.answer is None
+    cluster.elect(2)
+    cluster.settle()
+    assert follower_answer(waiting).error == ErrorCode.FENCED_LEADER_EPOCH
+    after = poll(2, session)
+    assert after.answer is None
+    # To name it is to ask about it again.
+    assert follower_answer(poll(3, session, named=True)).error == ErrorCode.FENCED_LEADER_EPOCH
+    still = poll(4, session)
+    assert still.answer is None
+    cluster.advance(500)
+    assert follower_answer(still).error == ErrorCode.FENCED_LEADER_EPOCH
+
+
 def follower_answer(slot: FakeSlot) -> fetch.FetchPartitionResult:
     assert slot.answer is not None
     return fetch.decode_response(15, memoryview(slot.answer)[5:]).results[0]
