@@ -70,16 +70,29 @@ class Reset(NamedTuple):
 
 
 def out_of_range_reset(
-    own_leo: int, leader_log_start: int, leader_leo: int, high_watermark: int, may_cut_committed: bool
+    own_log_start: int,
+    own_leo: int,
+    leader_log_start: int,
+    leader_leo: int,
+    high_watermark: int,
+    in_isr: bool,
+    may_cut_committed: bool,
 ) -> Reset:
     """A follower behind the leader's log start begins anew there; one ahead of the leader cuts to its LEO.
 
     The latter only happens where epochs cannot tell: in the high-watermark protocol, or after an unclean election.
     may_cut_committed: such a loss is configured; without it nothing below the follower's own high watermark goes, and
     the follower stays out of sync rather than destroy what was committed.
+    One whose log begins beyond the leader's end shares nothing with it. Where it may cut, or holds nothing that is
+    committed (an empty log, as after it began anew at an earlier leader's start), it begins anew where the leader's log
+    does: a cut would leave it without what the leader has before. in_isr: it counts as in sync, as it last heard; then
+    its watermark stands all the same, for the others may rest on it.
     Source: AbstractFetcherThread.fetchOffsetAndTruncate.
     """
     if leader_leo < own_leo:
+        nothing_committed = high_watermark <= own_log_start and not in_isr
+        if leader_leo < own_log_start and (may_cut_committed or nothing_committed):
+            return Reset(None, leader_log_start)
         floor = 0 if may_cut_committed else high_watermark
         target = min(own_leo, max(leader_leo, floor))
         return Reset(target, None) if target < own_leo else Reset(None, None)

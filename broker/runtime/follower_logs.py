@@ -59,7 +59,7 @@ class FollowerLogs:
             fetcher.retry_now()
 
     def truncate(self, replica: Replica, offset: Offset, reason: str) -> None:
-        """Cut a follower's log to offset or below. Raises LogDirFailed."""
+        """Cut a follower's log to offset or below. Raises LogDirFailed, CorruptLog."""
         log = replica.log
         if reason != "high-watermark" and log.lacks_values_below(offset):
             # An unclean election's: values that newer ones replaced are gone here, and those go now. The leader has

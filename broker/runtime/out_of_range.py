@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from broker.core import epochs
 from broker.core.partition import Following
 from broker.runtime.offsets import EARLIEST, LATEST
-from broker.runtime.ports import LogDirFailed, Offset
+from broker.runtime.ports import CorruptLog, LogDirFailed, Offset
 from broker.wire.api import ApiKey
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -93,14 +93,20 @@ class OutOfRange:
         manager = self._manager
         may_cut = replica.unclean or not manager.truncates_by_epoch
         reset = epochs.out_of_range_reset(
-            replica.log.leo, leader_log_start, leader_leo, replica.high_watermark, may_cut
+            replica.log.log_start_offset,
+            replica.log.leo,
+            leader_log_start,
+            leader_leo,
+            replica.high_watermark,
+            manager.broker_id in role.isr,
+            may_cut,
         )
         try:
             if reset.truncate_to is not None:
                 manager.follower_logs.truncate(replica, reset.truncate_to, "out-of-range")
             elif reset.start_at is not None:
                 manager.follower_logs.start_anew(replica, reset.start_at)
-        except LogDirFailed as failure:
+        except (LogDirFailed, CorruptLog) as failure:
             manager.take_offline(replica, failure)
             return
         if reset.truncate_to is None and reset.start_at is None:

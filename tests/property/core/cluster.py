@@ -343,7 +343,9 @@ class Cluster:
                 cut: int | None = epochs.truncation_offset(diverging, broker.end_offset_for, broker.leo)
             else:
                 may = self.protocol == "high-watermark"
-                cut = epochs.out_of_range_reset(broker.leo, 0, leader_leo, partition.high_watermark, may).truncate_to
+                in_isr = i in role.isr
+                high_watermark = partition.high_watermark
+                cut = epochs.out_of_range_reset(0, broker.leo, 0, leader_leo, high_watermark, in_isr, may).truncate_to
             if cut is not None:
                 if i in self.state.isr and cut < len(self.committed) and cut < broker.leo:
                     raise Violation(f"ISR member {i} cuts to {cut}, {len(self.committed)} committed")

@@ -68,7 +68,29 @@ def test_follower_without_history_cuts_to_the_leaders_end() -> None:
         (9, 0, 4, 9, False, Reset(None, None)),
     ],
 )
+@pytest.mark.parametrize("in_isr", [False, True])
 def test_out_of_range_resets_without_cutting_what_was_committed(
-    own: int, start: int, end: int, hw: int, may: bool, reset: Reset
+    own: int, start: int, end: int, hw: int, may: bool, reset: Reset, in_isr: bool
 ) -> None:
-    assert out_of_range_reset(own, start, end, hw, may) == reset
+    assert out_of_range_reset(0, own, start, end, hw, in_isr, may) == reset
+
+
+@pytest.mark.parametrize(
+    ("own_start", "own", "hw", "in_isr", "may", "reset"),
+    [
+        (9, 9, 9, False, False, Reset(None, 1)),
+        (9, 9, 9, False, True, Reset(None, 1)),
+        (9, 12, 9, False, False, Reset(None, 1)),
+        (9, 12, 10, False, False, Reset(10, None)),
+        (9, 12, 12, False, False, Reset(None, None)),
+        (9, 12, 12, False, True, Reset(None, 1)),
+        (9, 9, 9, True, False, Reset(None, None)),
+        (9, 12, 9, True, False, Reset(9, None)),
+        (4, 4, 4, False, False, Reset(None, None)),
+        (4, 9, 4, False, False, Reset(4, None)),
+    ],
+)
+def test_log_that_begins_beyond_the_leaders_end_begins_anew_where_it_holds_nothing_committed(
+    own_start: int, own: int, hw: int, in_isr: bool, may: bool, reset: Reset
+) -> None:
+    assert out_of_range_reset(own_start, own, 1, 4, hw, in_isr, may) == reset

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import pytest
 
 from broker.config import Settings
-from broker.runtime.ports import BrokerId, Peer
+from broker.runtime.ports import BrokerId, CorruptLog, Peer
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replication_ports import AlterPartitionSender
 from broker.wire.api import ApiKey
@@ -379,3 +379,23 @@ def test_partition_whose_pause_is_over_before_it_was_forgotten_is_named_and_not_
     again = follower.leader.sent[-1]
     assert again is not interruption
     assert (again.positions, again.forgotten) == ({0: 0}, [])
+
+
+def test_log_found_damaged_by_a_cut_after_an_out_of_range_answer_goes_offline(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.turn()
+    replica = follower.manager.replicas[(TOPIC, 0)]
+
+    def damaged(offset: int) -> None:
+        raise CorruptLog(replica.topic_partition, "a segment", "flipped")
+
+    monkeypatch.setattr(follower.log(0), "truncate_to", damaged)
+    follower.leader.end = 1
+    follower.leader.sent[-1].answer(
+        fetch.FetchPartitionResult("", TOPIC_ID, 0, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
+    )
+    follower.turn()
+    assert (replica.offline, replica.damaged) == (True, True)
+    assert not follower.manager.follower_logs.fetchers[1].follows(replica)

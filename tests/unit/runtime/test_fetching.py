@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.runtime.ports import TopicPartition
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
@@ -474,3 +475,24 @@ def test_follower_behind_the_leaders_start_begins_anew_there() -> None:
     assert cluster.nodes[3].log.start == 2
     assert cluster.nodes[3].log.values() == ["c"]
     assert set(cluster.state.isr) == {1, 2, 3}
+
+
+def test_empty_follower_ahead_of_an_unclean_leader_begins_anew_where_that_leaders_log_does() -> None:
+    cluster = MemoryCluster(min_isr=1)
+    cluster.settle()
+    for value in "abc":
+        cluster.produce(1, value)
+    cluster.settle()
+    for i in (1, 3):
+        cluster.kill(i)
+        cluster.expire(i)
+    # As after it began anew at the start of a leader that had removed everything before 1000.
+    cluster.nodes[3].log.truncate_fully_and_start_at(1000)
+    cluster.nodes[3].store.checkpointed[TopicPartition(TOPIC, 0)] = 1000
+    cluster.write(leader=2, leader_epoch=cluster.state.leader_epoch + 1, isr=(2,), lossy=True)
+    cluster.start(3)
+    cluster.advance(5000)
+    assert (cluster.nodes[3].log.start, cluster.nodes[3].log.values()) == (0, ["a", "b", "c"])
+    assert set(cluster.state.isr) == {2, 3}
+    (cut,) = cluster.nodes[3].event_log.of("truncate")
+    assert (cut["to"], cut["hw"], cut["in_isr"]) == (0, 1000, False)
