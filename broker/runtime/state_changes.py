@@ -140,6 +140,8 @@ class StateChanges:
             found = manager.replicas.get(topic_partition)
             if found is not None and isinstance(failure, LogDirFailed | CorruptLog):
                 manager.take_offline(found, failure)
+            elif found is not None:
+                self.drop_role(found, ErrorCode.KAFKA_STORAGE_ERROR)
             return ErrorCode.KAFKA_STORAGE_ERROR
         except Exception:
             # The controller repeats a request until it is answered, and all that it says later waits behind it.
@@ -206,6 +208,9 @@ class StateChanges:
         manager = self._manager
         # What was staged belongs to the role that ends here.
         manager.write(replica)
+        if replica.offline:
+            # That write failed: nobody follows from such a log, nor leads with it.
+            return ErrorCode.KAFKA_STORAGE_ERROR
         state = PartitionState(
             wire.controller_epoch,
             wire.leader,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from broker.runtime.ports import LogDirFailed
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
@@ -613,6 +616,44 @@ def test_failed_write_answers_storage_error_and_serves_no_more() -> None:
     refused = fetched(cluster.fetch(1, 0))
     assert refused is not None
     assert refused.error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("leader", [1, 2])
+def test_role_is_not_taken_up_by_a_log_whose_last_write_as_leader_fails(leader: int) -> None:
+    cluster = settled()
+    node = cluster.nodes[1]
+    replica = node.up.replicas[(TOPIC, 0)]
+    # Staged in the very turn in which the next role comes.
+    slot = FakeSlot()
+    body = encode_request(9, ProduceRequest(None, 1, 30000, [ProducePartition(TOPIC, 0, one_batch("a"))]))
+    cluster.dispatch(node, Request(ApiKey.PRODUCE, 9, 7, "client", memoryview(bytearray(body)), slot, True))
+    assert replica.dirty
+    node.log.fail_writes = True
+    state = replace(cluster.state, leader=leader, leader_epoch=1, partition_epoch=1)
+    answer = cluster.apply(1, cluster.leader_and_isr(state, cluster.registered[1]))
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert replica.offline
+    assert replica.partition.role is None
+    assert not any(fetcher.follows(replica) for fetcher in node.up.follower_logs.fetchers.values())
+    cluster.settle()
+    result = produced(slot)
+    assert result is not None
+    assert result.error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("failure", [LogDirFailed("/data", 5, "Input/output error"), OSError(5, "Input/output error")])
+def test_leadership_that_the_log_cannot_note_is_none(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = settled()
+    node = cluster.nodes[2]
+
+    def fails(epoch: int, start_offset: int) -> None:
+        raise failure
+
+    monkeypatch.setattr(node.log, "assign_epoch", fails)
+    state = replace(cluster.state, leader=2, leader_epoch=1, partition_epoch=1)
+    answer = cluster.apply(2, cluster.leader_and_isr(state, cluster.registered[2]))
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert node.up.replicas[(TOPIC, 0)].partition.role is None
 
 
 def test_min_isr_raised_at_run_time_holds_for_the_next_append() -> None:
