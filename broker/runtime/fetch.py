@@ -138,6 +138,10 @@ class FetchHandler:
                 watchers.watch((part.topic, part.partition), session)
             else:
                 part.move(one)
+                if session.follower_id >= 0:
+                    # It may have had two requests out, and drops from the second answer what the first one moves: what
+                    # this leader told then was told to nobody.
+                    part.told(-1, -1)
             session.changed[key] = part
             named.append((key, part))
         return named

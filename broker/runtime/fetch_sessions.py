@@ -63,6 +63,7 @@ class SessionPartition:
         self.replica = replica
         self.hw_sent: Offset = -1
         self.log_start_sent: Offset = -1
+        self.error_sent = 0
         self.at_end = False
         """When it was last read, nothing lay between the position and what may be read."""
         self.move(asked)
@@ -75,7 +76,6 @@ class SessionPartition:
         self.max_bytes = asked.max_bytes
         self.log_start_offset: Offset = asked.log_start_offset
         self.checked = False
-        self.error_sent = 0
 
     def told(self, hw: Offset, log_start: Offset, error: int = 0) -> None:
         self.hw_sent = hw

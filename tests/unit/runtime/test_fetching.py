@@ -357,43 +357,80 @@ def follower_fetch(cluster: MemoryCluster, replica: int, broker_epoch: int, offs
     return slot
 
 
-def test_follower_hears_an_error_of_its_session_once_and_then_waits(cluster: MemoryCluster) -> None:
-    def poll(session_epoch: int, session_id: int = 0, named: bool = False) -> FakeSlot:
+class FollowerSession:
+    """Broker 3's session with broker 1, for a broker 3 that is away: the test speaks for it."""
+
+    def __init__(self, cluster: MemoryCluster, offset: int = 0) -> None:
+        cluster.kill(3)
+        self.cluster = cluster
+        self.session_epoch = 0
+        self.session_id = 0
+        opened = self.poll(position_of_follower(offset), max_wait_ms=0)
+        assert opened.answer is not None
+        self.session_id = fetch.decode_response(15, memoryview(opened.answer)[5:]).session_id
+
+    def poll(self, *named: fetch.FetchPartition, max_wait_ms: int = 500) -> FakeSlot:
         slot = FakeSlot()
         body = fetch.encode_request(
             15,
             fetch.FetchRequest(
                 replica_id=3,
-                replica_epoch=cluster.nodes[3].broker_epoch,
-                max_wait_ms=500 if session_epoch else 0,
+                replica_epoch=self.cluster.nodes[3].broker_epoch,
+                max_wait_ms=max_wait_ms,
                 min_bytes=1,
-                session_id=session_id,
-                session_epoch=session_epoch,
-                partitions=[fetch.FetchPartition("", TOPIC_ID, 0, 0, 0, -1)] if named else [],
+                session_id=self.session_id,
+                session_epoch=self.session_epoch,
+                partitions=list(named),
             ),
         )
+        self.session_epoch += 1
         request = Request(1, 15, 99, "broker-3-fetcher-beef", memoryview(bytearray(body)), slot, True)
-        cluster.nodes[1].up.handle_fetch(request)
-        cluster.nodes[1].up.end_of_turn()
+        self.cluster.nodes[1].up.handle_fetch(request)
+        self.cluster.nodes[1].up.end_of_turn()
         return slot
 
-    cluster.kill(3)  # the test speaks for it
-    opened = poll(0, named=True)
-    assert opened.answer is not None
-    session = fetch.decode_response(15, memoryview(opened.answer)[5:]).session_id
-    waiting = poll(1, session)
+
+def position_of_follower(offset: int, last: int = -1) -> fetch.FetchPartition:
+    return fetch.FetchPartition("", TOPIC_ID, 0, 0, offset, last)
+
+
+def test_follower_hears_an_error_of_its_session_once_and_then_waits(cluster: MemoryCluster) -> None:
+    session = FollowerSession(cluster)
+    waiting = session.poll()
     assert waiting.answer is None
     cluster.elect(2)
     cluster.settle()
     assert follower_answer(waiting).error == ErrorCode.FENCED_LEADER_EPOCH
-    after = poll(2, session)
-    assert after.answer is None
+    assert session.poll().answer is None
     # To name it is to ask about it again.
-    assert follower_answer(poll(3, session, named=True)).error == ErrorCode.FENCED_LEADER_EPOCH
-    still = poll(4, session)
+    assert follower_answer(session.poll(position_of_follower(0))).error == ErrorCode.FENCED_LEADER_EPOCH
+    still = session.poll()
     assert still.answer is None
     cluster.advance(500)
     assert follower_answer(still).error == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_follower_is_told_again_what_an_answer_said_that_it_dropped(cluster: MemoryCluster) -> None:
+    cluster.produce(1, "a")
+    cluster.settle()
+    session = FollowerSession(cluster, offset=1)
+    cluster.produce(1, "b", acks=1)
+    first = follower_answer(session.poll(max_wait_ms=0))
+    assert (values_of(first), first.high_watermark, first.log_start_offset) == (["b"], 1, 0)
+    # While that is on its way the follower sends a second request, for another partition. Meanwhile broker 3 is out of
+    # the ISR, the record is committed, and what is before it deleted.
+    cluster.expire(3)
+    cluster.settle()
+    cluster.nodes[1].log.maybe_raise_log_start(1)
+    second = follower_answer(session.poll(max_wait_ms=0))
+    assert (values_of(second), second.high_watermark, second.log_start_offset) == (["b"], 2, 1)
+    # The third goes out when the first answer has come, and names where that led: what the second says is dropped.
+    third = follower_answer(session.poll(position_of_follower(2, last=0), max_wait_ms=0))
+    assert (third.error, third.high_watermark, third.log_start_offset) == (0, 2, 1)
+    # What is neither moved nor news is not told.
+    idle = session.poll(max_wait_ms=0)
+    assert idle.answer is not None
+    assert fetch.decode_response(15, memoryview(idle.answer)[5:]).results == []
 
 
 def follower_answer(slot: FakeSlot) -> fetch.FetchPartitionResult:
