@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from broker.core.fencing import NO_EPOCH, check_follower_broker_epoch
-from broker.core.follower import FollowerProgress, Presence
+from broker.core.follower import NEVER, FollowerProgress, Presence
 from broker.core.isr import AnswerEffect, IsrState, Proposal
 from broker.core.watermark import effective_min_isr
 from broker.wire.errors import ErrorCode
@@ -79,7 +79,10 @@ class Leader:
         self.lag_time_max_ms = lag_time_max_ms
         self.alive: Collection[int] | None = None
         self.refused: dict[int, tuple[int, float]] = {}
-        """Joiners that the controller refused: broker → (broker epoch, ms before which it is not asked again)."""
+        """Joiners that the controller refused: broker → (broker epoch, ms before which it is not asked again).
+
+        Until they have fetched after that nobody waits for them either.
+        """
         self.followers = {
             broker: FollowerProgress(broker, broker in self.isr.committed, now_ms)
             for broker in self.replicas
@@ -167,7 +170,8 @@ class Leader:
         """Raise the watermark to the smallest LEO that counts; True when it rose.
 
         Beside the maximal ISR it waits for replicas that are caught up and on their way in; else under steady load a
-        joiner could chase the leader's end for ever.
+        joiner could chase the leader's end for ever. One that the controller has refused is not on its way in until it
+        has fetched after the pause. Time alone lets a joiner fall behind: whoever asks has to come back.
         """
         if self.under_min_isr:
             return False
@@ -176,7 +180,10 @@ class Leader:
         for broker, progress in self.followers.items():
             if progress.leo < lowest and (
                 broker in maximal
-                or (progress.is_caught_up(self.leo, now_ms, self.lag_time_max_ms) and self._may_join(progress, now_ms))
+                or (
+                    progress.is_caught_up(self.leo, now_ms, self.lag_time_max_ms)
+                    and self._may_join(progress, progress.fetch_ms)
+                )
             ):
                 lowest = progress.leo
         if lowest <= self.high_watermark:
@@ -275,12 +282,13 @@ class Leader:
             if progress is not None:
                 progress.leave_isr()
 
-    def _may_join(self, progress: FollowerProgress, now_ms: float) -> bool:
-        refused_epoch, until_ms = self.refused.get(progress.broker_id, (NO_EPOCH, now_ms))
+    def _may_join(self, progress: FollowerProgress, at_ms: float) -> bool:
+        """at_ms: now, or when it was last heard of."""
+        refused_epoch, until_ms = self.refused.get(progress.broker_id, (NO_EPOCH, NEVER))
         return (
             progress.broker_epoch != NO_EPOCH
             and (self.alive is None or progress.broker_id in self.alive)
-            and (refused_epoch != progress.broker_epoch or until_ms <= now_ms)
+            and (refused_epoch != progress.broker_epoch or until_ms <= at_ms)
         )
 
     def _propose(self, kind: str, isr: Collection[int], reason: str) -> Proposal:

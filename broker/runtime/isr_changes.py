@@ -44,6 +44,7 @@ class IsrChanges:
         """`isr-expiration`, every half lag time: propose to drop whoever was not caught up within the lag time.
 
         After a stop of this very process nobody could fetch: the followers get one more interval to show themselves.
+        A joiner that is late is waited for no more: nothing else happens to an idle partition when its time is over.
         """
         manager = self._manager
         now = manager.loop.now_ms()
@@ -56,6 +57,7 @@ class IsrChanges:
                 proposal = role.propose_shrink(now)
                 if proposal is not None:
                     self.submit(replica, role, proposal)
+                manager.maybe_advance(replica, role)
 
     def submit(self, replica: Replica, role: Leader, proposal: Proposal) -> None:
         """Send a proposal that `role` has just put in flight."""

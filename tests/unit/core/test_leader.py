@@ -180,6 +180,25 @@ def test_refused_joiner_is_not_proposed_again_at_once() -> None:
     assert role.propose_expand(3, 500.0) is not None
 
 
+def test_nobody_waits_for_a_refused_joiner_until_it_has_fetched_after_the_pause() -> None:
+    role = leader(isr=(1, 2))
+    fetch(role, 2, 10)
+    fetch(role, 3, 10)
+    proposal = role.propose_expand(3, 0.0)
+    assert proposal is not None
+    role.handle_alter_answer(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
+    role.defer_join(proposal, 50.0)
+    role.maybe_advance_high_watermark(0.0)
+    role.advance_leo(12)
+    fetch(role, 2, 12, now=60.0)
+    assert role.maybe_advance_high_watermark(60.0), "its pause is over, but it was not heard of since"
+    assert role.high_watermark == 12
+    role.advance_leo(13)
+    fetch(role, 3, 12, now=70.0)
+    fetch(role, 2, 13, now=70.0)
+    assert not role.maybe_advance_high_watermark(70.0)
+
+
 def test_refused_joiners_next_incarnation_is_another_joiner() -> None:
     role = leader(isr=(1, 2))
     fetch(role, 3, 10, broker_epoch=50)

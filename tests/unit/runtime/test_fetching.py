@@ -433,6 +433,27 @@ def test_follower_is_told_again_what_an_answer_said_that_it_dropped(cluster: Mem
     assert fetch.decode_response(15, memoryview(idle.answer)[5:]).results == []
 
 
+def test_append_that_waits_for_a_joiner_that_fell_silent_waits_no_longer_than_its_lag_time(
+    cluster: MemoryCluster,
+) -> None:
+    session = FollowerSession(cluster)
+    cluster.produce(1, "a", acks=1)
+    cluster.advance(20_000)
+    assert set(cluster.state.isr) == {1, 2}
+    session.poll(position_of_follower(0), max_wait_ms=0)
+    assert produced(cluster.produce(1, "b")) is None
+    cluster.settle()
+    # It has all that there was at its last fetch, but less than is committed: waited for, and not proposed.
+    session.poll(position_of_follower(1, last=0), max_wait_ms=0)
+    waiting = cluster.produce(1, "c")
+    cluster.advance(9000)
+    assert produced(waiting) is None
+    cluster.advance(10_000)
+    result = produced(waiting)
+    assert result is not None
+    assert (result.error, result.base_offset) == (0, 2)
+
+
 def follower_answer(slot: FakeSlot) -> fetch.FetchPartitionResult:
     assert slot.answer is not None
     return fetch.decode_response(15, memoryview(slot.answer)[5:]).results[0]
