@@ -20,7 +20,7 @@ from broker.log.store import DiskLogStore
 from broker.net.connection import Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
-from broker.net.peer import BrokerPeer
+from broker.net.peer import FETCHED_BYTES_MAX, BrokerPeer
 from broker.runtime.cleanable_replicas import CleanableReplicas
 from broker.runtime.dispatch import Dispatcher
 from broker.runtime.event_log import EventLog
@@ -97,7 +97,7 @@ class FetchPeers:
             return known[1]
         if known is not None:
             known[1].close()
-        peer = BrokerPeer(self._loop, address.host, address.port, self._client_id)
+        peer = BrokerPeer(self._loop, address.host, address.port, self._client_id, response_bytes_max=FETCHED_BYTES_MAX)
         self._peers[broker] = (address, peer)
         return peer
 

@@ -35,6 +35,10 @@ _log = logging.getLogger(__name__)
 # first one after 1, 3, 7 s: a cut that heals is found sooner by a new attempt.
 CONNECT_TIMEOUT_MS: Final = 1000.0
 RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
+# An answer to a fetch brings one batch at least, however large; what its leader once let in was bounded by the leader's
+# settings of that day, not by ours. A limit below that would refuse the same batch for ever. So only the frame's length
+# has one; memory grows with the bytes that came. Source: NetworkReceive.UNLIMITED, as Kafka's brokers read each other.
+FETCHED_BYTES_MAX: Final = 2**31 - 1
 QUEUED_MAX: Final = 10_000
 _CORRELATION_ID_MAX: Final = 0x7FFFFFFF
 _LENGTH = struct.Struct(">i")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from broker.config import Settings
+from broker.data_plane import FetchPeers
 from broker.net import peer as peer_module
 from broker.net.backoff import Backoff
 from broker.net.connection import Connection
@@ -13,6 +15,7 @@ from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.net.slot import Slot
+from broker.runtime.metadata_cache import Address
 from broker.wire.api import ApiKey
 from broker.wire.headers import decode_request_header, encode_response_header
 
@@ -94,6 +97,26 @@ def test_peer_pipelines_and_gets_each_answer_to_its_request(broker: Broker, peer
     assert outcomes.answers == {f"request {index}": b"REQUEST %d" % index for index in range(50)}
     assert [request[0] for request in broker.requests] == ids
     assert {request[1] for request in broker.requests} == {"broker-1"}
+
+
+def test_fetch_peer_reads_a_batch_of_any_size_that_its_leader_let_in(
+    broker: Broker, loop: EpollLoop, until: Until
+) -> None:
+    own = Settings.parse({"broker.id": "1", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
+    size = own.socket_request_max_bytes + 1
+    peers = FetchPeers(loop, lambda _: Address("127.0.0.1", broker.listener.port), "broker-1-fetcher-00")
+    peer = peers(2)
+    assert peer is not None
+    broker.at_once = False
+    lengths: list[int] = []
+    failures: list[str] = []
+    peer.send(ApiKey.FETCH, 12, b"fetch", lambda view: lengths.append(len(view)), failures.append, 5000)
+    until(lambda: bool(broker.requests))
+    correlation_id, _, _ = broker.requests[0]
+    broker.slots[0].fulfil([encode_response_header(ApiKey.FETCH, 12, correlation_id), bytes(size)])
+    until(lambda: bool(lengths or failures))
+    assert (lengths, failures) == ([size], [])
+    peer.close()
 
 
 @pytest.mark.patches
