@@ -95,13 +95,14 @@ class FetchHandler:
             # The fetcher has more to say, or gave up: its earlier request waits no longer.
             self._complete(opened.wait)
         full = asked.session_epoch <= 0
+        if opened.unnamed:
+            self._name_unknown(opened)
         named = self._update_session(opened, asked, uses_ids)
         max_bytes = asked.max_bytes
         if asked.replica_id < 0:
             max_bytes = min(max_bytes, manager.settings.fetch_max_bytes)
         else:
             self._log_received(request, asked, named)
-            self._name_unknown(opened)
             self._count_followers(opened, named, asked.replica_epoch, now)
         if now - opened.scanned_ms >= _SCAN_MS:
             # Whatever may change without anyone being told, as the log start by retention, is found here.
@@ -135,6 +136,8 @@ class FetchHandler:
                     replica = None  # another topic's, which was deleted or made anew
                 part = SessionPartition(one, topic, replica)
                 partitions[key] = part
+                if not topic:
+                    session.unnamed[key] = part
                 watchers.watch((part.topic, part.partition), session)
             else:
                 part.move(one)
@@ -147,13 +150,19 @@ class FetchHandler:
         return named
 
     def _name_unknown(self, session: FetchSession) -> None:
-        """Look again for topic ids that were unknown: their LeaderAndIsr may have come since. Nobody counts for them
-        until then, so they are attended."""
-        for part in session.attended.values():
-            if not part.topic and (topic := self._manager.topic_of_id(part.topic_id)):
-                self._followers.unwatch((part.topic, part.partition), session)
+        """Look again for topic ids that were unknown: their LeaderAndIsr may have come since.
+
+        Who fetches does not name them again: it goes by the answers. Source: FetchSession.maybeResolveUnknownName.
+        """
+        watchers = self._followers if session.follower_id >= 0 else self._consumers
+        for key, part in list(session.unnamed.items()):
+            topic = self._manager.topic_of_id(part.topic_id)
+            if topic:
+                del session.unnamed[key]
+                watchers.unwatch(("", part.partition), session)
                 part.topic = topic
-                self._followers.watch((part.topic, part.partition), session)
+                watchers.watch((topic, part.partition), session)
+                session.changed[key] = part
 
     def _count_followers(self, session: FetchSession, named: _Named, replica_epoch: Epoch, now_ms: float) -> None:
         """Take one fetch of a session for what it proves. Errors show when the partitions are read."""

@@ -88,6 +88,7 @@ class FetchSession:
 
     changed: partitions of which an answer may have something to say, in the order in which they get their turn.
     attended: those for which each fetch of the follower is counted; presence speaks for the others.
+    unnamed: those whose topic id is not known here.
     """
 
     __slots__ = (
@@ -100,6 +101,7 @@ class FetchSession:
         "replica_epoch",
         "scanned_ms",
         "session_id",
+        "unnamed",
         "used_ms",
         "uses_topic_ids",
         "wait",
@@ -114,6 +116,7 @@ class FetchSession:
         self.partitions: dict[SessionKey, SessionPartition] = {}
         self.changed: dict[SessionKey, SessionPartition] = {}
         self.attended: dict[SessionKey, SessionPartition] = {}
+        self.unnamed: dict[SessionKey, SessionPartition] = {}
         self.presence = Presence()
         self.replica_epoch: Epoch = -1
         self.scanned_ms = now_ms
@@ -123,6 +126,7 @@ class FetchSession:
         """Take a partition out; None when it is not in."""
         self.changed.pop(key, None)
         self.attended.pop(key, None)
+        self.unnamed.pop(key, None)
         return self.partitions.pop(key, None)
 
     def to_end(self, key: SessionKey) -> None:

@@ -299,6 +299,29 @@ def test_session_names_only_what_changed(cluster: MemoryCluster) -> None:
     assert fourth.results == []
 
 
+def test_session_learns_a_topic_of_which_its_leader_had_not_heard() -> None:
+    cluster = MemoryCluster(1, start=False)
+    cluster.start(1, tell=False)
+
+    def asked(**fields: Any) -> fetch.FetchResponse:
+        slot = cluster.ask(1, ApiKey.FETCH, 13, fetch.encode_request(13, fetch.FetchRequest(max_wait_ms=0, **fields)))
+        assert slot.answer is not None
+        return fetch.decode_response(13, memoryview(slot.answer)[5:])
+
+    by_id = fetch.FetchPartition(topic_id=TOPIC_ID, partition=0, fetch_offset=0)
+    first = asked(session_epoch=0, partitions=[by_id])
+    assert [result.error for result in first.results] == [ErrorCode.UNKNOWN_TOPIC_ID]
+    cluster.tell(1)
+    cluster.settle()
+    # A client names a partition again only where its own position has changed.
+    second = asked(session_id=first.session_id, session_epoch=1)
+    assert [result.error for result in second.results] == [0]
+    cluster.produce(1, "a")
+    cluster.settle()
+    third = asked(session_id=first.session_id, session_epoch=2)
+    assert values_of(third.results[0]) == ["a"]
+
+
 def test_session_out_of_step_or_unknown_is_refused(cluster: MemoryCluster) -> None:
     first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(0)]))
     wrong = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=5))
