@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from broker.runtime.ports import ResponseSlot
-from broker.runtime.request import Request, refuse, respond
+from broker.runtime.request import NO_BODY, Request, refuse, respond
 from broker.wire.api import (
     ADVERTISED,
     SUPPORTED,
@@ -35,7 +35,10 @@ class _Route(NamedTuple):
 
 
 class Dispatcher:
-    """The table of handlers, by API key; and by key and version, for the usual request."""
+    """The table of handlers, by API key; and by key and version, for the usual request.
+
+    Whoever waits keeps its request, and with the body all that was received beside it: it goes when a handler returns.
+    """
 
     def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
         self._handlers = {int(key): handler for key, handler in handlers.items()}
@@ -66,7 +69,9 @@ class Dispatcher:
                 handler, key, version, request_flexible, response_flexible = route
                 if not request_flexible or frame[start] == 0:
                     body = frame[start + request_flexible :]
-                    handler(Request(key, version, correlation_id, client_id, body, slot, response_flexible))
+                    request = Request(key, version, correlation_id, client_id, body, slot, response_flexible)
+                    handler(request)
+                    request.body = NO_BODY
                     return
         self._dispatch_any(frame, slot)
 
@@ -91,6 +96,7 @@ class Dispatcher:
             refuse(request, f"request with API key {key}, version {version} from {client!r} is not supported here")
             return
         handler(request)
+        request.body = NO_BODY
 
     def _answer_api_versions(self, request: Request) -> None:
         version = request.api_version

@@ -271,7 +271,6 @@ class ProduceHandler:
                 pending.unconfirmed = None  # they refer to each other: without this they were left to the collector
             pending.in_turn = False
             if pending.open:
-                pending.request.forget_body()
                 add_deadline(pending, pending.timeout_ms, now_ms)
             else:
                 self._answer(pending)

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Final
 
 from broker.runtime.ports import Chunk, ResponseSlot
 
 _CORRELATION = struct.Struct(">i")
 _ONE_PIECE = (bytes, bytearray)
 _FLEXIBLE_HEADER = struct.Struct(">iB")
-_NO_BODY = memoryview(b"")
+NO_BODY: Final = memoryview(b"")
 
 
 class Request:
     """What a handler gets.
 
-    body: the bytes after the request header, writable, valid until the end of this turn only (a handler that
-    waits longer keeps a copy of what it needs, and forgets the body: a view keeps all that was received with it in
-    memory). response_flexible: the response header carries a tag buffer
-    (header v1); False for ApiVersions at every version.
+    body: the bytes after the request header, writable. The dispatcher takes it back when the handler returns: a view
+    keeps all that was received with it in memory, for as long as the request waits. A handler that needs it later
+    goes on with `with_own_body`. What it cut from the body is valid until the end of this turn.
+    response_flexible: the response header carries a tag buffer (header v1); False for ApiVersions at every version.
     """
 
     __slots__ = ("api_key", "api_version", "body", "client_id", "correlation_id", "response_flexible", "slot")
@@ -47,9 +48,18 @@ class Request:
         self.slot = slot
         self.response_flexible = response_flexible
 
-    def forget_body(self) -> None:
-        """This request waits beyond its turn."""
-        self.body = _NO_BODY
+    def with_own_body(self) -> Request:
+        """The same request with a copy of the body, writable too, for a handler that hands it on in a later turn."""
+        body = memoryview(bytearray(self.body))
+        return Request(
+            self.api_key,
+            self.api_version,
+            self.correlation_id,
+            self.client_id,
+            body,
+            self.slot,
+            self.response_flexible,
+        )
 
     @property
     def open(self) -> bool:

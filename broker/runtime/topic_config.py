@@ -233,13 +233,13 @@ def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callabl
             refuse(request, f"LeaderAndIsr: {error}")
             return
         # The frame's bytes are the connection's again after this turn.
-        request.body = memoryview(bytearray(request.body))
+        kept = request.with_own_body()
         topics = {topic.topic_name: topic.topic_id for topic in body.topic_states}
 
         def go_on() -> None:
             # Who closed the connection has given this request up, sends it again, and may have said more since.
-            if request.open:
-                handler(request)
+            if kept.open:
+                handler(kept)
 
         cache.ensure(topics, go_on)
 

@@ -27,6 +27,7 @@ from tests.support.raw_client import (
 LAG_MS = 1500
 _MIB = 1024  # in KiB
 IDLE_CONNECTIONS = 10_000
+WAITING_CONNECTIONS = 2_000
 LEADER_EPOCH_END = 16  # from here on a batch is stored as it was sent
 _OTHER_DESCRIPTORS = 500
 _APPENDS = 100
@@ -199,6 +200,40 @@ def test_ten_thousand_idle_connections_cost_little_and_no_one_else_time(cluster:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     wait_until(lambda: descriptors(pid_of(broker)) <= open_before, "descriptors given back")
     good.close()
+
+
+def test_two_thousand_long_polls_that_came_at_once_cost_little(cluster: Cluster) -> None:
+    broker = led_topic(cluster, "polled")
+    hello = framed(ApiKey.API_VERSIONS, 0, b"")
+    ask = fetch_frame("polled", 0, 1 << 20, max_wait_ms=10_000)
+    before, open_before = resident_kib(pid_of(broker)), descriptors(pid_of(broker))
+    waiting: list[RawClient] = []
+    try:
+        for number in range(WAITING_CONNECTIONS):
+            client = RawClient(broker.port, source=f"127.1.{1 + number // 250}.{1 + number % 250}")
+            waiting.append(client)
+            client.send(hello)
+            client.receive()
+        # They come together: each is received before the first is answered.
+        broker.pause()
+        try:
+            for client in waiting:
+                client.send(ask)
+        finally:
+            broker.resume()
+        good = RawClient(broker.port)
+        good.send(hello)
+        good.receive()
+        grown = resident_kib(pid_of(broker)) - before
+        assert grown < 16 * WAITING_CONNECTIONS, f"{grown / WAITING_CONNECTIONS:.1f} KiB for each long poll"
+        assert good.produce("polled", batch_of(100), 1).error == 0
+        for client in waiting:
+            assert client.receive(), "it waits, and is answered"
+        good.close()
+    finally:
+        for client in waiting:
+            client.close()
+    wait_until(lambda: descriptors(pid_of(broker)) <= open_before, "descriptors given back")
 
 
 def test_stuck_follower_does_not_hold_up_the_leader_and_leaves_the_isr_once(cluster: Cluster) -> None:

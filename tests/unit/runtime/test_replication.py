@@ -10,15 +10,9 @@ from broker.runtime.ports import LogDirFailed
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages.produce import ProducePartition, ProduceRequest, encode_request
-from broker.wire.records import NewRecord, encode_batch
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
 from tests.support.memory_links import Held
-from tests.support.memory_node import TOPIC, FakeSlot
-
-
-def one_batch(value: str) -> memoryview:
-    return memoryview(bytearray(encode_batch([NewRecord(None, value.encode())], timestamps=1)))
+from tests.support.memory_node import TOPIC
 
 
 def settled(min_isr: int = 1, **kwargs: object) -> MemoryCluster:
@@ -222,24 +216,6 @@ def test_produce_that_the_watermark_passes_in_the_turn_that_shortens_the_isr_is_
     repeated = produced(cluster.produce(1, "a", **first))
     assert repeated is not None
     assert (repeated.error, repeated.base_offset) == (0, 0)
-
-
-def test_produce_that_waits_holds_nothing_of_what_was_received() -> None:
-    cluster = settled()
-    cluster.hold = lambda message: True
-    body = encode_request(9, ProduceRequest(None, -1, 500, [ProducePartition(TOPIC, 0, one_batch("a"))]))
-    received = bytearray(body)
-    slot = FakeSlot()
-    cluster.dispatch(cluster.nodes[1], Request(ApiKey.PRODUCE, 9, 7, "c", memoryview(received), slot, True))
-    with pytest.raises(BufferError):
-        received.clear()
-    cluster.nodes[1].up.end_of_turn()
-    assert not slot.done
-    received.clear()  # not while anybody has a view
-    cluster.advance(600)
-    result = produced(slot)
-    assert result is not None
-    assert result.error == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_produce_waiting_when_leadership_is_lost_is_not_leader() -> None:
