@@ -27,6 +27,7 @@ from broker.log import checkpoints
 from broker.net.link import Link
 from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
+from broker.net.resolver import Resolver
 from broker.runtime.event_log import EventLog
 from broker.runtime.ports import CorruptLog, LogDirFailed
 from broker.runtime.replica_manager import ReplicaManager
@@ -49,6 +50,7 @@ class Broker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._loop = EpollLoop()
+        self._resolver = Resolver(self._loop)
         self._incarnation = secrets.token_hex(_INCARNATION_BYTES)
         self._event_log: EventLog | None = None
         self._serving = False
@@ -105,16 +107,16 @@ class Broker:
             )
         control.build(
             self._loop,
-            lambda host, port, client_id: BrokerPeer(self._loop, host, port, client_id),
+            lambda host, port, client_id: BrokerPeer(self._loop, host, port, client_id, resolver=self._resolver),
             None if event_log is None else event_log.emit_now,
             _advertised(settings),
             self._on_registered,
             self._on_fenced,
             self._on_suspect,
             self._on_refused,
-            lambda address, on_event: Link(self._loop, address.host, address.port, on_event),
+            lambda address, on_event: Link(self._loop, address.host, address.port, on_event, self._resolver),
         )
-        data.build(control, event_log, self._incarnation)
+        data.build(control, self._resolver, event_log, self._incarnation)
         data.start()
         data.listen()
         broker_epoch = control.register()
@@ -237,6 +239,7 @@ class Broker:
                     if self._clean:
                         self._event_log.emit("stop")
                     self._event_log.close()
+                self._resolver.close()
                 self._loop.close()
 
 

@@ -21,6 +21,7 @@ from broker.net.connection import Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
 from broker.net.peer import FETCHED_BYTES_MAX, BrokerPeer
+from broker.net.resolver import Resolver
 from broker.runtime.cleanable_replicas import CleanableReplicas
 from broker.runtime.dispatch import Dispatcher
 from broker.runtime.event_log import EventLog
@@ -82,8 +83,11 @@ class FlushWorkers:
 class FetchPeers:
     """One fetch connection per broker, at the address that the controller last told."""
 
-    def __init__(self, loop: EpollLoop, address: Callable[[BrokerId], Address | None], client_id: str) -> None:
+    def __init__(
+        self, loop: EpollLoop, resolver: Resolver, address: Callable[[BrokerId], Address | None], client_id: str
+    ) -> None:
         self._loop = loop
+        self._resolver = resolver
         self._address = address
         self._client_id = client_id
         self._peers: dict[BrokerId, tuple[Address, BrokerPeer]] = {}
@@ -97,7 +101,14 @@ class FetchPeers:
             return known[1]
         if known is not None:
             known[1].close()
-        peer = BrokerPeer(self._loop, address.host, address.port, self._client_id, response_bytes_max=FETCHED_BYTES_MAX)
+        peer = BrokerPeer(
+            self._loop,
+            address.host,
+            address.port,
+            self._client_id,
+            resolver=self._resolver,
+            response_bytes_max=FETCHED_BYTES_MAX,
+        )
         self._peers[broker] = (address, peer)
         return peer
 
@@ -132,7 +143,7 @@ class DataPlane:
         self._cleaner_processes = ProcessRunner(loop.call_soon_threadsafe)
         self._listeners: list[Listener] = []
 
-    def build(self, control: ControlPlane, event_log: EventLog | None, incarnation: str) -> None:
+    def build(self, control: ControlPlane, resolver: Resolver, event_log: EventLog | None, incarnation: str) -> None:
         """Join with the control plane, whose caches and senders the replicas use."""
         manager = self.manager = ReplicaManager(
             self.settings,
@@ -140,7 +151,12 @@ class DataPlane:
             self.store,
             event_log,
             control.alter_partition,
-            FetchPeers(self._loop, control.cache.address, f"broker-{self.settings.broker_id}-fetcher-{incarnation}"),
+            FetchPeers(
+                self._loop,
+                resolver,
+                control.cache.address,
+                f"broker-{self.settings.broker_id}-fetcher-{incarnation}",
+            ),
             control.cache,
             control.producer_ids,
             lambda: control.registration.broker_epoch,

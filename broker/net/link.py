@@ -15,6 +15,7 @@ from typing import Final
 
 from broker.core.suspicion import LinkEvent
 from broker.net.loop import READABLE, WRITABLE, EpollLoop
+from broker.net.resolver import Answer, Lookup, Resolver, SocketAddress, literal
 from broker.net.timers import TimerHandle
 
 CONNECT_TIMEOUT_MS: Final = 1000.0
@@ -30,10 +31,21 @@ _KEEPALIVE_COUNT: Final = 5
 class Link:
     """Keeps a connection to host:port and tells what happens to it, until `close`."""
 
-    def __init__(self, loop: EpollLoop, host: str, port: int, on_event: Callable[[LinkEvent], None]) -> None:
+    def __init__(
+        self,
+        loop: EpollLoop,
+        host: str,
+        port: int,
+        on_event: Callable[[LinkEvent], None],
+        resolver: Resolver | None = None,
+    ) -> None:
+        """resolver: of this loop; names need one."""
         self._loop = loop
         self._host = host
         self._port = port
+        self._literal = literal(host)
+        self._resolver = resolver
+        self._lookup: Lookup | None = None
         self._on_event = on_event
         self._socket: socket.socket | None = None
         self._connected = False
@@ -51,10 +63,23 @@ class Link:
     def _connect(self) -> None:
         if self._closed:
             return
-        self._timer = None
+        self._timer = self._loop.call_later(CONNECT_TIMEOUT_MS, lambda: self._again(LinkEvent.UNREACHABLE))
+        if self._literal is not None:
+            self._open(self._literal)
+        else:
+            assert self._resolver is not None, f"{self._host} is a name"
+            self._lookup = self._resolver.find(self._host, self._found)
+
+    def _found(self, answer: Answer) -> None:
+        self._lookup = None
+        if isinstance(answer, SocketAddress):
+            self._open(answer)
+        else:
+            self._again(LinkEvent.UNREACHABLE)
+
+    def _open(self, address: SocketAddress) -> None:
         try:
-            family, kind, protocol, _, address = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)[0]
-            sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError:
             self._again(LinkEvent.UNREACHABLE)
             return
@@ -63,11 +88,9 @@ class Link:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_COUNT)
-        code = sock.connect_ex(address)
+        code = sock.connect_ex(address.at(self._port))
         self._loop.register(sock.fileno(), WRITABLE, self._on_socket)
-        if code in (0, errno.EINPROGRESS):
-            self._timer = self._loop.call_later(CONNECT_TIMEOUT_MS, lambda: self._again(LinkEvent.UNREACHABLE))
-        else:
+        if code not in (0, errno.EINPROGRESS):
             self._failed(code)
 
     def _on_socket(self, events: int) -> None:
@@ -121,6 +144,9 @@ class Link:
 
     def _drop(self) -> None:
         self._cancel_timer()
+        if self._lookup is not None:
+            self._lookup.cancel()
+            self._lookup = None
         if self._socket is not None:
             self._loop.unregister(self._socket.fileno())
             self._socket.close()

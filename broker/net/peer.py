@@ -24,6 +24,7 @@ from typing import Final
 from broker.net.backoff import Backoff
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import FrameBuffer, FrameSizeError
+from broker.net.resolver import Answer, Lookup, Resolver, SocketAddress, literal
 from broker.net.send import OutputQueue
 from broker.net.timers import TimerHandle
 from broker.wire.headers import decode_response_header, encode_request_header
@@ -90,15 +91,19 @@ class BrokerPeer:
         port: int,
         client_id: str,
         *,
+        resolver: Resolver | None = None,
         backoff: Backoff | None = None,
         connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
         response_bytes_max: int = RESPONSE_BYTES_MAX,
     ) -> None:
-        """host: best an address; a name is resolved while the loop stands still."""
+        """resolver: of this loop; names need one. connect_timeout_ms: covers the lookup of a name."""
         self.address = f"{host}:{port}"
         self._loop = loop
         self._host = host
         self._port = port
+        self._literal = literal(host)
+        self._resolver = resolver
+        self._lookup: Lookup | None = None
         self._client_id = client_id
         self._backoff = backoff if backoff is not None else Backoff()
         self._connect_timeout_ms = connect_timeout_ms
@@ -177,7 +182,7 @@ class BrokerPeer:
         if self._closed:
             return
         if self._socket is None:
-            if self._queued and self._backoff_timer is None:
+            if self._queued and self._backoff_timer is None and self._lookup is None:
                 self._connect()
             return
         if not self._connected or self._events & WRITABLE:
@@ -200,24 +205,37 @@ class BrokerPeer:
             self._loop.want_send(self)
 
     def _connect(self) -> None:
+        self._connect_timer = self._loop.call_later(self._connect_timeout_ms, self._on_connect_timeout)
+        if self._literal is not None:
+            self._open(self._literal)
+        else:
+            assert self._resolver is not None, f"{self._host} is a name"
+            self._lookup = self._resolver.find(self._host, self._found)
+
+    def _found(self, answer: Answer) -> None:
+        self._lookup = None
+        if isinstance(answer, SocketAddress):
+            self._open(answer)
+        else:
+            self._fail(f"refused: {self.address}: {answer}")
+
+    def _open(self, address: SocketAddress) -> None:
         try:
-            family, kind, protocol, _, address = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)[0]
-            sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError as error:
             self._fail(f"refused: {self.address}: {error}")
             return
         self._socket = sock
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        code = sock.connect_ex(address)
+        code = sock.connect_ex(address.at(self._port))
         self._events = WRITABLE
         self._loop.register(sock.fileno(), WRITABLE, self._on_events)
         if code not in (0, errno.EINPROGRESS):
             self._fail(f"refused: {self.address}: {os.strerror(code)}")
-            return
-        self._connect_timer = self._loop.call_later(self._connect_timeout_ms, self._on_connect_timeout)
 
     def _on_connect_timeout(self) -> None:
-        self._fail(f"timeout: {self.address}: no connection in {self._connect_timeout_ms:.0f} ms")
+        what = "no connection" if self._lookup is None else "no address"
+        self._fail(f"timeout: {self.address}: {what} in {self._connect_timeout_ms:.0f} ms")
 
     def _on_events(self, events: int) -> None:
         if not self._connected:
@@ -325,6 +343,9 @@ class BrokerPeer:
         if self._connect_timer is not None:
             self._connect_timer.cancel()
             self._connect_timer = None
+        if self._lookup is not None:
+            self._lookup.cancel()
+            self._lookup = None
         if self._socket is not None:
             self._loop.unregister(self._socket.fileno())
             # What the other end has not taken must not reach it later, behind what a newer connection brings: the
