@@ -1,9 +1,10 @@
 """UpdateMetadata, Metadata, DescribeCluster and FindCoordinator, answered from the metadata cache. Loop thread.
 
 A Metadata answer is encoded once per version and set of topics, and kept until the cache changes: clients ask the same
-again and again. Unknown topics are created where both the broker and the client allow it; the answer then says
-LEADER_NOT_AVAILABLE, upon which every client asks again. Before the controller's first word there is nothing to
-answer: an empty list of brokers makes librdkafka look away for many seconds, so the answer waits for that word.
+again and again; of many large ones only the last are kept. Unknown topics are created where both the broker and the
+client allow it; the answer then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the controller's
+first word there is nothing to answer: an empty list of brokers makes librdkafka look away for many seconds, so the
+answer waits for that word.
 Source: KafkaApis.handleTopicMetadataRequest.
 """
 
@@ -38,6 +39,7 @@ from broker.wire.messages.update_metadata import (
 from broker.wire.primitives import MalformedFrame
 
 _CACHED_ANSWERS_MAX = 256
+_CACHED_BYTES_MAX = 16 << 20
 _FIRST_WORD_WAIT_MS = 10_000.0
 _NO_LEADER = -1
 _ALL_TOPICS_IS_NULL_FROM = 1
@@ -57,6 +59,7 @@ class MetadataHandlers:
         self._create_topic = create_topic
         self._answers: dict[tuple[int, tuple[str, ...] | None], bytes] = {}
         self._answers_of = -1
+        self._answers_bytes = 0
 
     def handle_update_metadata(self, request: Request) -> None:
         try:
@@ -90,13 +93,21 @@ class MetadataHandlers:
                 topic.error_code = errors.get(topic.name, topic.error_code)
             respond(request, answer.encode(version))
             return
-        if self._answers_of != self._cache.generation or len(self._answers) >= _CACHED_ANSWERS_MAX:
-            self._answers.clear()
+        if self._answers_of != self._cache.generation:
+            self._forget_answers()
             self._answers_of = self._cache.generation
         encoded = self._answers.get((version, wanted))
         if encoded is None:
-            encoded = self._answers[(version, wanted)] = self._answer(version, wanted).encode(version)
+            encoded = self._answer(version, wanted).encode(version)
+            if len(self._answers) >= _CACHED_ANSWERS_MAX or self._answers_bytes + len(encoded) > _CACHED_BYTES_MAX:
+                self._forget_answers()
+            self._answers[(version, wanted)] = encoded
+            self._answers_bytes += len(encoded)
         respond(request, encoded)
+
+    def _forget_answers(self) -> None:
+        self._answers.clear()
+        self._answers_bytes = 0
 
     def _unknown(self, name: str, may_create: bool) -> ErrorCode:
         if topic_names.refusal(name) is not None:

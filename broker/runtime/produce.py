@@ -54,6 +54,7 @@ _REFUSED_BITS = TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _ONE_BATCH = "a Produce request must carry exactly one batch"
 _NONE = ErrorCode.NONE  # an enum member costs a slow lookup
 _TOLD_MAX = 1000
+_TOLD_CLIENT_MAX = 255
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
@@ -235,7 +236,7 @@ class ProduceHandler:
         self, pending: PendingProduce, topic: str, index: int, error: ErrorCode, reason: str
     ) -> ProducePartitionResult:
         """For a batch that is none: its sender hears it each time, the log once for each client and kind of error."""
-        told = (pending.request.client_id, error)
+        told = (pending.request.client_id[:_TOLD_CLIENT_MAX], error)
         if told not in self._told:
             if len(self._told) >= _TOLD_MAX:
                 self._told.clear()

@@ -20,6 +20,7 @@ _CORRELATION_ID = struct.Struct(">i")
 # As plain numbers: decoding a header is on every request's path.
 _FLEXIBLE_FROM: Final = {int(api): version for api, version in FLEXIBLE_FROM.items()}
 _NEVER: Final = 0x7FFF + 1
+_USUAL_CLIENT_ID_MAX: Final = 255
 
 
 class RequestHeader(NamedTuple):
@@ -43,7 +44,8 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         end = position + client_length
         if end > len(frame):
             raise MalformedFrame("client_id", 8, client_length, f"longer than the frame of {len(frame)} bytes")
-        client_id = _client_id(bytes(frame[position:end]))
+        raw = bytes(frame[position:end])
+        client_id = _client_id(raw) if client_length <= _USUAL_CLIENT_ID_MAX else raw.decode("utf-8", "replace")
         position = end
     elif client_length < -1:
         raise MalformedFrame("client_id", 8, client_length, "negative length")
@@ -66,14 +68,15 @@ def usual_request_header(frame: memoryview) -> tuple[int, int, str, int] | None:
         return None
     api, correlation_id, client_length = _USUAL.unpack_from(frame)
     end = _USUAL.size + client_length
-    if client_length < 0 or end >= len(frame):
+    if not 0 <= client_length <= _USUAL_CLIENT_ID_MAX or end >= len(frame):
         return None
     return api, correlation_id, _client_id(bytes(frame[_USUAL.size : end])), end
 
 
 @lru_cache(maxsize=1024)
 def _client_id(raw: bytes) -> str:
-    """A connection sends the same id with every request. Bytes that are not UTF-8 cannot hurt: it is only a label."""
+    """A connection sends the same id with every request; long ones are not kept. Bytes that are not UTF-8 cannot hurt:
+    it is only a label."""
     return raw.decode("utf-8", "replace")
 
 

@@ -40,6 +40,7 @@ _USUAL_RESULT_COMPACT = struct.Struct(">ihqqqBBBBiB")
 _PARTITION_SIZE_MIN: Final = 5
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 _TOPIC_SIZE_MIN: Final = 2
+_TOPIC_NAME_MAX: Final = 249
 
 
 class ProducePartition(NamedTuple):
@@ -236,8 +237,13 @@ def encode_response(version: int, results: Sequence[ProducePartitionResult], thr
 
 
 def _encode_usual(version: int, compact: bool, result: ProducePartitionResult, throttle_ms: int) -> bytes | None:
-    """The answer for one partition without an error message, as two layouts around the name."""
+    """The answer for one partition without an error message, as two layouts around the name.
+
+    None for names that no topic can have: they are not kept.
+    """
     topic, index, error, base_offset, append_time, log_start_offset, _ = result
+    if len(topic) > _TOPIC_NAME_MAX:
+        return None
     if compact:
         start = _result_start_compact(topic)
         if not start:

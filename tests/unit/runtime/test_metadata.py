@@ -21,6 +21,7 @@ from broker.wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 from tests.support.fake_loop import FakeLoop
+from tests.support.kept import kept_bytes
 from tests.support.memory_node import FakeSlot
 
 EPOCH = 50
@@ -168,6 +169,23 @@ def test_metadata_answers_all_topics(cache: MetadataCache, version: int) -> None
     assert [topic.name for topic in answer.topics] == ["t"]
     assert answer.topics[0].partitions[0].leader_id == 1
     assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(1, "h1", 9001), (2, "h2", 9002)]
+
+
+def test_answers_for_ever_other_topics_are_kept_up_to_a_bound(
+    cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.runtime.metadata_handlers._CACHED_BYTES_MAX", 100_000, raising=False)
+    names = [f"t{number}" for number in range(20)]
+    parts = [partition(1, [1, 2], index) for index in range(50)]
+    assert cache.update(update(dict.fromkeys(names, parts))) is ErrorCode.NONE
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+
+    def ask_on() -> None:
+        for turned in range(20):
+            wanted = [MetadataRequestTopic(name) for name in (*names[turned:], *names[:turned])]
+            assert 30_000 < len(answer_of(handlers, MetadataRequest(wanted).encode(9), 9)) < 50_000
+
+    assert kept_bytes(ask_on) < 200_000
 
 
 def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> None:

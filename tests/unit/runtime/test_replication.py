@@ -10,9 +10,10 @@ from broker.runtime.ports import LogDirFailed
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.support.kept import kept_bytes
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
 from tests.support.memory_links import Held
-from tests.support.memory_node import TOPIC
+from tests.support.memory_node import TOPIC, FakeSlot
 
 
 def settled(min_isr: int = 1, **kwargs: object) -> MemoryCluster:
@@ -93,6 +94,29 @@ def test_produce_damaged_batches_of_one_client_are_logged_once(caplog: pytest.Lo
     (line,) = [record.getMessage() for record in caplog.records if "is refused with" in record.getMessage()]
     assert "client 'client' sent a batch to" in line
     assert "CORRUPT_MESSAGE" in line
+
+
+def test_produce_of_clients_with_endless_names_leaves_little_behind() -> None:
+    from broker.wire.messages import produce
+    from broker.wire.records import NewRecord, encode_batch
+
+    cluster = settled()
+    batch = bytearray(encode_batch([NewRecord(None, b"aaaa")], timestamps=1))
+    batch[-1] ^= 1
+    part = produce.ProducePartition(TOPIC, 0, memoryview(batch))
+    body = produce.encode_request(9, produce.ProduceRequest(None, 1, 1000, [part]))
+
+    def send_all() -> None:
+        for number in range(50):
+            slot, name = FakeSlot(), f"{number:05}".ljust(30_000, "x")
+            request = Request(ApiKey.PRODUCE, 9, 7, name, memoryview(bytearray(body)), slot, True)
+            cluster.dispatch(cluster.nodes[1], request)
+            cluster.nodes[1].up.end_of_turn()
+            result = produced(slot)
+            assert result is not None
+            assert result.error == ErrorCode.CORRUPT_MESSAGE
+
+    assert kept_bytes(send_all) < 50 * 3_000
 
 
 def test_produce_zstd_needs_a_version_whose_readers_know_it() -> None:
@@ -662,8 +686,6 @@ def test_clean_shutdown_leaves_the_last_watermark() -> None:
 
 
 def test_malformed_produce_closes_the_connection() -> None:
-    from tests.support.memory_cluster import FakeSlot
-
     cluster = settled()
     slot = FakeSlot()
     cluster.nodes[1].up.handle_produce(Request(0, 9, 1, "c", memoryview(bytearray(b"\x01")), slot, True))
