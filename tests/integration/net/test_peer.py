@@ -14,6 +14,7 @@ from broker.net.connection import Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
+from broker.net.resolver import Resolver
 from broker.net.slot import Slot
 from broker.runtime.metadata_cache import Address
 from broker.wire.api import ApiKey
@@ -104,7 +105,9 @@ def test_fetch_peer_reads_a_batch_of_any_size_that_its_leader_let_in(
 ) -> None:
     own = Settings.parse({"broker.id": "1", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
     size = own.socket_request_max_bytes + 1
-    peers = FetchPeers(loop, lambda _: Address("127.0.0.1", broker.listener.port), "broker-1-fetcher-00")
+    peers = FetchPeers(
+        loop, Resolver(loop), lambda _: Address("127.0.0.1", broker.listener.port), "broker-1-fetcher-00"
+    )
     peer = peers(2)
     assert peer is not None
     broker.at_once = False

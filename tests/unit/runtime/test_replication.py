@@ -10,6 +10,8 @@ from broker.runtime.ports import LogDirFailed
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.messages import produce
+from broker.wire.records import NewRecord, encode_batch
 from tests.support.kept import kept_bytes
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
 from tests.support.memory_links import Held
@@ -97,9 +99,6 @@ def test_produce_damaged_batches_of_one_client_are_logged_once(caplog: pytest.Lo
 
 
 def test_produce_of_clients_with_endless_names_leaves_little_behind() -> None:
-    from broker.wire.messages import produce
-    from broker.wire.records import NewRecord, encode_batch
-
     cluster = settled()
     batch = bytearray(encode_batch([NewRecord(None, b"aaaa")], timestamps=1))
     batch[-1] ^= 1
@@ -625,7 +624,9 @@ def test_role_is_not_taken_up_by_a_log_whose_last_write_as_leader_fails(leader: 
     replica = node.up.replicas[(TOPIC, 0)]
     # Staged in the very turn in which the next role comes.
     slot = FakeSlot()
-    body = encode_request(9, ProduceRequest(None, 1, 30000, [ProducePartition(TOPIC, 0, one_batch("a"))]))
+    batch = memoryview(bytearray(encode_batch([NewRecord(None, b"a")], timestamps=1)))
+    part = produce.ProducePartition(TOPIC, 0, batch)
+    body = produce.encode_request(9, produce.ProduceRequest(None, 1, 30000, [part]))
     cluster.dispatch(node, Request(ApiKey.PRODUCE, 9, 7, "client", memoryview(bytearray(body)), slot, True))
     assert replica.dirty
     node.log.fail_writes = True
