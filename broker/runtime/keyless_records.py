@@ -6,8 +6,9 @@ Source: LogValidator.validateKey, processRecordErrors; RecordError.
 
 from __future__ import annotations
 
+from broker.wire.compression import CodecMissing, CompressionError, InflatesTooFar
 from broker.wire.errors import ErrorCode
-from broker.wire.raw_records import payload_of, raw_records
+from broker.wire.raw_records import inflated, raw_records
 from broker.wire.record_batch import BatchHeader, CorruptBatch, InvalidBatch
 
 RECORDS_MAX = 500_000
@@ -21,10 +22,14 @@ def refuse_keyless(header: BatchHeader, batch: memoryview, name: str) -> Invalid
         text = f"a batch of {header.record_count} records; a compacted topic takes at most {RECORDS_MAX} in one"
         return InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, text)
     try:
-        keyless = [
-            place for place, record in enumerate(raw_records(header, payload_of(header, batch))) if record.key is None
-        ]
-    except CorruptBatch as corrupt:
+        payload = inflated(header, batch)
+        keyless = [place for place, record in enumerate(raw_records(header, payload)) if record.key is None]
+    except InflatesTooFar as too_far:
+        return InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, f"to be looked at for its keys: {too_far}")
+    except CodecMissing as missing:
+        # Not CORRUPT_MESSAGE: producers send that again until their time is over.
+        return InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(missing))
+    except (CompressionError, CorruptBatch) as corrupt:
         return InvalidBatch(ErrorCode.CORRUPT_MESSAGE, str(corrupt))
     if not keyless:
         return None

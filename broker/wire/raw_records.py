@@ -33,13 +33,23 @@ def payload_of(header: BatchHeader, batch: memoryview, inflated_max: int | None 
 
     inflated_max: more bytes than this are not inflated, and refused in the same way.
     """
+    try:
+        return inflated(header, batch, inflated_max)
+    except CompressionError as error:
+        raise CorruptBatch(0, f"batch at offset {header.base_offset}: {error}") from error
+
+
+def inflated(header: BatchHeader, batch: memoryview, inflated_max: int | None = None) -> bytes | memoryview:
+    """As payload_of, for whoever tells the reasons apart: raises CompressionError, among it CodecMissing and
+    InflatesTooFar."""
     payload = batch[HEADER_SIZE : header.size]
     if not header.compression or not header.record_count:
         return payload
     try:
-        return decompress(Compression(header.compression), payload, inflated_max)
-    except (CompressionError, ValueError) as error:
-        raise CorruptBatch(0, f"batch at offset {header.base_offset}: {error}") from error
+        codec = Compression(header.compression)
+    except ValueError as error:
+        raise CompressionError(str(error)) from error
+    return decompress(codec, payload, inflated_max)
 
 
 def raw_records(header: BatchHeader, payload: bytes | memoryview) -> Iterator[RawRecord]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import crc32c
 import pytest
 
@@ -76,3 +78,41 @@ def test_produce_of_more_records_than_can_be_looked_at_in_time_is_too_large(
     refused = produced(cluster.produce_raw(1, _batch([b"k"] * 4), acks=1))
     assert refused is not None
     assert refused.error == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("codec", [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])
+def test_produce_in_a_codec_that_is_not_installed_is_told_as_that_to_a_compacted_topic(
+    cluster: MemoryCluster, codec: Compression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = _batch([b"k"], codec)
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    refused = produced(cluster.produce_raw(1, batch, acks=1))
+    assert refused is not None
+    assert refused.error == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert "cramjam" in (refused.error_message or "")
+    plain = produced(cluster.produce_raw(1, _batch([b"k"], Compression.GZIP), acks=1))
+    assert plain is not None
+    assert plain.error == 0
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec is not Compression.NONE])
+def test_produce_that_inflates_beyond_the_bound_to_a_compacted_topic_is_too_large(
+    cluster: MemoryCluster, codec: Compression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.wire.compression.INFLATED_BYTES_MAX", 1000)
+    refused = produced(cluster.produce_raw(1, _batch([b"k" * 2000], codec), acks=1))
+    assert refused is not None
+    assert refused.error == ErrorCode.MESSAGE_TOO_LARGE
+    assert "more than 1000 bytes" in (refused.error_message or "")
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec is not Compression.NONE])
+def test_produce_of_what_its_codec_cannot_have_written_to_a_compacted_topic_is_corrupt(
+    cluster: MemoryCluster, codec: Compression
+) -> None:
+    batch = bytearray(_batch([b"k"], codec))
+    batch[HEADER_SIZE:] = bytes(0xFF for _ in batch[HEADER_SIZE:])
+    batch[17:21] = crc32c.crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    refused = produced(cluster.produce_raw(1, memoryview(batch), acks=1))
+    assert refused is not None
+    assert refused.error == ErrorCode.CORRUPT_MESSAGE
