@@ -22,6 +22,7 @@ from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
 from broker.net.peer import FETCHED_BYTES_MAX, BrokerPeer
 from broker.net.resolver import Resolver
+from broker.net.send import FileFailure
 from broker.runtime.cleanable_replicas import CleanableReplicas
 from broker.runtime.dispatch import Dispatcher
 from broker.runtime.event_log import EventLog
@@ -34,6 +35,7 @@ from broker.wire.api import ApiKey
 
 _FLUSH_CHECK_MS = 1000.0
 _FLUSH_THREADS_PER_DIR = 8
+_DISTRUST_MS = 1000.0
 
 
 def run_job(loop: EpollLoop, job: Job, done: Done) -> None:
@@ -142,6 +144,7 @@ class DataPlane:
         self.cleaner: LogCleaner | None = None
         self._cleaner_processes = ProcessRunner(loop.call_soon_threadsafe)
         self._listeners: list[Listener] = []
+        self._distrusted_ms = -_DISTRUST_MS
 
     def build(self, control: ControlPlane, resolver: Resolver, event_log: EventLog | None, incarnation: str) -> None:
         """Join with the control plane, whose caches and senders the replicas use."""
@@ -214,6 +217,7 @@ class DataPlane:
                     self._on_frame,
                     request_bytes_max=self.settings.socket_request_max_bytes,
                     idle_ms_max=self.settings.connections_max_idle_ms,
+                    on_file_failure=self._on_file_failure,
                 )
             )
 
@@ -268,6 +272,20 @@ class DataPlane:
         replica = self.manager.replicas.get(damage.topic_partition) if self.manager is not None else None
         if self.manager is not None and replica is not None:
             self.manager.take_offline(replica, damage)
+
+    def _on_file_failure(self, _: FileFailure) -> None:
+        """An answer's bytes could not be read, of which log is not known here: all check again what they serve next.
+
+        Who asked will ask again, and that read finds what is damaged, which goes offline. Once in _DISTRUST_MS: it
+        looks at every segment.
+        """
+        now_ms = self._loop.now_ms()
+        if self.manager is None or now_ms - self._distrusted_ms < _DISTRUST_MS:
+            return
+        self._distrusted_ms = now_ms
+        for replica in self.manager.replicas.values():
+            if not replica.offline:
+                replica.log.distrust()
 
     def _on_dir_failed(self, failure: LogDirFailed) -> None:
         """Called from within the operation that failed: its replicas go offline once that is over."""

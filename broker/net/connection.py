@@ -13,11 +13,12 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
-from broker.net.send import HeldFiles, OutputQueue, ShortRead
+from broker.net.send import FileFailure, HeldFiles, OutputQueue
 from broker.net.slot import Slot, take_fulfilled
 from broker.net.timers import TimerHandle
 from broker.wire.primitives import MalformedFrame
@@ -31,6 +32,7 @@ _DISCARD_BYTES: Final = 64 * 1024
 
 OnFrame = Callable[["Connection", memoryview, Slot], None]
 OnClose = Callable[["Connection"], None]
+OnFileFailure = Callable[[FileFailure], None]
 
 
 class Connection:
@@ -45,6 +47,7 @@ class Connection:
         "_linger",
         "_loop",
         "_on_close",
+        "_on_file_failure",
         "_on_frame",
         "_output",
         "_paused",
@@ -71,13 +74,18 @@ class Connection:
         frame_bytes_max: int,
         buffers: BufferPool,
         held: HeldFiles | None = None,
+        on_file_failure: OnFileFailure | None = None,
     ) -> None:
-        """sock: connected and non-blocking. address: `host:port` of the other end. buffers, held: of this loop."""
+        """sock: connected and non-blocking. address: `host:port` of the other end. buffers, held: of this loop.
+
+        on_file_failure: called in the next turn where an answer's file slice could not be read.
+        """
         self._loop = loop
         self._socket = sock
         self.address = address
         self._on_frame = on_frame
         self._on_close = on_close
+        self._on_file_failure = on_file_failure
         self._received = FrameBuffer(frame_bytes_max, buffers)
         self._output = OutputQueue(held)
         self._slots: deque[Slot] = deque()
@@ -256,8 +264,10 @@ class Connection:
                 done = self._output.send(self._socket)
             if not done:
                 self._output.own_pending()
-        except ShortRead as short:
-            self.close(str(short))
+        except FileFailure as failure:
+            self.close(str(failure))
+            if self._on_file_failure is not None:
+                self._loop.call_soon(partial(self._on_file_failure, failure))
             return
         except OSError as error:
             # The other end is gone, or (own_pending) we are out of descriptors.

@@ -11,7 +11,7 @@ import socket
 import sys
 from typing import Final
 
-from broker.net.connection import Connection, OnClose, OnFrame
+from broker.net.connection import Connection, OnClose, OnFileFailure, OnFrame
 from broker.net.loop import READABLE, EpollLoop
 from broker.net.receive import BufferPool
 from broker.net.send import HeldFiles
@@ -54,16 +54,19 @@ class Listener:
         *,
         request_bytes_max: int = REQUEST_BYTES_MAX,
         idle_ms_max: float = IDLE_MS_MAX,
+        on_file_failure: OnFileFailure | None = None,
     ) -> None:
         """host: "" for every address; port 0 for any. Raises OSError that names the address.
 
         on_frame(connection, frame, slot): frame is writable and valid until the end of this turn's before-send
         hooks; slot must be fulfilled exactly once. An exception from it closes the connection.
         on_close(connection): in the turn after the connection closed, whoever closed it.
+        on_file_failure(failure): a connection closed because a file slice of its answers could not be read.
         """
         self._loop = loop
         self._on_frame = on_frame
         self._on_close = on_close
+        self._on_file_failure = on_file_failure
         self._request_bytes_max = request_bytes_max
         self._idle_ms_max = idle_ms_max
         self._buffers = BufferPool(lambda: loop.turn)
@@ -130,6 +133,7 @@ class Listener:
                     self._request_bytes_max,
                     self._buffers,
                     self._held,
+                    self._on_file_failure,
                 )
             )
 

@@ -3,14 +3,15 @@
 A file slice is good for the turn in which it was handed over. What cannot be sent in that turn is held by a duplicated
 descriptor, so that a log which closes or renames its file, and a number that the kernel gives to another file, cannot
 put foreign bytes on the wire; there is one for all that waits for the same file, for a client that does not read must
-not use them up. A file that was truncated meanwhile reads short: `ShortRead`, and the
-connection must close, because the length prefix is gone already. Bytes that were truncated and written anew cannot be
-told apart here; a leader serves consumers only below the HW, which is never truncated, and followers check each
-batch's epoch.
+not use them up. A file that was truncated meanwhile reads short, one on a bad sector not at all: `FileFailure`, and the
+connection must close, because the length prefix is gone already; it is not the other end's fault. Bytes that were
+truncated and written anew cannot be told apart here; a leader serves consumers only below the HW, which is never
+truncated, and followers check each batch's epoch.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections import deque
@@ -24,10 +25,24 @@ _JOIN_BYTES_MAX: Final = 16 * 1024  # below, one joined buffer is cheaper than m
 _BUFFERS_PER_SEND_MAX: Final = 1024  # IOV_MAX
 _BYTES_PER_SEND_MAX: Final = 4 * 1024 * 1024
 
+# What sendfile says of the file it reads, sectors and file system; the rest is the socket's.
+_FILE_ERRORS: Final = frozenset((errno.EIO, errno.EUCLEAN, errno.EBADMSG))
+
 Buffer = bytes | bytearray | memoryview
 
 
-class ShortRead(Exception):
+class FileFailure(Exception):
+    """A file did not give the bytes of a slice; the socket has nothing to do with it."""
+
+
+class UnreadableFile(FileFailure):
+    """The system could not read it."""
+
+    def __init__(self, wanted: FileSlice, error: OSError) -> None:
+        super().__init__(f"file slice at {wanted.position} of {wanted.length} bytes cannot be read: {error}")
+
+
+class ShortRead(FileFailure):
     """The file ended before the slice did."""
 
     def __init__(self, wanted: FileSlice, got: int) -> None:
@@ -110,7 +125,7 @@ class OutputQueue:
             self._chunks = deque(self.own(self._chunks))
 
     def send(self, sock: socket.socket) -> bool:
-        """Hand the kernel as much as it takes; True when all is gone. Raises OSError and ShortRead."""
+        """Hand the kernel as much as it takes; True when all is gone. Raises OSError (the socket's), FileFailure."""
         chunks = self._chunks
         if len(chunks) == 1 and isinstance(chunks[0], bytes):
             # What nearly every turn sends: small answers, joined already.
@@ -155,7 +170,10 @@ class OutputQueue:
             if isinstance(chunk, FileSlice):
                 if chunk.length >= SENDFILE_BYTES_MIN:
                     break
-                data = os.pread(chunk.fd, chunk.length, chunk.position)
+                try:
+                    data = os.pread(chunk.fd, chunk.length, chunk.position)
+                except OSError as error:
+                    raise UnreadableFile(chunk, error) from error
                 if len(data) != chunk.length:
                     raise ShortRead(chunk, len(data))
                 self._done_with(chunk.fd)
@@ -184,6 +202,10 @@ class OutputQueue:
             except BlockingIOError:
                 self._chunks[0] = FileSlice(fd, position, length)
                 return False
+            except OSError as error:
+                if error.errno in _FILE_ERRORS:
+                    raise UnreadableFile(FileSlice(fd, position, length), error) from error
+                raise
             if sent == 0:
                 raise ShortRead(FileSlice(fd, position, length), 0)
             position += sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import socket
@@ -17,6 +18,7 @@ from broker.net import receive as receive_module
 from broker.net.connection import IN_FLIGHT_MAX, UNSENT_BYTES_MAX, Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
+from broker.net.send import FileFailure, ShortRead
 from broker.net.slot import Slot
 from broker.wire.chunks import FileSlice
 
@@ -30,7 +32,7 @@ def framed(*frames: bytes) -> bytes:
 class Server:
     """A listener that keeps every frame and slot; `handler`, when set, answers at once."""
 
-    def __init__(self, loop: EpollLoop, **options: float) -> None:
+    def __init__(self, loop: EpollLoop, **options: object) -> None:
         self.loop = loop
         self.frames: list[bytes] = []
         self.slots: list[Slot] = []
@@ -485,6 +487,85 @@ def test_connection_truncated_file_closes_with_a_reason(
     until(lambda: collect(client, got))
     assert split(got) == []
     assert "truncated or closed" in caplog.text
+
+
+@pytest.mark.patches
+@pytest.mark.parametrize(("length", "call"), [(2_000_000, "sendfile"), (60_000, "pread")])
+def test_connection_whose_file_cannot_be_read_closes_and_tells_of_the_file(
+    loop: EpollLoop,
+    until: Until,
+    segment: tuple[int, bytes, Path],
+    length: int,
+    call: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failures: list[FileFailure] = []
+    server = Server(loop, on_file_failure=failures.append)
+    fd, content, _ = segment
+    clients = [server.connect(), server.connect()]
+    for client in clients:
+        client.send(framed(b"a"))
+    until(lambda: len(server.slots) == 2)
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, fail)
+        server.slots[0].fulfil([FileSlice(fd, 0, length)])
+        until(lambda: len(server.closed) == 1 and bool(failures))
+    assert "cannot be read: [Errno 5]" in str(failures[0])
+    assert "cannot be read" in caplog.text
+    got = [bytearray(), bytearray()]
+    server.slots[1].fulfil([FileSlice(fd, 0, length)])
+    until(lambda: [collect(*each) for each in zip(clients, got, strict=True)].count(True) == 1 and any(map(split, got)))
+    assert sorted(map(split, got)) == [[], [content[:length]]], "the other one is served"
+    assert len(failures) == 1
+    shut(server)
+
+
+def test_connection_short_file_is_told_of(loop: EpollLoop, until: Until, segment: tuple[int, bytes, Path]) -> None:
+    failures: list[FileFailure] = []
+    server = Server(loop, on_file_failure=failures.append)
+    fd, _, path = segment
+    client = server.connect()
+    client.send(framed(b"a"))
+    until(lambda: len(server.slots) == 1)
+    os.truncate(path, 1000)
+    server.slots[0].fulfil([FileSlice(fd, 0, 60_000)])
+    until(lambda: bool(failures))
+    assert isinstance(failures[0], ShortRead)
+    shut(server)
+
+
+@pytest.mark.patches
+@pytest.mark.parametrize("code", [errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT])
+def test_connection_whose_socket_fails_says_nothing_of_the_file(
+    loop: EpollLoop,
+    until: Until,
+    segment: tuple[int, bytes, Path],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failures: list[FileFailure] = []
+    server = Server(loop, on_file_failure=failures.append)
+    fd, _, _ = segment
+    client = server.connect()
+    client.send(framed(b"a"))
+    until(lambda: len(server.slots) == 1)
+
+    def fail(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "sendfile", fail)
+    server.slots[0].fulfil([FileSlice(fd, 0, 2_000_000)])
+    until(lambda: len(server.closed) == 1)
+    loop.run_once(timeout_ms_max=0)
+    assert failures == []
+    assert "answers lost" in caplog.text
+    shut(server)
 
 
 def test_connection_idle_is_closed_and_a_waiting_request_is_not_idleness(loop: EpollLoop, until: Until) -> None:
