@@ -256,7 +256,12 @@ def _broker_id(settings: Settings) -> int:
         return settings.broker_id
     for folder in settings.log_dirs:
         path = os.path.join(folder, checkpoints.META_PROPERTIES)
-        kept = checkpoints.read_properties(path).get("broker.id")
+        try:
+            kept = checkpoints.read_properties(path).get("broker.id")
+        except OSError as error:
+            # Whether the broker goes on without this dir is decided where its logs are opened.
+            _log.warning("%s cannot be read: %s", path, error)
+            continue
         if kept is not None:
             if not kept.isdecimal():
                 raise ValueError(f"{path}: broker.id={kept!r} is not a number")

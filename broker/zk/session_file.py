@@ -3,7 +3,8 @@
 A restart within the old session's time-out finds the broker's own ephemeral znodes still there. Ending the recorded
 session removes exactly those. A *copy* of the folder must not have that power, so the record names the file it is
 written in (kernel boot, device, inode), which no copy shares; a record that names another file is ignored.
-The caller holds the folder's lock.
+All that it spares is the wait for the old session's end: a folder that fails costs that, not the broker, which may have
+sound log dirs beside it. The caller holds the folder's lock.
 """
 
 from __future__ import annotations
@@ -49,25 +50,34 @@ class SessionFile:
             return [RecordedSession(int(s["id"]), bytes.fromhex(s["password"])) for s in fields["sessions"]]
         except FileNotFoundError:
             return []
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             _log.warning("%s cannot be read (%r): not used", self._path, error)
             return []
 
     def write(self, sessions: list[RecordedSession]) -> None:
-        """Replace the record; it is on disk when this returns. The newest sessions are kept."""
+        """Replace the record, on disk too; the newest sessions are kept. The log says what cannot be written."""
+        try:
+            self._write(sessions)
+        except OSError as error:
+            _log.warning(
+                "%s cannot be written (%s): a restart may have to wait for the end of this ZooKeeper session",
+                self._path,
+                error,
+            )
+
+    def _write(self, sessions: list[RecordedSession]) -> None:
         temporary = self._path.with_suffix(".tmp")
         temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            stat = os.fstat(descriptor)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as file:
+            stat = os.fstat(file.fileno())
             fields = {
                 "file": [self._boot_id, stat.st_dev, stat.st_ino],
                 "sessions": [{"id": s.session_id, "password": s.password.hex()} for s in sessions[-_MAX_SESSIONS:]],
             }
-            os.write(descriptor, json.dumps(fields).encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            content = memoryview(json.dumps(fields).encode())
+            while content:
+                content = content[file.write(content) :]
+            os.fsync(file.fileno())
         temporary.rename(self._path)
         folder = os.open(self._path.parent, os.O_RDONLY)
         try:

@@ -135,6 +135,19 @@ def test_follower_whose_log_dir_fails_leaves_the_isr_and_catches_up_after_a_rest
         wait_until(lambda i=i: _segment(cluster.brokers[i], topic).read_bytes() == whole, f"equal bytes on {i}")  # type: ignore[misc]
 
 
+def test_broker_starts_without_its_first_log_dir(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("no folder")
+    with _cluster(tmp_path, {2: {"log.dirs": f"{broken},{tmp_path}/broker-2/b"}}) as cluster:
+        create(cluster, 2, "sound")
+        writer = Writer(cluster, "sound")
+        try:
+            writer.wait_for_more(20)
+        finally:
+            writer.stop()
+        assert f"log dir {broken} goes offline" in cluster.brokers[2].output
+
+
 def test_leader_whose_old_segment_is_damaged_hands_over_and_is_restored(tmp_path: Path) -> None:
     settings = {i: {"log.segment.bytes": "100000", "controlled.shutdown.retry.backoff.ms": "500"} for i in (1, 2, 3)}
     with _cluster(tmp_path, settings) as cluster:

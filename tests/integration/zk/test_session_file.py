@@ -110,3 +110,21 @@ def test_read_of_randomly_damaged_records_never_raises(tmp_path: Path) -> None:
                 assert isinstance(session, RecordedSession)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {bytes(data)!r}") from error
+
+
+@pytest.mark.parametrize("in_the_way", ["", FILE_NAME, Path(FILE_NAME).with_suffix(".tmp").name])
+def test_folder_that_fails_costs_the_record_not_the_registration(
+    connect: Connect, tmp_path: Path, in_the_way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "gone"
+    if in_the_way:
+        (folder / in_the_way).mkdir(parents=True)
+    client = connect()
+    prepare(client)
+    registration = _registration(client, folder)
+    epoch = registration.register()
+    assert registration.register() == epoch
+    node = client.get(paths.broker_id(1))
+    assert node is not None
+    assert node.owner == client.session_id
+    assert "cannot be written" in caplog.text
