@@ -59,6 +59,7 @@ _SESSION_CHANGES = {
     SessionEvent.CONNECTED: SessionChange.RECONNECTED,
     SessionEvent.NEW_SESSION: SessionChange.RENEWED,
     SessionEvent.SUSPENDED: SessionChange.DISCONNECTED,
+    SessionEvent.LOST: SessionChange.LOST,
 }
 
 
@@ -293,11 +294,11 @@ class ControlPlane:
 
     def _on_session(self, event: SessionEvent) -> None:
         """kazoo's thread."""
-        change = _SESSION_CHANGES.get(event)
-        if change is None or self._closed:
+        if self._closed:
             return
+        change = _SESSION_CHANGES[event]
         self.registration.on_session(change)
-        if change is not SessionChange.DISCONNECTED:
+        if change in (SessionChange.RECONNECTED, SessionChange.RENEWED):
             self._loop.call_soon_threadsafe(self.configs.start)
             self._loop.call_soon_threadsafe(self.dynamic.refresh)
 

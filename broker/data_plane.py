@@ -164,7 +164,7 @@ class DataPlane:
             control.producer_ids,
             lambda: control.registration.broker_epoch,
             self._on_log_failure,
-            lambda: control.client.session_deadline_ms,
+            control.registration.session_deadline_ms,
             wall_ms=lambda: time.time_ns() // 1_000_000,
         )
         control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))

@@ -5,8 +5,9 @@ them when it reconnects, when the session turns out to be expired, or when the c
 retried a bounded number of times with jitter, writes only after reading back (`operations.landed`).
 
 No rule may rest on a LOST event: a client cut off from ZooKeeper sees SUSPENDED only. `session_deadline_ms` is a local,
-monotonic lower bound of the time at which ZooKeeper may have expired the session. Watches are forgotten by kazoo when
-the connection drops: whoever sets one re-reads on every `SessionEvent.CONNECTED`.
+monotonic lower bound of the time at which ZooKeeper may have expired the session; only what the quorum carried out
+moves it. Watches are forgotten by kazoo when the connection drops: whoever sets one re-reads on every
+`SessionEvent.CONNECTED`.
 Source: kafka.zookeeper.ZooKeeperClient; KAFKA-2729, KAFKA-13407.
 """
 
@@ -37,6 +38,7 @@ from broker.zk.operations import (
     SetData,
     landed_together,
 )
+from broker.zk.session_contact import SessionContact
 
 _log = logging.getLogger("broker.zk")
 
@@ -45,6 +47,9 @@ _BACKOFF_FIRST_S = 0.02
 _BACKOFF_MAX_S = 1.0
 _PIPELINE = 256
 _CLOSE_S = 3.0
+_PROOFS_PER_TIMEOUT = 6
+_PROOF = [Check("/", -1)]
+"""Changes nothing and fires no watch. A multi goes through the quorum even so."""
 
 
 class SessionEvent(Enum):
@@ -77,6 +82,7 @@ _REASONS = {
     kazoo_errors.BadVersionError: "bad-version",
     kazoo_errors.NotEmptyError: "not-empty",
 }
+_NOT_OURS = (SessionExpiredError, kazoo_errors.SessionMovedError)
 Watch = Callable[[], None]
 
 
@@ -94,7 +100,8 @@ class ZkClient:
         )
         self._listeners: list[Callable[[SessionEvent], None]] = []
         self._last_session_id: int | None = None
-        self._contact_ms = -float("inf")
+        self._contact = SessionContact()
+        self._prove_soon = threading.Event()
         self._closing = threading.Event()
         self._close_lock = threading.Lock()
         self._ending: threading.Thread | None = None
@@ -105,13 +112,20 @@ class ZkClient:
     # Session
 
     def _listen_to_negotiation(self) -> None:
-        """kazoo keeps to itself what session time-out the server granted; two thirds of it are its read time-out."""
+        """kazoo keeps to itself what session time-out the server granted; two thirds of it are its read time-out.
+
+        The listeners have heard of the connection by then: whoever must not take a new session's deadline for the old
+        one's has been told in time.
+        """
         connection = self._client._connection
         connect = connection._connect
 
         def connected(*where: Any) -> Any:
+            sent_ms = _now_ms()
             read_timeout_ms, connect_timeout_ms = connect(*where)
             self._session_timeout_ms = read_timeout_ms * 3 / 2
+            self._contact.joined(int(self._client._session_id), sent_ms)
+            self._prove_soon.set()
             return read_timeout_ms, connect_timeout_ms
 
         connection._connect = connected
@@ -126,7 +140,6 @@ class ZkClient:
                 f"no ZooKeeper answered at zookeeper.connect={self.hosts} within {self._connection_timeout_ms} ms "
                 "(zookeeper.connection.timeout.ms): is it running, and is the address right?"
             )
-        self._contact_ms = _now_ms()
         self._contact_thread.start()
         self._make_chroot()
 
@@ -150,6 +163,7 @@ class ZkClient:
         """
         with self._close_lock:
             self._closing.set()
+            self._prove_soon.set()
             if self._ending is None:
                 self._ending = threading.Thread(target=self._end, name="zk-close", daemon=True)
                 self._ending.start()
@@ -185,14 +199,12 @@ class ZkClient:
         return self._session_timeout_ms
 
     @property
-    def last_contact_ms(self) -> float:
-        """Monotonic ms at which the last request that was answered had been sent: the session lived then."""
-        return self._contact_ms
-
-    @property
     def session_deadline_ms(self) -> float:
-        """Monotonic ms from which on ZooKeeper may have expired our session, whatever we were told."""
-        return self._contact_ms + self.session_timeout_ms
+        """Monotonic ms from which on ZooKeeper may have expired our session, whatever we were told.
+
+        Of the session at hand: when it is renewed this rises, once the listeners have heard of it.
+        """
+        return self._contact.touched_ms + self.session_timeout_ms
 
     def add_session_listener(self, listener: Callable[[SessionEvent], None]) -> None:
         """Called on kazoo's thread: it may only hand the event over to another thread."""
@@ -211,15 +223,26 @@ class ZkClient:
             listener(event)
 
     def _keep_contact(self) -> None:
-        """Ask for something small four times per session time-out, so that `last_contact_ms` stays fresh."""
-        while not self._closing.wait(self.session_timeout_ms / 4000):
+        """Have a proof carried out six times per session time-out, and one as soon as a server has let us in."""
+        while True:
+            self._prove_soon.wait(self.session_timeout_ms / 1000 / _PROOFS_PER_TIMEOUT)
+            self._prove_soon.clear()
+            if self._closing.is_set():
+                return
             if self._client.connected:
-                sent_ms = _now_ms()
-                self._client.exists_async("/").rawlink(lambda result, at=sent_ms: self._note(result, at))
+                self._prove()
 
-    def _note(self, result: Any, sent_ms: float) -> None:
-        if result.successful() and sent_ms > self._contact_ms:
-            self._contact_ms = sent_ms
+    def _prove(self) -> None:
+        sent_ms = _now_ms()
+        self._commit_async(_PROOF).rawlink(lambda result: self._on_proof(result, sent_ms))
+
+    def _on_proof(self, result: Any, sent_ms: float) -> None:
+        # Of a session that is over, or that another server holds, a multi is carried out too: to tell just that.
+        if result.successful() and not any(isinstance(answer, _NOT_OURS) for answer in result.value):
+            self._proven(sent_ms)
+
+    def _proven(self, sent_ms: float) -> None:
+        self._contact.proven(sent_ms, self.session_timeout_ms / _PROOFS_PER_TIMEOUT)
 
     # Reads
 
@@ -257,15 +280,12 @@ class ZkClient:
         for attempt in range(_TRIES):
             failed: list[str] = []
             for start in range(0, len(open_paths), _PIPELINE):
-                sent_ms = _now_ms()
                 asked = [(path, ask(path)) for path in open_paths[start : start + _PIPELINE]]
                 for path, result in asked:
                     try:
                         answers[path] = result.get()
-                        self._note(result, sent_ms)
                     except kazoo_errors.NoNodeError:
                         answers[path] = None
-                        self._contact_ms = max(self._contact_ms, sent_ms)
                     except (ConnectionLoss, SessionExpiredError, ConnectionClosedError):
                         failed.append(path)
             if not failed:
@@ -299,7 +319,7 @@ class ZkClient:
                 for index, result in asked:
                     try:
                         results[index] = outcome = _outcome(multis[index], result.get())
-                        self._note(result, sent_ms)
+                        self._proven(sent_ms)
                         if attempt and isinstance(outcome, WriteRefused):
                             # By what an earlier attempt wrote, perhaps, of which a lagging server knew nothing.
                             results[index] = self._read_back(multis[index]) or outcome

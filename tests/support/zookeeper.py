@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,8 +86,10 @@ class ZooKeeperServer:
         max_session_ms: int = 120_000,
         host: str = "127.0.0.1",
         more_settings: str = "",
+        command: Sequence[str] = (),
     ) -> None:
-        """more_settings: further lines of zoo.cfg."""
+        """more_settings: further lines of zoo.cfg. command: what runs another command where the server shall be."""
+        self._command = command
         self.folder = folder
         self.host = host
         self.port = port or free_port()
@@ -123,6 +125,7 @@ class ZooKeeperServer:
         """Run the server."""
         assert self._process is None, "the server is already running"
         argv = [
+            *self._command,
             java_binary(),
             "-Xmx96m",
             "-XX:+UseSerialGC",
@@ -200,13 +203,24 @@ class ZooKeeperServer:
 class ZooKeeperEnsemble:
     """Three servers that vote; by their numbers from 1."""
 
-    def __init__(self, folder: Path, tick_time_ms: int = 200) -> None:
-        ports = {number: [free_port() for _ in range(3)] for number in (1, 2, 3)}
-        members = "".join(f"server.{n}=127.0.0.1:{peer}:{vote}\n" for n, (_, peer, vote) in ports.items())
-        settings = f"initLimit=50\nsyncLimit=10\n{members}"
+    def __init__(
+        self,
+        folder: Path,
+        tick_time_ms: int = 200,
+        sync_limit: int = 10,
+        hosts: Mapping[int, tuple[str, list[str]]] | None = None,
+    ) -> None:
+        """hosts: per server its address, and the command that runs another there."""
+        where = hosts or {number: ("127.0.0.1", []) for number in (1, 2, 3)}
+        ports = {number: [free_port() for _ in range(3)] for number in where}
+        members = "".join(f"server.{n}={where[n][0]}:{peer}:{vote}\n" for n, (_, peer, vote) in ports.items())
+        settings = f"initLimit=50\nsyncLimit={sync_limit}\n{members}"
         self.servers = {
-            number: ZooKeeperServer(folder / f"{number}", client, tick_time_ms, more_settings=settings)
-            for number, (client, _, _) in ports.items()
+            number: ZooKeeperServer(
+                folder / f"{number}", client, tick_time_ms, host=host, more_settings=settings, command=command
+            )
+            for number, (host, command) in where.items()
+            for client in ports[number][:1]
         }
         for number, server in self.servers.items():
             (server.folder / "data" / "myid").write_text(f"{number}\n")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from broker.core.cluster_state import StoreUnavailable
 from broker.zk.client import SessionEvent, WriteRefused, ZkClient
@@ -188,6 +190,36 @@ def test_session_deadline_rests_on_what_the_server_granted(tmp_path: Path, asked
     finally:
         client.close()
         server.stop()
+
+
+def wait_for_proofs(client: ZkClient, count: int = 3) -> None:
+    """Until the deadline has risen so often: by what was sent on the connection at hand, then."""
+    for _ in range(count):
+        before = client.session_deadline_ms
+        eventually(partial(lambda was: client.session_deadline_ms > was, before), "the deadline rises")
+
+
+def test_what_keeps_the_deadline_up_changes_nothing_and_needs_nothing(
+    server: ZooKeeperServer, hosts: str, connect: Connect
+) -> None:
+    client = connect(session_timeout_ms=600)
+    chroot = "/" + hosts.partition("/")[2]
+    plain = KazooClient(server.connect)
+    plain.start()
+    try:
+        fired: list[object] = []
+        for path in ("/", chroot):
+            plain.get(path, watch=fired.append)
+            plain.get_children(path, watch=fired.append)
+        before = [plain.get(path)[1] for path in ("/", chroot)]
+        wait_for_proofs(client)
+        assert [plain.get(path)[1] for path in ("/", chroot)] == before
+        assert fired == []
+        plain.delete(chroot)
+        wait_for_proofs(client)
+    finally:
+        plain.stop()
+        plain.close()
 
 
 def test_close_does_not_wait_for_a_server_that_is_silent(tmp_path: Path) -> None:

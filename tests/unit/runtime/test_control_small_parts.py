@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pytest
@@ -486,6 +487,66 @@ def test_suspicion_follows_the_local_clock_alone() -> None:
     made, loop, _, _, _ = registration(Registrar(7))
     assert not made.suspect()
     loop.now = 5000.0
+    assert made.suspect()
+
+
+def test_deadline_of_a_new_session_is_nobodys_until_its_registration_is_taken_up() -> None:
+    made, loop, worker, _, heard = registration(Registrar(7, 9))
+    made.register_first()
+    assert made.session_deadline_ms() == 5000.0
+    made.on_session(SessionChange.LOST)
+    assert made.session_deadline_ms() == -math.inf
+    made.on_session(SessionChange.RENEWED)
+    assert made.suspect(), "told at once, on the thread that heard of it: the roles are still there"
+    loop.run_soon()
+    assert made.suspect()
+    assert heard == [("fenced", -1)]
+    worker.run()
+    assert made.suspect(), "registered, but the loop has not heard of it"
+    loop.run_soon()
+    assert heard[-1] == ("registered", 9)
+    assert made.session_deadline_ms() == 5000.0
+
+
+def test_registration_of_a_session_that_is_over_by_the_time_it_is_heard_of_ends_no_wait() -> None:
+    made, loop, worker, _, heard = registration(Registrar(7, 9, 11))
+    made.register_first()
+    made.on_session(SessionChange.RENEWED)
+    loop.run_soon()
+    worker.run()
+    made.on_session(SessionChange.LOST)
+    loop.run_soon()
+    assert heard[-1] == ("registered", 9)
+    assert made.suspect()
+    made.on_session(SessionChange.RENEWED)
+    step(loop, worker)
+    assert heard[-1] == ("registered", 11)
+    assert not made.suspect()
+
+
+def test_session_that_was_only_cut_off_and_came_back_keeps_its_deadline() -> None:
+    made, _, _, _, _ = registration(Registrar(7))
+    made.register_first()
+    for change in (SessionChange.DISCONNECTED, SessionChange.RECONNECTED):
+        made.on_session(change)
+        assert made.session_deadline_ms() == 5000.0
+
+
+def test_session_that_is_lost_before_the_first_registration_is_made_up_for_by_the_next() -> None:
+    made, loop, worker, _, _ = registration(Registrar(7, 7))
+    made.on_session(SessionChange.LOST)
+    made.on_session(SessionChange.RENEWED)
+    made.register_first()
+    assert made.suspect()
+    step(loop, worker)
+    assert not made.suspect()
+
+
+def test_sessions_end_counts_also_while_the_broker_stops() -> None:
+    made, _, _, _, _ = registration(Registrar(7))
+    made.register_first()
+    made.stop()
+    made.on_session(SessionChange.LOST)
     assert made.suspect()
 
 
