@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import logging
 import random
+import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -101,7 +104,10 @@ class ZkClient:
         self._listeners: list[Callable[[SessionEvent], None]] = []
         self._last_session_id: int | None = None
         self._contact = SessionContact()
+        self._joined_ms = -float("inf")
         self._prove_soon = threading.Event()
+        self._unanswered: deque[float] = deque()
+        """When the proofs that are under way were sent, oldest first."""
         self._closing = threading.Event()
         self._close_lock = threading.Lock()
         self._ending: threading.Thread | None = None
@@ -124,6 +130,7 @@ class ZkClient:
             sent_ms = _now_ms()
             read_timeout_ms, connect_timeout_ms = connect(*where)
             self._session_timeout_ms = read_timeout_ms * 3 / 2
+            self._joined_ms = sent_ms
             self._contact.joined(int(self._client._session_id), sent_ms)
             self._prove_soon.set()
             return read_timeout_ms, connect_timeout_ms
@@ -229,14 +236,39 @@ class ZkClient:
             self._prove_soon.clear()
             if self._closing.is_set():
                 return
-            if self._client.connected:
+            if not self._client.connected:
+                continue
+            if self._server_is_silent():
+                self._hang_up()
+            else:
                 self._prove()
+
+    def _server_is_silent(self) -> bool:
+        """Whether it has let proofs wait for half a session time-out: another server may have the quorum."""
+        try:
+            oldest_ms = self._unanswered[0]
+        except IndexError:
+            return False
+        return _now_ms() - max(oldest_ms, self._joined_ms) >= self.session_timeout_ms / 2
+
+    def _hang_up(self) -> None:
+        """Have kazoo try the next server, before the session is over.
+
+        By itself it would stay for as long as we go on sending: it looks for silence only when it has nothing to send.
+        """
+        connection = self._client._connection._socket
+        if connection is not None:
+            _log.warning("the ZooKeeper server has carried nothing out for half a session time-out: hanging up")
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _prove(self) -> None:
         sent_ms = _now_ms()
+        self._unanswered.append(sent_ms)
         self._commit_async(_PROOF).rawlink(lambda result: self._on_proof(result, sent_ms))
 
     def _on_proof(self, result: Any, sent_ms: float) -> None:
+        self._unanswered.popleft()
         # Of a session that is over, or that another server holds, a multi is carried out too: to tell just that.
         if result.successful() and not any(isinstance(answer, _NOT_OURS) for answer in result.value):
             self._proven(sent_ms)

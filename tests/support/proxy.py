@@ -20,6 +20,8 @@ class Proxy:
         self.lose_after: Callable[[bytes], bool] | None = None
         """Asked about every client chunk: True forwards it, then cuts the connection before the answer."""
         self.refusing = False
+        self.silent = False
+        """Connections stay, and whatever comes over them vanishes, as when the server's host is gone."""
         self._threads: list[threading.Thread] = []
         self._sockets: list[socket.socket] = []
         self._spawn(self._accept)
@@ -52,6 +54,8 @@ class Proxy:
     def _to_server(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while chunk := client.recv(65536):
+                if self.silent:
+                    continue
                 lose = self.lose_after
                 if lose is not None and lose(chunk):
                     self.lose_after = None
@@ -66,9 +70,16 @@ class Proxy:
     def _to_client(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while chunk := server.recv(65536):
-                client.sendall(chunk)
+                if not self.silent:
+                    client.sendall(chunk)
         _shut(client)
         _shut(server)
+
+    @property
+    def connections(self) -> int:
+        """Made since the last cut."""
+        with self._lock:
+            return len(self._pairs)
 
     def cut(self) -> None:
         """Break all connections; new ones work unless `refusing`."""

@@ -222,6 +222,24 @@ def test_what_keeps_the_deadline_up_changes_nothing_and_needs_nothing(
         plain.close()
 
 
+def test_server_that_falls_silent_is_left_for_another_before_the_session_is_over(server: ZooKeeperServer) -> None:
+    doors = [Proxy(server.port) for _ in range(2)]
+    client = ZkClient(",".join(f"127.0.0.1:{door.port}" for door in doors), 4000, 10_000)
+    try:
+        client.start()
+        events: list[SessionEvent] = []
+        client.add_session_listener(events.append)
+        (used,) = [door for door in doors if door.connections]
+        used.silent = True
+        eventually(lambda: SessionEvent.CONNECTED in events, "the other door")
+        wait_for_proofs(client)
+        assert events == [SessionEvent.SUSPENDED, SessionEvent.CONNECTED], "the session goes on"
+    finally:
+        client.close()
+        for door in doors:
+            door.close()
+
+
 def test_close_does_not_wait_for_a_server_that_is_silent(tmp_path: Path) -> None:
     server = ZooKeeperServer(tmp_path / "zk")
     server.start()

@@ -155,3 +155,27 @@ def test_new_sessions_deadline_is_not_seen_before_the_listeners_were_told(server
     server.join(2)
     assert seen == [1000]
     assert server.touched_ms == 1505
+
+
+@pytest.mark.parametrize(
+    ("waits_ms", "rejoined_ms_ago", "silent"),
+    [
+        (2999, None, False),
+        (3000, None, True),
+        (3000, 2990, False),
+        (9000, 3005, True),
+    ],
+)
+def test_server_is_silent_when_it_lets_requests_wait(
+    server: Server, waits_ms: float, rejoined_ms_ago: float | None, silent: bool
+) -> None:
+    server.client._prove()
+    if rejoined_ms_ago is not None:
+        server.now_ms += waits_ms - rejoined_ms_ago - 5
+        server.join(1)
+        server.now_ms += rejoined_ms_ago
+    else:
+        server.now_ms += waits_ms
+    assert server.client._server_is_silent() is silent
+    server.multis[0].come([True])
+    assert not server.client._server_is_silent()
