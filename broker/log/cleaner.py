@@ -95,6 +95,8 @@ class LogCleaning:
         self._job = job
         self._throttle = throttle
         self._check_done = check_done
+        self._behind_transactions = False
+        """A batch of a transaction was copied, whose values are not in the map: they do not go before tombstones."""
 
     def run(self) -> Iterator[CleanedGroup]:
         """Raises CleaningStopped, UncleanableLog, OSError."""
@@ -182,6 +184,7 @@ class LogCleaning:
         stats = self.stats
         if header.is_control or header.is_transactional:
             found = Filtered(batch, header.record_count, header.max_timestamp)
+            self._behind_transactions = self._behind_transactions or not header.is_control
         else:
             found = self._filter(header, batch, offsets)
         stats.records_read += header.record_count
@@ -194,7 +197,7 @@ class LogCleaning:
     def _filter(self, header: BatchHeader, batch: memoryview, offsets: OffsetMap) -> Filtered:
         job = self._job
         until = offsets.latest_offset
-        horizon = delete_horizon_ms(header)
+        horizon = None if self._behind_transactions else delete_horizon_ms(header)
         if header.base_offset > until:
             # All of it stays, whatever it is, and its tombstones' time has not begun.
             return Filtered(batch, header.record_count, header.max_timestamp)

@@ -61,9 +61,9 @@ class FollowerLogs:
     def truncate(self, replica: Replica, offset: Offset, reason: str) -> None:
         """Cut a follower's log to offset or below. Raises LogDirFailed, CorruptLog."""
         log = replica.log
-        if reason != "high-watermark" and log.lacks_values_below(offset):
-            # An unclean election's: values that newer ones replaced are gone here, and those go now. The leader has
-            # the former. A cut to a watermark that was checkpointed early says nothing of the leader's log.
+        if reason != "high-watermark" and not self._in_isr(replica) and self._undoes_compaction(replica, offset):
+            # A cut to a watermark that was checkpointed early says nothing of the leader's log. A member of the ISR is
+            # counted on for all that it has.
             self.start_anew(replica, log.log_start_offset, reason)
             return
         before = log.leo
@@ -73,6 +73,19 @@ class FollowerLogs:
         if log.leo != before:
             self._tell(replica, before, high_watermark, reason)
             replica.cut_producers(self._manager.loop.now_ms())
+
+    def _undoes_compaction(self, replica: Replica, offset: Offset) -> bool:
+        """Whether a cut there may leave this replica without values that its leader has, or with some that it has not.
+
+        Values that newer ones replaced are gone where this replica cleaned, and may be where it fetched from one that
+        had: after an unclean election the newer ones go now. What is below the watermark else lies in a hole of the
+        leader's log: a tombstone that went there has gone with its value, which is still here.
+        """
+        return replica.log.lacks_values_below(offset) or (replica.compacted and offset < replica.high_watermark)
+
+    def _in_isr(self, replica: Replica) -> bool:
+        role = replica.partition.role
+        return isinstance(role, Following) and self._manager.broker_id in role.isr
 
     def start_anew(self, replica: Replica, offset: Offset, reason: str = "out-of-range") -> None:
         """Throw a follower's log away: it has nothing that its leader's goes on from. Raises LogDirFailed."""
@@ -85,7 +98,6 @@ class FollowerLogs:
         replica.producers.clear(offset)
 
     def _tell(self, replica: Replica, from_leo: Offset, high_watermark: Offset, reason: str) -> None:
-        role = replica.partition.role
         logger.info("%s: log cut from %d to %d (%s)", replica.name, from_leo, replica.log.leo, reason)
         event_log = self._manager.event_log
         if event_log is not None:
@@ -96,6 +108,6 @@ class FollowerLogs:
                 from_leo=from_leo,
                 to=replica.log.leo,
                 hw=high_watermark,
-                in_isr=isinstance(role, Following) and self._manager.broker_id in role.isr,
+                in_isr=self._in_isr(replica),
                 reason=reason,
             )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.core.fencing import check_current_leader_epoch
 from broker.core.leader import Leader
-from broker.runtime.ports import CorruptLog, LogDirFailed
-from broker.runtime.replica import Replica
+from broker.runtime.ports import CorruptLog, LogDirFailed, Offset
+from broker.runtime.replica import Replica, chunk_view
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.list_offsets import (
@@ -30,6 +30,7 @@ from broker.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from broker.wire.primitives import MalformedFrame
+from broker.wire.record_batch import HEADER_SIZE, CorruptBatch, read_header
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
@@ -48,6 +49,20 @@ class _Led(NamedTuple):
     error: ErrorCode
     replica: Replica | None = None
     role: Leader | None = None
+
+
+def _behind_hole(replica: Replica, end_offset: Offset) -> Offset:
+    """Where the next epoch's records begin: to a consumer that stands in the hole before them nothing was cut."""
+    log = replica.log
+    if not log.log_start_offset <= end_offset < log.written_leo:
+        return end_offset
+    try:
+        view = chunk_view(log.read(end_offset, HEADER_SIZE, log.written_leo, True))
+        return max(end_offset, read_header(view).base_offset) if view else end_offset
+    except CorruptBatch as damage:
+        raise CorruptLog(replica.topic_partition, "reading where an epoch ends", str(damage)) from damage
+    except OSError as error:
+        raise log.read_failed(error) from error
 
 
 class OffsetsHandler:
@@ -124,16 +139,24 @@ class OffsetsHandler:
             refuse(request, f"OffsetForLeaderEpoch: {error}")
             return
         topics = [
-            OffsetForLeaderTopicResult(topic.topic, [self._epoch_end(topic.topic, one) for one in topic.partitions])
+            OffsetForLeaderTopicResult(
+                topic.topic, [self._epoch_end(topic.topic, one, body.replica_id >= 0) for one in topic.partitions]
+            )
             for topic in body.topics
         ]
         respond(request, OffsetForLeaderEpochResponse(0, topics).encode(request.api_version))
 
-    def _epoch_end(self, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    def _epoch_end(self, topic: str, asked: OffsetForLeaderPartition, follower: bool) -> EpochEndOffset:
         error, replica, _ = self._led(topic, asked.partition, asked.current_leader_epoch)
         if replica is None:
             return EpochEndOffset(error, asked.partition)
         epoch, end_offset = replica.log.end_offset_for_epoch(asked.leader_epoch)
+        if replica.compacted and not follower:
+            try:
+                end_offset = _behind_hole(replica, end_offset)
+            except (LogDirFailed, CorruptLog) as failure:
+                self._manager.take_offline(replica, failure)
+                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
         return EpochEndOffset(0, asked.partition, epoch, end_offset)
 
     def _led(self, topic: str, partition: int, current_leader_epoch: int) -> _Led:

@@ -104,6 +104,39 @@ def test_cut_in_the_middle_of_a_swap_comes_first(path: str, steps: int, anew: bo
     kill(again)
 
 
+def test_tombstone_stays_as_long_as_a_value_of_a_transaction_lies_before_it(path: str) -> None:
+    """Batches of transactions, of Kafka's brokers, are copied as they are: nothing supersedes what is in them."""
+    clock = PatientClock()
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    of_transaction = encode_batch(
+        [NewRecord(b"gone", b"value")],
+        timestamps=1,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    for batch in (memoryview(bytearray(of_transaction)), keyed([(b"gone", None)]), keyed([(b"plain", None)])):
+        log.append_as_leader(batch, 0)
+        log.write()
+    bench = cleaner_for(store, clock)
+    for round_ in range(3):
+        for n in range(30):
+            log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), 0)
+            log.write()
+        clock.work()
+        bench.cleaner.check()
+        clock.work()
+        # Beyond delete.retention.ms.
+        clock.advance(5000)
+        assert bench.cleaner.runs == round_ + 1
+    rows = records_of(log)
+    assert {b"gone", b"plain"} <= {row.key for row in rows if row.offset < 5}
+    assert b"gone" not in last_values(rows)
+    kill(store)
+
+
 @pytest.mark.parametrize("steps", STEPS)
 def test_partition_deleted_in_the_middle_of_a_swap_takes_no_dir_offline(path: str, steps: int) -> None:
     clock = PatientClock()

@@ -17,12 +17,18 @@ from broker.runtime.cleanable_replicas import CleanableReplicas
 from broker.wire.api import ApiKey
 from broker.wire.compression import Compression
 from broker.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from broker.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from broker.wire.record_batch import iter_batches
 from broker.wire.records import Record, decode_records
 from tests.property.log.compaction_tools import HereRunner, keyed, last_values, records_of
 from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import fetched, produced
-from tests.support.memory_node import TOPIC
+from tests.support.memory_node import TOPIC, FakeSlot
 
 KEYS = 6
 
@@ -183,6 +189,9 @@ def test_tail_of_a_deposed_leader_is_cut_by_one_that_fetched_over_the_hole_where
     cluster.expire(2)
     cluster.settle()
     assert cluster.state.leader == 3
+    # To a consumer that stands before the hole's end nothing was cut; a follower hears where the hole begins.
+    assert _epoch_end(cluster, 3, 0) == first
+    assert _epoch_end(cluster, 3, 0, replica_id=2) == 30
     cluster.start(1)
     cluster.advance(5000)
     assert set(cluster.state.isr) == {1, 3}
@@ -192,6 +201,96 @@ def test_tail_of_a_deposed_leader_is_cut_by_one_that_fetched_over_the_hole_where
     assert last_values(_consume(cluster, 1)) == expected
     _cleaner(cluster, 1).check()
     assert last_values(_consume(cluster, 1)) == expected
+
+
+def _epoch_end(cluster: DiskCluster, i: int, epoch: int, replica_id: int = -1) -> int:
+    """Where a broker says that a leader epoch ended."""
+    asked = OffsetForLeaderTopic(TOPIC, [OffsetForLeaderPartition(0, cluster.state.leader_epoch, epoch)])
+    slot = cluster.ask(i, ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, OffsetForLeaderEpochRequest(replica_id, [asked]).encode(4))
+    assert slot.answer is not None
+    (partition,) = OffsetForLeaderEpochResponse.decode(4, memoryview(slot.answer)[5:]).topics[0].partitions
+    assert partition.error_code == 0
+    return partition.end_offset
+
+
+def _put(cluster: DiskCluster, leader: int, *records: tuple[bytes, bytes | None]) -> None:
+    """Each in a batch of its own."""
+    for record in records:
+        result = produced(_settled(cluster, cluster.produce_raw(leader, keyed([record], 1))))
+        assert result is not None
+        assert result.error == 0
+
+
+def _settled(cluster: DiskCluster, slot: FakeSlot) -> FakeSlot:
+    cluster.settle()
+    return slot
+
+
+def _hot(rounds: int) -> list[tuple[bytes, bytes | None]]:
+    return [(b"hot%d" % (n % 3), b"%d" % n * 10) for n in range(rounds)]
+
+
+def _made_anew(cluster: DiskCluster, i: int) -> None:
+    """Its disk was replaced; it fetches everything from the leader."""
+    cluster.kill(i)
+    cluster.expire(i)
+    for path in cluster.folder_of(i).parent.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    cluster.folder_of(i).rmdir()
+    cluster.start(i)
+    cluster.advance(5000)
+    assert i in cluster.state.isr
+
+
+def test_replica_that_has_a_tombstone_keeps_it_from_bringing_its_value_back(cluster: DiskCluster) -> None:
+    """The leader has neither any more, and takes an epoch for begun before either: what is cut then is not only it."""
+    _put(cluster, 1, (b"gone", b"value"), (b"keep", b"value"), (b"gone", None), *_hot(9))
+    cluster.advance(1000)
+    cluster.stop(3)
+    cluster.expire(3)
+    cluster.elect(1)
+    for _ in range(3):
+        _put(cluster, 1, *_hot(60))
+        cluster.advance(1000)
+        _cleaner(cluster, 1).check()
+    assert b"gone" not in {record.key for record in records_of(_log(cluster, 1))}
+    _made_anew(cluster, 2)
+    cluster.stop(1)
+    cluster.expire(1)
+    cluster.settle()
+    assert cluster.state.leader == 2
+    cluster.start(3)
+    cluster.advance(5000)
+    assert 3 in cluster.state.isr
+    assert last_values(records_of(_log(cluster, 3))) == last_values(records_of(_log(cluster, 2)))
+    assert b"gone" not in last_values(records_of(_log(cluster, 3)))
+
+
+def test_replica_that_fetched_over_holes_gets_the_values_back_that_an_unclean_leader_has(
+    cluster: DiskCluster,
+) -> None:
+    _put(cluster, 1, (b"k", b"old"), (b"keep", b"value"), *_hot(9))
+    cluster.advance(1000)
+    cluster.stop(3)
+    cluster.expire(3)
+    _put(cluster, 1, (b"k", b"new"), *_hot(90))
+    cluster.advance(1000)
+    _cleaner(cluster, 1).check()
+    _made_anew(cluster, 2)
+    assert b"old" not in {record.value for record in records_of(_log(cluster, 2))}
+    for i in (1, 2):
+        cluster.stop(i)
+        cluster.expire(i)
+    cluster.start(3)
+    cluster.write(leader=3, leader_epoch=cluster.state.leader_epoch + 1, isr=(3,), lossy=True)
+    cluster.advance(1000)
+    cluster.start(2)
+    cluster.advance(5000)
+    assert 2 in cluster.state.isr
+    expected = last_values(records_of(_log(cluster, 3)))
+    assert expected[b"k"] == b"old"
+    assert last_values(records_of(_log(cluster, 2))) == expected
 
 
 def test_new_replica_of_a_cleaned_log_reaches_its_end(cluster: DiskCluster) -> None:

@@ -262,12 +262,17 @@ def test_out_of_range_fetch_is_repeated_at_once_only_where_the_log_was_cut(
     assert any(0 in sent.positions for sent in follower.leader.sent[before:])
 
 
-@pytest.mark.parametrize(("lacks_values", "left"), [(False, ["a"]), (True, [])])
+@pytest.mark.parametrize(
+    ("lacks_values", "in_isr", "left"), [(False, False, ["a"]), (True, False, []), (True, True, ["a"])]
+)
 def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goes(
-    follower: Follower, lacks_values: bool, left: list[str]
+    follower: Follower, lacks_values: bool, in_isr: bool, left: list[str]
 ) -> None:
     follower.leader.sent[-1].answer(result(0, "a", "b"))
     follower.turn()
+    role = follower.manager.replicas[(TOPIC, 0)].following
+    assert role is not None
+    role.isr = frozenset({1, 2} if in_isr else {1})
     log = follower.log(0)
     log.lacks_values = lacks_values
     diverging = fetch.FetchPartitionResult(
