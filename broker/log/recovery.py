@@ -282,12 +282,18 @@ def _restart_at(
     log_start: Offset,
     has_holes: bool,
 ) -> None:
-    """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start."""
+    """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start.
+
+    The oldest segment goes once the new one is there: where a crash leaves none, the next start misses the log.
+    """
     state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
-    remove(state, list(state.segments))
+    oldest, *newer = state.segments
+    remove(state, newer)
     state.segments = Segments()
     state.segments.add(
         Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
     )
+    checkpoints.fsync_dir(path)
+    remove(state, [oldest])
     state.leo = log_start
     state.epochs.clear()

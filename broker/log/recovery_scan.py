@@ -151,7 +151,6 @@ def scan(
         if damage.reread:
             _forget_cached(segment)
         if not _scan_segment(state, segment, segments[place + 1 :], has_holes, damage):
-            remove(state, segments[place + 1 :])
             return state
     return state
 
@@ -166,7 +165,7 @@ def _forget_cached(segment: Segment) -> None:
 
 
 def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: bool, damage: Damage) -> bool:
-    """Check every batch; cut the file at the first bad one. True when all of it was good. Raises CorruptLog."""
+    """Check every batch; cut the log at the first bad one. True when all of the segment was good. Raises CorruptLog."""
     fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR)
     try:
         size = os.fstat(fd).st_size
@@ -208,6 +207,9 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
     state.leo = expected
     state.reason = bad
     damage.check(state, segment.path(LOG_SUFFIX))
+    if bad:
+        # While the bad batch is there to be found again: behind a cut they would look like a hole of compaction's.
+        remove(state, later)
     segment.reset_to(batches, position)
     state.segments.add(segment)
     state.cut_bytes += size - position

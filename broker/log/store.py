@@ -122,8 +122,7 @@ class DiskLogStore(OpenLogs):
             self._forget_offline(tp)
             return self.create(tp, topic_id, config)
         try:
-            # First of all, so that no crash makes a log that was cut look whole.
-            self._distrust(tp, log_dir.file(str(tp)), f"damage was cut: {self.offline_logs[tp]}")
+            # Until it is cut the mark of its damage stays: no crash makes it look whole, nor its damage like a hole.
             log, report = load(
                 tp, log_dir, log_dir.file(str(tp)), self._config(tp.topic), self._environment,
                 clean=False,
@@ -134,6 +133,7 @@ class DiskLogStore(OpenLogs):
                 damaged=True,
                 has_holes=tp in log_dir.cleaner_offsets,
             )  # fmt: skip
+            self._distrust(tp, log_dir.file(str(tp)), f"damage was cut: {self.offline_logs[tp]}")
         except CorruptLog as damage:
             _logger.warning("%s; its folder gives way to an empty one", damage)
             self.delete(tp)
