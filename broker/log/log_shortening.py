@@ -75,7 +75,7 @@ class ShorteningLog(LogBase):
             for segment in reversed(newer):
                 self._retire(segment)
             if oldest.base_offset == offset:
-                oldest.reset_to((), 0)
+                oldest.empty()
                 oldest.created_ms = self._environment.now_ms()
                 self._segments.replace_all(oldest)
             else:

@@ -169,20 +169,22 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
     fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR)
     try:
         size = os.fstat(fd).st_size
-        batches: list[BatchAt] = []
+        plan = segment.plan_indexes()
+        held: BatchAt | None = None
+        """The one read last: what follows may contradict it. Only that, for there may be millions."""
         position = 0
-        expected = segment.base_offset
+        expected = before = segment.base_offset
         previous_end = state.leo
         bad = ""
         jumped = False
         try:
             for batch in walk(fd, 0, size, verify_crc=True):
-                if batch.base_offset < expected and jumped:
+                if batch.base_offset < expected and jumped and held is not None:
                     # One of the two has a wrong base offset, which no CRC covers. Believing the first would cut what is
                     # right, and give the log an end that it never reached.
-                    doubtful = batches.pop()
+                    doubtful, held = held, None
                     position = doubtful.position
-                    expected = batches[-1].last_offset + 1 if batches else segment.base_offset
+                    expected = before
                     raise BadBatch(position, f"base offset {doubtful.base_offset}, and {batch.base_offset} behind it")
                 if batch.base_offset < expected or (batch.base_offset != expected and not gaps):
                     raise BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due")
@@ -191,8 +193,11 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
                 jumped = batch.base_offset != expected
                 if jumped and later and batch.last_offset >= later[0].base_offset:
                     raise BadBatch(batch.position, f"offset {batch.last_offset} lies in segment {later[0].base_offset}")
-                batches.append(batch)
+                if held is not None:
+                    plan.add(held)
+                held = batch
                 position = batch.end
+                before = expected
                 expected = batch.last_offset + 1
                 if batch.epoch > state.epochs.latest:
                     state.begin_epoch(batch, previous_end)
@@ -204,13 +209,16 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
             )
     finally:
         os.close(fd)
+    if held is not None:
+        plan.add(held)
+    assert plan.size == position
     state.leo = expected
     state.reason = bad
     damage.check(state, segment.path(LOG_SUFFIX))
     if bad:
         # While the bad batch is there to be found again: behind a cut they would look like a hole of compaction's.
         remove(state, later)
-    segment.reset_to(batches, position)
+    segment.reset_to(plan)
     state.segments.add(segment)
     state.cut_bytes += size - position
     return not bad

@@ -14,6 +14,7 @@ from typing import Self
 
 from broker.log.batch_scan import BadBatch, BatchAt, parse_header, walk
 from broker.log.files import LOG_SUFFIX, SUFFIXES, segment_path
+from broker.log.index_plan import IndexPlan
 from broker.log.offset_index import OffsetIndex, OffsetPosition
 from broker.log.sparse_index import IndexDamaged
 from broker.log.time_index import NO_TIMESTAMP, TimeIndex
@@ -182,37 +183,51 @@ class SegmentFiles:
             self.index.spill()
             self.time_index.spill()
 
-    def reset_to(self, batches: Sequence[BatchAt], position: int) -> None:
-        """Keep exactly these batches, whose CRCs are good, cut the file at position, write new indexes.
+    def plan_indexes(self) -> IndexPlan:
+        """For a reader of all its batches; `reset_to` takes it."""
+        return IndexPlan(self.base_offset, self._interval_bytes)
 
-        With no batches this empties a segment whatever is in it.
+    def reset_to(self, plan: IndexPlan) -> None:
+        """Keep exactly the batches of this plan, whose CRCs are good, cut the file behind them, write new indexes.
+
+        A kill in between leaves no index that looks whole and is not: that of timestamps is there before the other,
+        from whose last entry on a start reads the batches.
         """
         self._open_log()
-        if os.fstat(self.fd).st_size != position:
-            os.ftruncate(self.fd, position)
-            os.fsync(self.fd)
         self.index.create()
         self.time_index.create()
-        self._size = 0
-        self._since_index_bytes = 0
-        self._first_timestamp = None
-        self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_offset = self.base_offset
+        if os.fstat(self.fd).st_size != plan.size:
+            os.ftruncate(self.fd, plan.size)
+            os.fsync(self.fd)
+        self._size = plan.size
+        self._since_index_bytes = plan.since_index_bytes
+        self._first_timestamp = plan.first_timestamp
+        self.max_timestamp = plan.max_timestamp
+        self.max_timestamp_offset = plan.max_timestamp_offset
         self._opened = True
         self._verified_from = self._verified_until = 0
-        for batch in batches:
-            self.add(batch.last_offset, batch.max_timestamp, batch.size)
-        self.finish()
+        for timestamp, offset in plan.timestamps:
+            self.time_index.maybe_append(timestamp, offset)
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.time_index.spill()
+        for last_offset, position in plan.offsets:
+            self.index.append(last_offset, position)
+        self.index.spill()
+
+    def empty(self) -> None:
+        """Cut the file to nothing, whatever is in it."""
+        self.reset_to(self.plan_indexes())
 
     def rebuild_indexes(self) -> None:
         """Write both indexes anew from the batches, whose CRCs are checked. Raises CorruptLog."""
         self._open_log()
-        end = self._size
-        batches = list(self._walk(0, verify_crc=True))
-        self.reset_to(batches, end)
+        plan = self.plan_indexes()
+        for batch in self._walk(0, verify_crc=True):
+            plan.add(batch)
+        self.reset_to(plan)
         if self._gaps:
             # Whether the last of them reaches into the next segment is for reads to see: they know where that begins.
-            self._verified_from = end
+            self._verified_from = self._size
 
     def _open_log(self) -> None:
         if self.fd >= 0:
