@@ -27,6 +27,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 _VERSION = "0"
 _OFFSET_ROW = re.compile(r"\s*([A-Za-z0-9._-]+)\s+([0-9]+)\s+(-?[0-9]+)\s*")
+_EPOCH_ROW = re.compile(r"([0-9]+) ([0-9]+)")
 _TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}")
 
 
@@ -114,16 +115,6 @@ def format_rows(rows: Iterable[str]) -> str:
     return "\n".join([_VERSION, str(len(lines)), *lines]) + "\n"
 
 
-def read_rows(path: str, columns: int) -> list[list[str]] | None:
-    """Rows of a checkpoint file; None when there is no file. ValueError names the file and what is wrong."""
-    lines = _read_lines(path)
-    rows = None if lines is None else [line.split() for line in lines]
-    for row in rows or ():
-        if len(row) != columns:
-            raise ValueError(f"{path}: malformed line {' '.join(row)!r}")
-    return rows
-
-
 def _read_lines(path: str) -> list[str] | None:
     """The lines that are rows, as many as the file promises; each may be malformed. None when there is no file.
 
@@ -174,9 +165,20 @@ def format_epochs(entries: Iterable[tuple[Epoch, Offset]]) -> str:
 
 
 def read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
-    """(epoch, start offset) in file order; None when there is no file. Raises ValueError when malformed."""
-    rows = read_rows(path, 2)
-    return None if rows is None else [(_int(path, epoch), _int(path, start)) for epoch, start in rows]
+    """(epoch, start offset) in file order; None when there is no file. Raises ValueError when malformed.
+
+    Rows are taken as they are written and no other way: a sign or a space in the place of a digit is damage.
+    """
+    lines = _read_lines(path)
+    if lines is None:
+        return None
+    entries = []
+    for line in lines:
+        found = _EPOCH_ROW.fullmatch(line)
+        if found is None:
+            raise ValueError(f"{path}: malformed line {line!r}")
+        entries.append((int(found[1]), int(found[2])))
+    return entries
 
 
 def format_partition_metadata(topic_id: str) -> str:
@@ -234,10 +236,3 @@ def read_properties(path: str) -> dict[str, str]:
 
 def format_properties(pairs: Mapping[str, str]) -> str:
     return "#\n" + "".join(f"{name}={value}\n" for name, value in sorted(pairs.items()))
-
-
-def _int(path: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{path}: {text!r} is not a whole number") from None

@@ -396,7 +396,7 @@ def test_damaged_transaction_index_is_named_with_the_position(tmp_path: Path) ->
     ("file", "text", "why"),
     [
         (checkpoints.LEADER_EPOCHS, "0\n2\n0 0\n", "promises 2 entries, holds 1"),
-        (checkpoints.LEADER_EPOCHS, "0\n1\n0 x\n", "'x' is not a whole number"),
+        (checkpoints.LEADER_EPOCHS, "0\n1\n0 x\n", "malformed line '0 x'"),
         (checkpoints.HIGH_WATERMARKS, "0\n1\nt 0 5", "its last line has no end: torn"),
         (checkpoints.RECOVERY_POINTS, "", "is empty"),
         (checkpoints.LOG_STARTS, "3\n0\n", "version '3', only 0 is known"),

@@ -13,6 +13,7 @@ from tests.property.log.log_tools import (
     Clock,
     append_values,
     fetch,
+    folder,
     kill,
     open_log,
     open_store,
@@ -114,6 +115,25 @@ def test_recovery_derived_file_lost_or_garbled_is_derived_again(
     found = log.offset_for_timestamp(1017, 40)
     assert found == (1017, 17, 2)
     kill(store)
+
+
+@pytest.mark.parametrize("byte", [b"-", b"+", b"_", b" ", b"x"])
+def test_one_byte_that_is_no_digit_in_the_epoch_file_stops_no_start_and_moves_no_epoch(byte: bytes) -> None:
+    with folder() as path:
+        store = open_store(path, Clock(), {})
+        append_values(store, range(100), epoch=2)
+        append_values(store, range(100, 110), epoch=15)
+        append_values(store, range(110, 120), epoch=16)
+        epochs = open_log(store).epochs
+        store.close(clean=True)
+        file = Path(path, str(TP), "leader-epoch-checkpoint")
+        whole = file.read_bytes()
+        for at in range(len(whole)):
+            file.write_bytes(whole[:at] + byte + whole[at + 1 :])
+            store = open_store(path, Clock(), {})
+            assert open_log(store).epochs == epochs, file.read_bytes()
+            store.close(clean=True)
+        assert file.read_bytes() == whole
 
 
 def test_index_entry_that_names_a_later_batch_is_not_believed(path: str) -> None:
