@@ -67,6 +67,11 @@ class LogConfig:
     index_safe_bytes: int
     """Fewer bytes of batches than this cannot have filled an index."""
 
+    @property
+    def flushes_between_rolls(self) -> bool:
+        """All that is written may be durable when a segment is rolled: only its indexes are not, then."""
+        return self.group_commit or self.flush_messages < LONG_MAX or self.flush_ms < LONG_MAX
+
     @classmethod
     def parse(cls, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> LogConfig:
         """overrides: the topic's own; defaults: the broker's, under the same topic-level names.

@@ -30,6 +30,7 @@ class Durability:
         "_environment",
         "_gate",
         "_generation",
+        "_indexed",
         "_names_durable",
         "_names_version",
         "_path",
@@ -59,6 +60,9 @@ class Durability:
         self._segments = segments
         self._gate = FlushGate()
         self._generation = 0
+        # Segments that end at or below this have their indexes on disk, too. The recovery point may be beyond it: at
+        # the end of a segment that is not finished, or not on disk.
+        self._indexed = max(recovery_point - 1, 0)
         self._names_version = int(new)
         self._names_durable = 0
         self._committing = False
@@ -75,6 +79,7 @@ class Durability:
         """Everything at or beyond offset is about to be cut: flushes under way no longer vouch for it."""
         self._generation += 1
         self.recovery_point = min(self.recovery_point, offset)
+        self._indexed = min(self._indexed, offset)
 
     def restart_at(self, offset: Offset) -> None:
         """The log is empty and begins at offset; `lower` was called before."""
@@ -141,9 +146,11 @@ class Durability:
     def _job(self, target: Offset, topic_id: str) -> FlushJob:
         fds: list[int] = []
         files: list[str] = []
-        for place in range(self._segments.floor(self.recovery_point), len(self._segments)):
+        indexed = self._indexed
+        for place in range(self._segments.floor(min(self.recovery_point, indexed)), len(self._segments)):
             segment = self._segments.at(place)
-            if segment.base_offset >= target and place > 0:
+            indexed = segment.base_offset
+            if indexed >= target and place > 0:
                 break
             segment.open()
             fds.append(os.dup(segment.fd))
@@ -157,6 +164,7 @@ class Durability:
         return FlushJob(
             gate=self._gate,
             target=target,
+            indexed=indexed,
             generation=self._generation,
             names_version=self._names_version,
             epochs_version=self.epoch_file.version,
@@ -171,6 +179,7 @@ class Durability:
     def _done(self, job: FlushJob) -> None:
         if job.generation == self._generation:
             self.recovery_point = max(self.recovery_point, job.target)
+            self._indexed = max(self._indexed, job.indexed)
         self._names_durable = max(self._names_durable, job.names_version)
         self.epoch_file.became_durable(job.epochs_version)
         self.last_flush_ms = self._environment.now_ms()

@@ -31,11 +31,13 @@ class FlushGate:
 class FlushJob:
     """target: the recovery point once done. generation: the log's count of truncations when the job was made.
 
-    names_version, epochs_version: of what this job makes durable besides the data.
+    indexed: segments that end at or below it have their indexes on disk then. names_version, epochs_version: of what
+    this job makes durable besides the data.
     """
 
     gate: FlushGate
     target: Offset
+    indexed: Offset
     generation: int
     names_version: int
     epochs_version: int

@@ -127,12 +127,14 @@ def load(
             reason = str(error)
             recovery_point = min(recovery_point, segments.active.base_offset)
     if state is None:
+        # A power failure can take the indexes of a segment that was finished when all of it was durable.
+        with_the_end_before = not host_lived and config.flushes_between_rolls
         state = scan(
             tp,
             list(segments),
             config,
             has_holes,
-            recovery_point,
+            max(recovery_point - with_the_end_before, 0),
             entries,
             Damage(tp, checkpointed, mend, config.group_commit),
             Holes(

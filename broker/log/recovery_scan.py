@@ -105,16 +105,19 @@ def scan(
     segments: list[Segment],
     config: LogConfig,
     has_holes: bool,
-    recovery_point: Offset,
+    begin: Offset,
     entries: list[tuple[Epoch, Offset]] | None,
     damage: Damage,
     holes: Holes,
 ) -> Scan:
-    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog."""
+    """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog.
+
+    begin: all batches are looked at from the segment on in which this offset is.
+    """
     first = 0
     if entries is not None:
         for place, segment in enumerate(segments):
-            if segment.base_offset <= recovery_point:
+            if segment.base_offset <= begin:
                 first = place
     scan_from = segments[first].base_offset
     epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
@@ -130,7 +131,8 @@ class PowerRun:
         for _ in range(rng.randint(1, most)):
             self.value += 1
             self.epoch += rng.random() < 0.1
-            view = batch(self.value, rng.randint(1, 3), 1000 + self.value, size)
+            # The newest timestamp comes anywhere in a segment.
+            view = batch(self.value, rng.randint(1, 3), 1000 + self.value * 7919 % 500, size)
             log.append_as_leader(view, self.epoch)
             self.rows.append(bytes(view))
         log.write()
@@ -162,11 +164,21 @@ class PowerRun:
             for row in found:
                 assert log.epoch_at(int.from_bytes(row[:8], "big")) == int.from_bytes(row[12:16], "big")
             self._judge_snapshots(log, found)
+            if log.config.flushes_between_rolls:
+                self._judge_timestamps(log, found)
             log.append_as_leader(batch(99_999), self.epoch + 1)
             log.write()
             assert len(read_all(log)) == len(found) + 1
         finally:
             store.close(clean=False)
+
+    def _judge_timestamps(self, log: PartitionLog, found: Rows) -> None:
+        """Retention goes by the newest of each segment, lookups by that of any: none may be forgotten with an index."""
+        for base in log.segment_base_offsets:
+            segment = log._segments.at(log._segments.floor(base))
+            segment.open()
+            newest = max((_newest(row) for row in found if base <= _base(row) < segment.next_offset()), default=-1)
+            assert segment.max_timestamp >= newest, f"segment {base} has forgotten {newest}"
 
     def _judge_snapshots(self, log: PartitionLog, found: Rows) -> None:
         """A whole one that a start would use was made of the records that are there."""
@@ -183,6 +195,14 @@ class PowerRun:
 
 def _snapshot_after(row: bytes) -> bytes:
     return hashlib.sha256(row).digest()
+
+
+def _base(row: bytes) -> int:
+    return int.from_bytes(row[:8], "big")
+
+
+def _newest(row: bytes) -> int:
+    return int.from_bytes(row[35:43], "big")
 
 
 def _is_run_of(found: Rows, rows: Rows) -> bool:
@@ -213,6 +233,9 @@ def _try(seed: int, policy: str, overrides: Mapping[str, str]) -> None:
 # These brought a snapshot back that a cut had removed.
 @example(seed=275, policy="interval", overrides={"cleanup.policy": "delete"})
 @example(seed=1606, policy="group-commit", overrides={})
+# This left a segment that had forgotten its newest timestamp: all of it was durable when it was rolled.
+@example(seed=6, policy="group-commit", overrides={})
+@example(seed=1342, policy="group-commit", overrides={})
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -245,6 +268,43 @@ def test_snapshot_that_a_start_has_removed_does_not_come_back() -> None:
         for seed in range(10):
             disk.cut(random.Random(seed), f"{path}/{seed}")
             assert not os.path.exists(f"{path}/{seed}/{TP}/{20:020d}.snapshot")
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_finished_segment_forgets_no_timestamp_where_all_was_durable_when_it_was_rolled(later: bool) -> None:
+    """later: the power fails when the recovery point has passed its end; else within the roll, at any call of it."""
+    config = {**TINY, "flush.policy": "group-commit"}
+    for seed in range(60):
+        with folder() as path:
+            os.mkdir(f"{path}/disk")
+            disk, rng, clock = LossyDisk(f"{path}/disk"), random.Random(seed), Clock()
+            with disk.watching():
+                store = open_store(disk.root, clock, config)
+                log = store.create(TP, TOPIC_ID, {})
+                newest = 0
+                for value in range(5):
+                    timestamp = rng.randint(1000, 2000)
+                    newest = max(newest, timestamp)
+                    log.append_as_leader(batch(value, 1, timestamp, 60), 0)
+                    log.write()
+                log.commit(lambda: None)
+                store.checkpoint_recovery_points()
+                assert log.segment_base_offsets == [0]
+                disk.calls_left = None if later else rng.randint(3, 12)
+                with contextlib.suppress(PowerCut):
+                    log.append_as_leader(batch(9, 1, 500, 60), 0)
+                    log.write()
+                    assert log.segment_base_offsets == [0, 5]
+                    log.commit(lambda: None)
+                    store.checkpoint_recovery_points()
+                disk.calls_left = None
+                disk.cut(random.Random(seed), f"{path}/after")
+                store.close(clean=False)
+            store = open_store(f"{path}/after", Clock(), config)
+            segment = store.logs()[TP]._segments.first
+            segment.open()
+            assert segment.max_timestamp == newest, f"seed {seed}"
+            kill(store)
 
 
 def _finds_a_loss(seeds: int) -> bool:
