@@ -7,7 +7,6 @@ right is cut as if it had been the wrong one, no batch is served under another's
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ from broker.log.store import DiskLogStore
 from broker.runtime.ports import CorruptLog
 from broker.wire.record_batch import iter_batches
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
+from tests.property.log.killed_starts import put_back, save
 from tests.property.log.log_tools import TP, Clock, fetch, folder, kill, open_log, open_store
 
 STOPS = ["clean", "killed", "killed unflushed"]
@@ -116,20 +116,11 @@ def test_wrong_base_offset_costs_no_other_batch_unnoticed(stop: str) -> None:
         path = f"{above}/data"
         written = _written(path, stop)
         saved = f"{above}/saved"
-        shutil.copytree(path, saved)
+        save(path, saved)
         outcomes = set()
         for place, wrong in _damages(written):
             what = f"{os.path.basename(place.file)}: {place.base} as {wrong}"
-            # In place, so that the mark of the last run is believed.
-            for file in (file for file in Path(saved).rglob("*") if file.is_file()):
-                target = Path(path, file.relative_to(saved))
-                with target.open("r+b" if target.exists() else "wb") as opened:
-                    opened.truncate()
-                    opened.write(file.read_bytes())
-            for extra in {f.relative_to(path) for f in Path(path).rglob("*")} - {
-                f.relative_to(saved) for f in Path(saved).rglob("*")
-            }:
-                Path(path, extra).unlink()
+            put_back(saved, path)
             with open(place.file, "r+b") as opened:
                 opened.seek(place.position)
                 opened.write(wrong.to_bytes(8, "big"))
