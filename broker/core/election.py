@@ -46,7 +46,7 @@ def elect(
         after = state.changed(choice.leader, choice.isr)
         return replace(after, recovering=True, lossy=True) if choice.lossy else after
     if unclean:
-        longest = elr.longest_alive(state.isr, replicas, live, reports)
+        longest = elr.longest_alive(state.isr, state.elr, replicas, live, reports)
         if longest is not None:
             return replace(state.changed(longest, (longest,)), recovering=True, lossy=True)
     return None

@@ -12,7 +12,8 @@ stop may have cost it bytes. Where nobody led on, a replica is elected on its re
 2. else an ELR member whose stop was clean, once every live ISR member has spoken;
 3. else, when the whole assignment has spoken and nobody's stop was clean, whoever has the longest log by (last epoch,
    end): of two logs the one with the larger last epoch, or the longer one under the same, holds all that the other
-   shares with any leader, so it loses no record that one of them still has;
+   shares with any leader, so it loses no record that one of them still has. A log that was emptied has no epoch: who
+   ends before the log of an ISR or ELR member begins is not considered;
 4. else nobody: one who is still away may hold more.
 
 Pure. Source: KIP-966; beyond it: a kill -9 whose log lost nothing is a clean stop, and rule 3 waits for all.
@@ -32,11 +33,15 @@ NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
-    """What a broker says of one of its replicas, as it found it at its start. unclean: bytes may be missing."""
+    """What a broker says of one of its replicas, as it found it at its start. unclean: bytes may be missing.
+
+    last_epoch: of its last record; NO_EPOCH where everything up to end_offset was deleted, start_offset being the same.
+    """
 
     unclean: bool
     last_epoch: Epoch = NO_EPOCH
     end_offset: Offset = 0
+    start_offset: Offset = 0
 
 
 CLEAN = ReplicaReport(unclean=False)
@@ -96,11 +101,15 @@ def choose(
             return Choice(broker, (broker,))
     if len(spoken) < len(replicas) or not any(broker in isr for broker in replicas):
         return None
-    return _longest(isr, replicas, spoken)
+    return _longest(isr, elr, replicas, spoken)
 
 
 def longest_alive(
-    isr: Collection[BrokerId], replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], reports: Reports
+    isr: Collection[BrokerId],
+    elr: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    live: AbstractSet[BrokerId],
+    reports: Reports,
 ) -> BrokerId | None:
     """Who loses least of those alive, for an unclean election; None while one of them has not spoken, or none lives.
 
@@ -110,7 +119,7 @@ def longest_alive(
     spoken = {broker: report for broker in alive if (report := reports(broker)) is not None}
     if not alive or len(spoken) < len(alive):
         return None
-    return _longest(isr, alive, spoken).leader
+    return _longest(isr, elr, alive, spoken).leader
 
 
 def awaited(
@@ -123,11 +132,21 @@ def awaited(
 
 
 def _longest(
-    isr: Collection[BrokerId], replicas: Sequence[BrokerId], spoken: Mapping[BrokerId, ReplicaReport]
+    isr: Collection[BrokerId],
+    elr: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    spoken: Mapping[BrokerId, ReplicaReport],
 ) -> Choice:
+    """Of those that reach where the logs of ISR and ELR members begin: all before that was committed, then deleted.
+
+    The start of any other may be of a history that an unclean election has ended.
+    """
+    deleted = max((spoken[broker].start_offset for broker in replicas if broker in isr or broker in elr), default=0)
+    reaching = [broker for broker in replicas if spoken[broker].end_offset >= deleted]
+
     def weight(broker: BrokerId) -> tuple[int, int, bool, int]:
         report = spoken[broker]
         return report.last_epoch, report.end_offset, broker in isr, -replicas.index(broker)
 
-    best = max(replicas, key=weight)
+    best = max(reaching or replicas, key=weight)
     return Choice(best, (best,), lossy=True)

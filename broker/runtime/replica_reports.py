@@ -68,6 +68,7 @@ class ReplicaReports:
             log = replica.log
             reported.unclean = topic_partition in manager.log_store.unclean
             reported.end_offset = log.written_leo
+            reported.log_start_offset = log.log_start_offset
             if log.written_leo > log.log_start_offset:
                 reported.last_epoch = log.epoch_at(log.written_leo - 1)
         return reported

@@ -32,7 +32,10 @@ class ReplicaReportRequest(Message):
 
 @dataclass(slots=True)
 class ReportedPartition(Struct):
-    """unclean: bytes that the replica had acknowledged may be gone. last_epoch: of its last record, −1 when empty."""
+    """unclean: bytes that the replica had acknowledged may be gone. last_epoch: of its last record, −1 when empty.
+
+    log_start_offset: tagged, for older versions neither say nor read it.
+    """
 
     topic_name: str = string("0+")
     partition_index: int = int32("0+")
@@ -40,6 +43,7 @@ class ReportedPartition(Struct):
     unclean: bool = boolean("0+")
     last_epoch: int = int32("0+", -1)
     end_offset: int = int64("0+")
+    log_start_offset: int = int64("0+", tag=0, tagged="0+", ignorable=True)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 
 from tests.integration.broker.writing import TOPIC, create, read
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
@@ -128,3 +129,32 @@ def test_last_isr_member_that_lost_its_tail_does_not_win_over_one_that_has_it(
     elected = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "election"]
     assert [event["leader"] for event in elected if event["reason"] == "eligible"] == [2]
     assert not [event for event in elected if event["reason"] in ("unclean", "longest-log")]
+
+
+def test_emptied_logs_do_not_lose_to_a_stale_one_that_would_give_their_offsets_out_again(cluster: Cluster) -> None:
+    """DeleteRecords up to the watermark, then both that are in sync lose their host; the third was long away."""
+    assert write(cluster, 0) == [True] * PER_STAGE
+    cluster.brokers[3].stop()
+    cluster.wait_state(TOPIC, 0, isr={1, 2})
+    assert write(cluster, PER_STAGE) == [True] * PER_STAGE
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    everything = TopicPartition(TOPIC, 0, OFFSET_END)
+    assert next(iter(admin.delete_records([everything]).values())).result(20).low_watermark == 2 * PER_STAGE
+    starts = [cluster.brokers[broker_id].folder / "data" / "log-start-offset-checkpoint" for broker_id in (1, 2)]
+    line = f"{TOPIC} 0 {2 * PER_STAGE}\n"
+    wait_until(lambda: all(path.exists() and line in path.read_text() for path in starts), "the start on both disks")
+    for broker_id in (1, 2):
+        cluster.brokers[broker_id].kill()
+    for broker_id in (1, 2):
+        (cluster.brokers[broker_id].folder / "data" / "highwater-run-mark").unlink()
+    for broker_id in (3, 1, 2):
+        come_back(cluster, broker_id, "kill")
+    cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+    elected = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "election"]
+    assert [event["leader"] in (1, 2) for event in elected if event["reason"] == "longest-log"] == [True]
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
+    try:
+        low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=20)
+    finally:
+        consumer.close()
+    assert (low, high) == (2 * PER_STAGE, 2 * PER_STAGE)

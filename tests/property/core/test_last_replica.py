@@ -1,10 +1,12 @@
 """Random lives of one partition against a plain model of who holds what: R12.
 
 Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers; a
-min.insync.replicas that changes and that everybody hears of at another time; disks put back from an older backup; ends
-and starts that no controller sees before the next one is elected; reports of stops that are long on their way. The
-claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or down, is in the new
-leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
+min.insync.replicas that changes and that everybody hears of at another time; logs that are emptied; disks put back from
+an older backup; ends and starts that no controller sees before the next one is elected; reports of stops that are long
+on their way. The claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or
+down, is in the new leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
+And no offset that was committed and deleted is given out again, as long as a log of the ISR or of an eligible replica
+begins beyond it.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ WHAT_OF_BACKUPS = [*WHAT, "backup", "backup", "restore"]
 WHAT_OF_BOUNCES = [*WHAT, "bounce", "bounce", "failover"]
 WHAT_OF_MINIMA = [*WHAT, "minimum", "hear", "hear", "controller-hears"]
 
+WHAT_OF_DELETIONS = [*WHAT, "delete", "delete", "power", "power", "start", "report"]
 WHAT_OF_DELAYS = [*WHAT, "ask", "ask", "answer", "answer"]
-WHAT_OF_ALL = [*WHAT_OF_BACKUPS, "bounce", "minimum", "hear", "controller-hears", "ask", "answer"]
+WHAT_OF_ALL = [*WHAT_OF_BACKUPS, "bounce", "minimum", "hear", "controller-hears", "ask", "answer", "delete"]
 
 
 def lives(what: list[str]) -> st.SearchStrategy[list[tuple[str, int]]]:
@@ -49,14 +52,16 @@ class World:
         """As it is set; what a broker or the controller has heard may be older."""
         self.heard = dict.fromkeys(REPLICAS, min_isr)
         self.logs: dict[int, list[Record]] = {b: [] for b in REPLICAS}
+        self.starts = dict.fromkeys(REPLICAS, 0)
+        """Where each log begins: what is before it was deleted, and is in the list to keep offsets right."""
         self.synced = dict.fromkeys(REPLICAS, 0)
         self.unclean: set[int] = set()
         self.left_under: dict[int, int] = {}
         """The registration that each disk names."""
         self.last_registration: dict[int, int] = {}
         """Each broker's, as ZooKeeper keeps it."""
-        self.backups: dict[int, tuple[list[Record], int, bool, int]] = {}
-        """Of each disk: log, what is synced of it, whether a mark of an unclean stop is there, its registration."""
+        self.backups: dict[int, tuple[list[Record], int, int, bool, int]] = {}
+        """Of each disk: log, its start, what is synced, whether it is marked as unclean, its registration."""
         self.unseen: dict[int, Broker] = {}
         """Registrations that the controller has not heard of: it still has the earlier ones."""
         self.on_their_way: dict[int, tuple[int, int, ReplicaReport]] = {}
@@ -92,7 +97,7 @@ class World:
             self.store(after)
             # Who is told under an ended registration does not listen.
             if before is not None and after.leader not in (NO_LEADER, before.leader, *self.unseen):
-                self.judge(after.leader, change.reason)
+                self.judge(after.leader, change.reason, {*before.isr, *before.elr})
 
     def store(self, after: controller.LeaderAndIsr) -> None:
         before = self.state.states.get(TP)
@@ -117,15 +122,30 @@ class World:
             admitted = {current.leader, *current.isr} - set(() if before is None else before.isr)
             self.unclean -= ({current.leader} | admitted) - self.unseen.keys()
 
-    def judge(self, leader: int, reason: str) -> None:
-        held = {record for log in self.logs.values() for record in log}
-        lost = [record for record in self.acknowledged if record in held and record not in self.logs[leader]]
+    def judge(self, leader: int, reason: str, had_all: set[int]) -> None:
+        """had_all: ISR and ELR as it was elected; what was committed and deleted is known by where their logs begin."""
+        held = {record for broker in REPLICAS for record in self.kept(broker)}
+        lost = [record for record in self.acknowledged if record in held and record not in self.kept(leader)]
         assert not lost, f"{reason}: {leader} leads without {lost}, which others hold"
+        deleted = max(self.starts[broker] for broker in had_all)
+        assert len(self.logs[leader]) >= deleted, f"{reason}: {leader} gives offsets below {deleted} out again"
+
+    def kept(self, broker: int) -> list[Record]:
+        return self.logs[broker][self.starts[broker] :]
 
     def follow(self, follower: int) -> None:
         """Fetch until equal: cut where the logs part, then copy."""
-        self.logs[follower] = list(self.logs[self.current.leader])
+        leader = self.current.leader
+        self.logs[follower] = list(self.logs[leader])
+        self.delete_to(follower, self.starts[leader])
         self.synced[follower] = min(self.synced[follower], len(self.logs[follower]))
+
+    def delete_to(self, broker: int, start: int) -> None:
+        """A log that is emptied goes on in a new file, which says where it begins."""
+        if self.starts[broker] > len(self.logs[broker]):
+            self.starts[broker] = start
+        self.starts[broker] = max(self.starts[broker], start)
+        self.synced[broker] = max(self.synced[broker], self.starts[broker])
 
     def led(self) -> bool:
         return self.is_there(self.current.leader)
@@ -142,11 +162,27 @@ class World:
         self.next_value += 1
         record = (current.leader_epoch, self.next_value)
         self.logs[current.leader].append(record)
+        if self.replicate():
+            self.acknowledged.append(record)
+
+    def replicate(self) -> bool:
+        """Whether the whole ISR came for it."""
+        current = self.current
         present = [b for b in current.isr if self.is_there(b) and b not in self.lagging]
         for follower in set(present) - {current.leader}:
             self.follow(follower)
-        if len(present) == len(current.isr):
-            self.acknowledged.append(record)
+        return len(present) == len(current.isr)
+
+    def delete(self) -> None:
+        """DeleteRecords up to the watermark, or retention; followers hear of it as they come."""
+        current = self.current
+        if not self.led() or len(current.isr) < max(self.heard[current.leader], current.elr_min_isr):
+            return
+        if self.replicate():
+            gone = set(self.logs[current.leader])
+            self.acknowledged = [record for record in self.acknowledged if record not in gone]
+            self.delete_to(current.leader, len(self.logs[current.leader]))
+            self.replicate()
 
     def propose(self, isr: set[int]) -> None:
         current = self.current
@@ -217,20 +253,22 @@ class World:
         """A copy of a disk whose broker is down."""
         if broker not in self.state.brokers:
             log, unclean = list(self.logs[broker]), broker in self.unclean
-            self.backups[broker] = (log, self.synced[broker], unclean, self.left_under[broker])
+            ends = (self.starts[broker], self.synced[broker])
+            self.backups[broker] = (log, *ends, unclean, self.left_under[broker])
 
     def restore(self, broker: int) -> None:
         """Every byte as it was, marks and inodes included."""
         if broker not in self.state.brokers and broker in self.backups:
-            log, self.synced[broker], unclean, self.left_under[broker] = self.backups[broker]
+            log, self.starts[broker], self.synced[broker], unclean, self.left_under[broker] = self.backups[broker]
             self.logs[broker] = list(log)
             self.unclean = self.unclean | {broker} if unclean else self.unclean - {broker}
 
     def ask(self, broker: int) -> None:
         """One at a time, while nobody leads."""
         if self.is_there(broker) and self.current.leader == NO_LEADER and broker not in self.on_their_way:
-            log = self.logs[broker]
-            report = ReplicaReport(broker in self.unclean, log[-1][0] if log else -1, len(log))
+            log, kept = self.logs[broker], self.kept(broker)
+            last_epoch = kept[-1][0] if kept else -1
+            report = ReplicaReport(broker in self.unclean, last_epoch, len(log), self.starts[broker])
             self.on_their_way[broker] = (self.state.brokers[broker].epoch, self.current.leader_epoch, report)
 
     def answer(self, broker: int) -> None:
@@ -282,7 +320,7 @@ class World:
                 refused = {TP: current.leader_epoch}
                 self.apply(controller.epochs_refused(state, refused, current.leader, 1))
             else:
-                self.judge(current.leader, "kept")
+                self.judge(current.leader, "kept", set(before.isr))
 
     def live(self, life: list[tuple[str, int]]) -> None:
         for what, broker in life:
@@ -297,6 +335,8 @@ class World:
         match what:
             case "write":
                 self.write()
+            case "delete":
+                self.delete()
             case "sync":
                 self.synced[broker] = len(self.logs[broker])
             case "lag":
@@ -366,6 +406,19 @@ def test_no_acknowledged_record_is_lost_where_replicas_bounce_and_no_controller_
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
     World(min_isr).live(life)
+
+
+@given(lives(WHAT_OF_DELETIONS), st.sampled_from(REPLICAS))
+@settings(derandomize=True, deadline=None, max_examples=400)
+def test_no_acknowledged_record_is_lost_where_logs_are_emptied_and_no_offset_is_given_out_again(
+    life: list[tuple[str, int]], min_isr: int
+) -> None:
+    World(min_isr).live(life)
+
+
+def test_emptied_logs_do_not_lose_to_a_stale_one() -> None:
+    life = [("write", 0), ("sync", 3), ("lag", 3), ("write", 0), ("delete", 0), ("power", 3), ("power", 2)]
+    World(1).live([*life, ("power", 1), ("start", 1), ("report", 1), ("start", 2), ("report", 2)])
 
 
 @given(lives(WHAT_OF_DELAYS), st.sampled_from(REPLICAS))

@@ -12,8 +12,12 @@ from broker.core.elr import CLEAN, Choice, ReplicaReport
 REPLICAS = (1, 2, 3)
 
 
-def lost(last_epoch: int, end: int) -> ReplicaReport:
-    return ReplicaReport(True, last_epoch, end)
+def lost(last_epoch: int, end: int, start: int = 0) -> ReplicaReport:
+    return ReplicaReport(True, last_epoch, end, start)
+
+
+def emptied(end: int) -> ReplicaReport:
+    return lost(-1, end, end)
 
 
 def choose(
@@ -61,10 +65,10 @@ def test_unclean_isr_member_does_not_win_over_an_eligible_replica() -> None:
 
 def test_unclean_election_takes_the_longest_log_alive_and_waits_until_all_have_spoken() -> None:
     reports = {1: ReplicaReport(False, 4, 3), 2: lost(5, 1000)}
-    assert elr.longest_alive((3,), REPLICAS, {1, 2}, reports.get) == 2
-    assert elr.longest_alive((3,), REPLICAS, {1, 2, 3}, reports.get) is None
-    assert elr.longest_alive((3,), REPLICAS, set(), reports.get) is None
-    assert elr.longest_alive((3,), (2, 1, 3), {1, 2}, elr.trust_all) == 2
+    assert elr.longest_alive((3,), (), REPLICAS, {1, 2}, reports.get) == 2
+    assert elr.longest_alive((3,), (), REPLICAS, {1, 2, 3}, reports.get) is None
+    assert elr.longest_alive((3,), (), REPLICAS, set(), reports.get) is None
+    assert elr.longest_alive((3,), (), (2, 1, 3), {1, 2}, elr.trust_all) == 2
 
 
 def test_eligible_replica_waits_for_the_word_of_a_live_isr_member() -> None:
@@ -91,6 +95,28 @@ def test_longest_log_of_all_leads_when_nobody_surely_has_everything(
     reports: dict[int, ReplicaReport], leader: int
 ) -> None:
     assert choose((1, 2), (), reports) == Choice(leader, (leader,), lossy=True)
+
+
+def test_emptied_log_does_not_lose_to_a_stale_one_that_ends_before_it_begins() -> None:
+    stale = lost(5, 480)
+    assert choose((1, 2), (), {1: emptied(500), 2: emptied(500), 3: stale}) == Choice(1, (1,), lossy=True)
+    assert choose((3,), (2,), {1: stale, 2: emptied(500), 3: stale}) == Choice(2, (2,), lossy=True)
+    assert elr.longest_alive((2,), (), REPLICAS, {2, 3}, {2: emptied(500), 3: stale}.get) == 2
+    assert elr.longest_alive((1,), (2,), REPLICAS, {2, 3}, {2: emptied(500), 3: stale}.get) == 2
+
+
+def test_longer_log_leads_also_where_the_isrs_are_empty() -> None:
+    """What is beyond the start may be what only this one still has."""
+    assert choose((1, 2), (), {1: emptied(500), 2: emptied(500), 3: lost(5, 501)}) == Choice(3, (3,), lossy=True)
+
+
+def test_start_of_a_log_that_an_unclean_election_left_behind_says_nothing() -> None:
+    """3 was elected at 480 while 1 was away; what it has written since is all that counts."""
+    assert choose((3,), (), {1: emptied(500), 2: lost(5, 480), 3: lost(7, 490)}) == Choice(3, (3,), lossy=True)
+
+
+def test_report_that_contradicts_itself_does_not_leave_nobody_to_choose() -> None:
+    assert choose((1,), (), {b: lost(-1, 3, 9) for b in REPLICAS}) == Choice(1, (1,), lossy=True)
 
 
 def test_sole_replica_of_a_partition_leads_again_whatever_it_lost() -> None:

@@ -1,14 +1,18 @@
-"""When the mark of a stop that may have cost bytes is taken off a replica."""
+"""What is said of a replica, and when the mark of a stop that may have cost bytes is taken off it."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from broker.runtime.metadata_cache import MetadataCache
 from broker.runtime.ports import TopicPartition
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replica_reports import ReplicaReports
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.replica_report import ReplicaReportRequest, ReportedPartition, ReportTopic
 from broker.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
@@ -27,7 +31,10 @@ class World:
         self.epoch = EPOCH
         self.store = MemoryStore()
         self.store.distrust(T0, "power failure")
-        self.replica = SimpleNamespace(partition=SimpleNamespace(leader_epoch=-1))
+        self.log = SimpleNamespace(log_start_offset=0, written_leo=0, epoch_at=lambda offset: offset // 10)
+        self.replica = SimpleNamespace(
+            partition=SimpleNamespace(leader_epoch=-1), offline=False, topic_id="", log=self.log
+        )
         self.cache = MetadataCache("c", "P", lambda: self.epoch, lambda topic: {}, lambda topic: None)
         self.made_outside: dict[TopicPartition, int] = {}
         manager: Any = SimpleNamespace(
@@ -35,9 +42,10 @@ class World:
             log_store=self.store,
             replicas={T0: self.replica},
             broker_epoch=lambda: self.epoch,
-            state_changes=SimpleNamespace(made_outside=self.made_outside),
+            state_changes=SimpleNamespace(made_outside=self.made_outside, refusal=lambda *epochs: ErrorCode.NONE),
         )
-        self.cache.add_listener(ReplicaReports(cast(ReplicaManager, manager), self.cache).on_metadata)
+        self.reports = ReplicaReports(cast(ReplicaManager, manager), self.cache)
+        self.cache.add_listener(self.reports.on_metadata)
 
     def tell(self, version: int, *isr: int, leader: int = 1, leader_epoch: int = 5, controller_epoch: int = 1) -> None:
         state = UpdateMetadataPartitionState(
@@ -56,6 +64,17 @@ class World:
     @property
     def marked(self) -> bool:
         return T0 in self.store.unclean
+
+
+@pytest.mark.parametrize(("start", "end", "last_epoch"), [(0, 0, -1), (20, 45, 4), (45, 45, -1)])
+def test_report_says_where_a_log_begins_and_ends_and_of_which_epoch_its_last_record_is(
+    start: int, end: int, last_epoch: int
+) -> None:
+    world = World()
+    world.log.log_start_offset, world.log.written_leo = start, end
+    asked = ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])])
+    (said,) = world.reports.answer(asked).partitions
+    assert said == ReportedPartition("t", 0, 0, True, last_epoch, end, start)
 
 
 def test_mark_of_a_log_that_was_made_after_the_first_word_goes_too() -> None:
