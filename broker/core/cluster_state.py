@@ -235,6 +235,18 @@ class ClusterState:
     def unclean_allowed(self, topic: str) -> bool:
         return self.unclean.get(topic, self.unclean_default)
 
+    def may_lose(self, topic_partition: TopicPartition) -> bool:
+        """Whether this partition's next election may be unclean."""
+        return self.unclean_allowed(topic_partition.topic) and not self.member_is_suspected(topic_partition)
+
+    def member_is_suspected(self, topic_partition: TopicPartition) -> bool:
+        """A replica that had all that is committed is registered, and only suspected: its session decides."""
+        current = self.states.get(topic_partition)
+        return current is not None and any(
+            broker in self.suspected and (topic_partition, broker) not in self.offline
+            for broker in (*current.isr, *current.elr)
+        )
+
     def topic_by_id(self, topic_id: str) -> Topic | None:
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
 

@@ -220,7 +220,7 @@ def _without(
     current = state.states.get(topic_partition)
     if current is None or topic_partition.topic in state.deleting:
         return None
-    unclean = state.unclean_allowed(topic_partition.topic)
+    unclean = state.may_lose(topic_partition)
     replicas, live = state.replicas(topic_partition), state.live_for(topic_partition)
     after = election.after_failure(current, replicas, live, gone, unclean, state.report_of(topic_partition))
     return None if after is None else _change(topic_partition, current, after, epoch, unclean)
@@ -248,7 +248,7 @@ def _after_bounce(
     current = state.states.get(topic_partition)
     if current is None or topic_partition.topic in state.deleting:
         return None
-    unclean, reports = state.unclean_allowed(topic_partition.topic), state.report_of(topic_partition)
+    unclean, reports = state.may_lose(topic_partition), state.report_of(topic_partition)
     replicas, live = state.replicas(topic_partition), state.live_for(topic_partition)
     after = election.after_failure(current, replicas, live - gone, gone, False, reports)
     if (after or current).leader == NO_LEADER:

@@ -1,7 +1,8 @@
 """Elections that somebody asks for, not a failure: preferred leaders, unclean ones by hand, balance. No I/O.
 
 A preferred leader is the first assigned replica; it is elected only while it is live and in the ISR. An unclean
-election by hand prefers a live ISR member all the same, and is refused where somebody leads.
+election by hand prefers a live ISR member all the same, and is refused where somebody leads, or where a member of ISR
+or ELR is only suspected.
 Source: KafkaController.processReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance; KIP-460.
 """
 
@@ -106,4 +107,5 @@ def _elected(
     live = state.live_for(topic_partition)
     if kind is ElectionType.PREFERRED:
         return election.preferred(current, replicas, live)
-    return election.elect(current, replicas, live, unclean=True, reports=state.report_of(topic_partition))
+    unclean = not state.member_is_suspected(topic_partition)
+    return election.elect(current, replicas, live, unclean, reports=state.report_of(topic_partition))

@@ -5,6 +5,7 @@ min.insync.replicas that changes and that everybody hears of at another time; lo
 an older backup; ends and starts that no controller sees before the next one is elected; reports of stops that are long
 on their way. The claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or
 down, is in the new leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
+An unclean election loses nothing that a live replica, or a suspected one of the ISR, holds.
 And no offset that was committed and deleted is given out again, as long as a log of the ISR or of an eligible replica
 begins beyond it.
 """
@@ -35,6 +36,7 @@ WHAT_OF_BOUNCES = [*WHAT, "bounce", "bounce", "failover"]
 WHAT_OF_MINIMA = [*WHAT, "minimum", "hear", "hear", "controller-hears"]
 
 WHAT_OF_DELETIONS = [*WHAT, "delete", "delete", "power", "power", "start", "report"]
+WHAT_OF_UNCLEAN = [*WHAT, "write", "wrongly-suspect", "wrongly-suspect", "reachable", "kill", "power"]
 WHAT_OF_DELAYS = [*WHAT, "ask", "ask", "answer", "answer"]
 WHAT_OF_ALL = [*WHAT_OF_BACKUPS, "bounce", "minimum", "hear", "controller-hears", "ask", "answer", "delete"]
 
@@ -46,8 +48,10 @@ def lives(what: list[str]) -> st.SearchStrategy[list[tuple[str, int]]]:
 class World:
     """What the runtime does, in a line or two each; sessions end with their processes."""
 
-    def __init__(self, min_isr: int) -> None:
+    def __init__(self, min_isr: int, unclean: bool = False) -> None:
+        """unclean: such elections are allowed."""
         self.state = ClusterState(topics={"t": Topic("t", "id", {0: REPLICAS})}, min_isr_default=min_isr)
+        self.state.unclean_default = unclean
         self.min_isr = min_isr
         """As it is set; what a broker or the controller has heard may be older."""
         self.heard = dict.fromkeys(REPLICAS, min_isr)
@@ -123,11 +127,19 @@ class World:
             self.unclean -= ({current.leader} | admitted) - self.unseen.keys()
 
     def judge(self, leader: int, reason: str, had_all: set[int]) -> None:
-        """had_all: ISR and ELR as it was elected; what was committed and deleted is known by where their logs begin."""
-        held = {record for broker in REPLICAS for record in self.kept(broker)}
+        """had_all: ISR and ELR as it was elected; what was committed and deleted is known by where their logs begin.
+
+        An unclean election may lose what only those have that are away; suspected members are not.
+        """
+        lossy = self.state.unclean_default and reason in (controller.UNCLEAN, controller.LONGEST_LOG)
+        live = self.state.live() | self.state.brokers.keys() & had_all
+        held = {record for broker in REPLICAS if broker in live or not lossy for record in self.kept(broker)}
         lost = [record for record in self.acknowledged if record in held and record not in self.kept(leader)]
         assert not lost, f"{reason}: {leader} leads without {lost}, which others hold"
-        deleted = max(self.starts[broker] for broker in had_all)
+        if lossy:
+            self.acknowledged = [record for record in self.acknowledged if record in held]
+            had_all = had_all & live
+        deleted = max((self.starts[broker] for broker in had_all), default=0)
         assert len(self.logs[leader]) >= deleted, f"{reason}: {leader} gives offsets below {deleted} out again"
 
     def kept(self, broker: int) -> list[Record]:
@@ -295,6 +307,17 @@ class World:
             assert len(self.current.isr) == before or len(self.current.isr) >= self.state.min_isr_of(TP)
             self.stop(broker, power=False)
 
+    def suspect_wrongly(self, broker: int) -> None:
+        """All that is wrong is that nobody can connect to it."""
+        if self.is_there(broker):
+            self.state.suspected.add(broker)
+            self.apply(suspicion.suspected(self.state, broker, 1))
+
+    def reachable(self, broker: int) -> None:
+        if broker in self.state.suspected:
+            self.state.suspected.discard(broker)
+            self.apply(controller.elect_offline(self.state, 1))
+
     def controller_hears(self) -> None:
         self.state.min_isr_default = self.min_isr
         self.apply(controller.drop_elrs(self.state, "t", 1))
@@ -327,6 +350,7 @@ class World:
             self.step(what, broker)
         for broker in REPLICAS:
             self.start(broker)
+            self.reachable(broker)
         for broker in REPLICAS:
             self.report(broker)
         assert self.led(), "everybody is back and has spoken, and nobody leads"
@@ -355,6 +379,10 @@ class World:
                 self.answer(broker)
             case "suspect":
                 self.suspect(broker)
+            case "wrongly-suspect":
+                self.suspect_wrongly(broker)
+            case "reachable":
+                self.reachable(broker)
             case "failover":
                 self.failover()
             case "backup":
@@ -427,6 +455,19 @@ def test_no_acknowledged_record_is_lost_where_reports_of_stops_are_long_on_their
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
     World(min_isr).live(life)
+
+
+@given(lives(WHAT_OF_UNCLEAN), st.sampled_from(REPLICAS))
+@settings(derandomize=True, deadline=None, max_examples=400)
+def test_unclean_election_loses_nothing_that_a_registered_replica_of_the_isr_or_a_live_one_holds(
+    life: list[tuple[str, int]], min_isr: int
+) -> None:
+    World(min_isr, unclean=True).live(life)
+
+
+def test_unclean_election_does_not_pass_over_a_suspected_isr_member() -> None:
+    life = [("lag", 3), ("write", 0), ("wrongly-suspect", 2), ("kill", 1), ("report", 3), ("reachable", 2)]
+    World(2, unclean=True).live([*life, ("report", 2)])
 
 
 def test_report_that_was_on_its_way_for_a_whole_leadership_decides_nothing() -> None:

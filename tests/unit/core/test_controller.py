@@ -9,6 +9,7 @@ import pytest
 from broker.core import controller
 from broker.core import controller_alter_partition as alter
 from broker.core.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
+from broker.core.elr import ReplicaReport
 from broker.runtime.ports import TopicPartition
 from broker.wire.errors import ErrorCode
 
@@ -82,6 +83,55 @@ def test_start_elects_only_offline_and_new_partitions() -> None:
     offline, new = controller.elect_offline(state, 7)
     assert (offline.after.leader, offline.after.leader_epoch) == (2, 5)
     assert (new.before, new.after.leader, new.after.isr, new.reason) == (None, 2, (2, 1), "new-topic")
+
+
+def speaking(*ids: int) -> dict[int, Broker]:
+    return {id_: replace(broker(id_), reports=True) for id_ in ids}
+
+
+def test_unclean_election_waits_for_a_suspected_isr_member_which_leads_once_it_answers() -> None:
+    state = cluster((), LeaderAndIsr(1, 4, (1, 2), 1, 0))
+    state.brokers, state.suspected, state.unclean["t"] = speaking(2, 3), {2}, True
+    (change,) = controller.brokers_failed(state, {1}, 7)
+    assert (change.after.leader, change.after.isr) == (NO_LEADER, (1, 2))
+    state.states[T0] = change.after
+    state.reports[T0, 3] = ReplicaReport(False, 4, 10)
+    assert controller.elect_offline(state, 7) == []
+    state.suspected.clear()
+    assert controller.elect_offline(state, 7) == []
+    state.reports[T0, 2] = ReplicaReport(False, 4, 20)
+    (change,) = controller.elect_offline(state, 7)
+    assert (change.after.leader, change.after.isr, change.reason) == (2, (2,), "offline")
+
+
+def test_unclean_election_does_not_wait_once_the_suspected_members_session_is_over_or_its_files_failed() -> None:
+    state = cluster((), LeaderAndIsr(NO_LEADER, 4, (1, 2), 1, 0))
+    state.brokers, state.suspected, state.unclean["t"] = speaking(2, 3), {2}, True
+    state.reports[T0, 3] = ReplicaReport(False, 4, 10)
+    state.offline.add((T0, 2))
+    (change,) = controller.replicas_failed(state, [T0], 2, 7)
+    assert (change.after.leader, change.reason) == (3, "unclean")
+    state.offline.clear()
+    state.forget_broker(2)
+    (change,) = controller.brokers_failed(state, {2}, 7)
+    assert (change.after.leader, change.reason) == (3, "unclean")
+
+
+def test_suspected_eligible_replica_is_waited_for_by_an_unclean_election_and_any_other_is_not() -> None:
+    state = cluster((), LeaderAndIsr(NO_LEADER, 4, (1,), 1, 0, elr=(2,), elr_min_isr=2))
+    state.brokers, state.suspected, state.unclean["t"] = speaking(2, 3), {2}, True
+    state.reports[T0, 3] = ReplicaReport(False, 4, 10)
+    assert controller.elect_offline(state, 7) == []
+    state.states[T0] = state.states[T0].without_elr()
+    (change,) = controller.elect_offline(state, 7)
+    assert change.after.leader == 3
+
+
+def test_next_controller_does_not_pass_over_a_suspected_isr_member_either() -> None:
+    state = cluster((), LeaderAndIsr(1, 4, (1, 2), 1, 0))
+    state.brokers, state.suspected, state.unclean["t"] = {3: broker(3), **speaking(2)}, {2}, True
+    (change,) = controller.failover(state, {}, 7)
+    assert (change.after.leader, change.after.isr) == (NO_LEADER, (1, 2))
 
 
 def test_unclean_election_only_where_allowed() -> None:

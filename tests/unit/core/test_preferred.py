@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from broker.core.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
@@ -63,6 +65,21 @@ def test_unclean_election_takes_a_live_isr_member_first() -> None:
     (unclean,) = elect(world((NO_LEADER, (2,)), live=(1, 3)), [T0], ElectionType.UNCLEAN, 1)
     assert (unclean.after.leader, unclean.after.isr, unclean.reason) == (1, (1,), UNCLEAN)
     assert unclean.after.recovering
+
+
+@pytest.mark.parametrize(("isr", "elr"), [((1, 2), ()), ((1,), (2,))])
+def test_unclean_election_by_hand_does_not_pass_over_a_suspected_replica_that_may_have_everything(
+    isr: tuple[int, ...], elr: tuple[int, ...]
+) -> None:
+    state = world((NO_LEADER, isr), live=(2, 3))
+    state.states[T0] = replace(state.states[T0], elr=elr, elr_min_isr=len(elr) and 2)
+    state.suspected.add(2)
+    refused = refusal(state, T0, ElectionType.UNCLEAN)
+    assert refused is not None
+    assert refused[0] is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    state.suspected.clear()
+    (change,) = elect(state, [T0], ElectionType.UNCLEAN, 1)
+    assert change.after.leader == 2
 
 
 def test_brokers_that_lack_more_than_the_percentage_are_rebalanced() -> None:
