@@ -19,6 +19,9 @@ from broker.core.cluster_state import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAnd
 from broker.runtime.ports import BrokerId, Epoch
 
 NOT_WRITTEN = -1
+OUTDONE_MAX = 2**31 - 2**20
+"""The newest epoch of a log that is outdone to have its replica lead. Epochs have 32 bits, and every later election
+needs another; no election by one came so far, so a larger one is damage."""
 
 
 def initial(replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], controller_epoch: Epoch) -> LeaderAndIsr | None:
@@ -38,17 +41,27 @@ def elect(
 ) -> LeaderAndIsr | None:
     """A new leader for a partition that nobody led on; None when no replica may lead, or one is waited for.
 
-    Whoever is in the ISR then is so by its present incarnation's word.
+    Whoever is in the ISR then is so by its present incarnation's word. The leader epoch is newer than any that the new
+    leader's log has seen, though ZooKeeper may have forgotten it, or a bit of it be wrong: else it would be refused, or
+    nobody could follow.
     """
+
+    def beyond(broker: BrokerId) -> Epoch:
+        report = reports(broker)
+        return state.leader_epoch if report is None else max(state.leader_epoch, report.newest_epoch)
+
+    def led(leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
+        return replace(state, isr_epochs={}, leader_epoch=beyond(leader)).changed(leader, isr)
+
+    live = frozenset(broker for broker in live if beyond(broker) <= max(state.leader_epoch, OUTDONE_MAX))
     choice = elr.choose(state.isr, state.elr, replicas, live, reports)
-    state = replace(state, isr_epochs={})
     if choice is not None:
-        after = state.changed(choice.leader, choice.isr)
+        after = led(choice.leader, choice.isr)
         return replace(after, recovering=True, lossy=True) if choice.lossy else after
     if unclean:
         longest = elr.longest_alive(state.isr, state.elr, replicas, live, reports)
         if longest is not None:
-            return replace(state.changed(longest, (longest,)), recovering=True, lossy=True)
+            return replace(led(longest, (longest,)), recovering=True, lossy=True)
     return None
 
 

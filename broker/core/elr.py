@@ -36,12 +36,19 @@ class ReplicaReport:
     """What a broker says of one of its replicas, as it found it at its start. unclean: bytes may be missing.
 
     last_epoch: of its last record; NO_EPOCH where everything up to end_offset was deleted, start_offset being the same.
+    known_epoch: the newest that it knows of; it begins to lead under a newer one only.
     """
 
     unclean: bool
     last_epoch: Epoch = NO_EPOCH
     end_offset: Offset = 0
     start_offset: Offset = 0
+    known_epoch: Epoch = NO_EPOCH
+
+    @property
+    def newest_epoch(self) -> Epoch:
+        """known_epoch, where an older version does not say it."""
+        return max(self.last_epoch, self.known_epoch)
 
 
 CLEAN = ReplicaReport(unclean=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 
+from broker.core import election
 from broker.runtime.metadata_cache import MetadataCache
 from broker.runtime.ports import LogDirFailed, TopicPartition
 from broker.runtime.replica_manager import ReplicaManager
@@ -18,6 +19,9 @@ from broker.runtime.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
 from broker.wire.primitives import MalformedFrame
+
+EPOCH_MAX = 2**31 - 1
+"""What the answer can say; a damaged checkpoint may have more."""
 
 _log = logging.getLogger("broker")
 
@@ -70,7 +74,14 @@ class ReplicaReports:
             reported.end_offset = log.written_leo
             reported.log_start_offset = log.log_start_offset
             if log.written_leo > log.log_start_offset:
-                reported.last_epoch = log.epoch_at(log.written_leo - 1)
+                reported.last_epoch = min(log.epoch_at(log.written_leo - 1), EPOCH_MAX)
+            reported.known_epoch = min(replica.partition.known_epoch, EPOCH_MAX)
+            if reported.known_epoch > election.OUTDONE_MAX:
+                _log.error(
+                    "%s: leader epoch %d in its log must be damage: it leads nothing",
+                    topic_partition,
+                    reported.known_epoch,
+                )
         return reported
 
     def on_metadata(self) -> None:

@@ -34,7 +34,7 @@ class ReplicaReportRequest(Message):
 class ReportedPartition(Struct):
     """unclean: bytes that the replica had acknowledged may be gone. last_epoch: of its last record, −1 when empty.
 
-    log_start_offset: tagged, for older versions neither say nor read it.
+    known_epoch: the newest that the replica knows of. What is tagged older versions neither say nor read.
     """
 
     topic_name: str = string("0+")
@@ -44,6 +44,7 @@ class ReportedPartition(Struct):
     last_epoch: int = int32("0+", -1)
     end_offset: int = int64("0+")
     log_start_offset: int = int64("0+", tag=0, tagged="0+", ignorable=True)
+    known_epoch: int = int32("0+", -1, tag=1, tagged="0+", ignorable=True)
 
 
 @dataclass(slots=True)

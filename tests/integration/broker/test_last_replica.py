@@ -7,6 +7,7 @@ where its disk comes back from a backup of an earlier, orderly stop.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -158,3 +159,27 @@ def test_emptied_logs_do_not_lose_to_a_stale_one_that_would_give_their_offsets_o
     finally:
         consumer.close()
     assert (low, high) == (2 * PER_STAGE, 2 * PER_STAGE)
+
+
+def rewrite_leader_epoch(cluster: Cluster, leader_epoch: int) -> None:
+    """While no broker runs."""
+    state = cluster.state(TOPIC, 0)
+    assert state is not None
+    state["leader_epoch"] = leader_epoch
+    cluster.zk.set(f"/brokers/topics/{TOPIC}/partitions/0/state", json.dumps(state).encode())
+
+
+def test_logs_that_are_ahead_of_a_zookeeper_from_a_backup_are_led_under_a_newer_epoch(cluster: Cluster) -> None:
+    """Nobody could follow a leader under an epoch that is older than the logs'."""
+    brokers = cluster.brokers
+    for leader_epoch in (1000, 5):
+        for broker_id in (3, 2, 1):
+            brokers[broker_id].stop()
+        wait_until(lambda: not cluster.live(), "their sessions' ends")
+        rewrite_leader_epoch(cluster, leader_epoch)
+        for broker_id in brokers:
+            brokers[broker_id].start()
+        cluster.wait_state(TOPIC, 0, isr={1, 2, 3})
+        assert write(cluster, leader_epoch) == [True] * PER_STAGE
+    assert 1000 < int(str((cluster.state(TOPIC, 0) or {})["leader_epoch"])) < 1020
+    assert len(set(read(cluster, 2 * PER_STAGE))) == 2 * PER_STAGE

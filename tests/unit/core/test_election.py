@@ -6,6 +6,7 @@ import pytest
 
 from broker.core import election
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr
+from broker.core.elr import CLEAN, ReplicaReport
 
 REPLICAS = (1, 2, 3)
 
@@ -90,3 +91,38 @@ def test_preferred_only_when_first_replica_is_live_and_in_sync() -> None:
     assert election.preferred(state(2, (2,)), REPLICAS, {1, 2}) is None
     assert election.preferred(state(2, (1, 2)), REPLICAS, {2}) is None
     assert election.preferred(state(1, (1, 2)), REPLICAS, {1, 2}) is None
+
+
+@pytest.mark.parametrize(
+    "report", [ReplicaReport(False, 1000), ReplicaReport(False, 5, known_epoch=1000), ReplicaReport(True, 1000)]
+)
+def test_leader_that_is_elected_on_its_report_gets_an_epoch_that_its_log_has_not(report: ReplicaReport) -> None:
+    after = election.elect(state(NO_LEADER, (1,)), (1,), {1}, False, {1: report}.get)
+    assert after is not None
+    assert (after.leader, after.leader_epoch) == (1, 1001)
+
+
+def test_unclean_leader_gets_an_epoch_that_its_log_has_not() -> None:
+    after = election.elect(state(NO_LEADER, (1,)), REPLICAS, {2}, True, {2: ReplicaReport(False, 1000)}.get)
+    assert after is not None
+    assert (after.leader, after.leader_epoch, after.recovering) == (2, 1001, True)
+
+
+def test_epoch_of_another_log_or_an_older_one_changes_nothing() -> None:
+    reports = {1: ReplicaReport(False, 3), 2: ReplicaReport(False, 1000)}
+    after = election.elect(state(NO_LEADER, (1,)), REPLICAS, {1, 2}, False, reports.get)
+    assert after is not None
+    assert (after.leader, after.leader_epoch) == (1, 6)
+
+
+def test_epoch_that_leaves_no_room_for_newer_ones_leads_nothing() -> None:
+    """No later election could be written."""
+    damaged = ReplicaReport(False, 2**31 - 1)
+    assert election.elect(state(NO_LEADER, (1,)), (1,), {1}, True, {1: damaged}.get) is None
+    after = election.elect(state(NO_LEADER, (1, 2)), REPLICAS, {1, 2}, False, {1: damaged, 2: CLEAN}.get)
+    assert after is not None
+    assert (after.leader, after.isr) == (2, (2,))
+    before = state(NO_LEADER, (1,), epoch=2**31 - 10)
+    after = election.elect(before, (1,), {1}, False, {1: ReplicaReport(False, 2**31 - 11)}.get)
+    assert after is not None
+    assert after.leader_epoch == 2**31 - 9, "it came so far by elections, unlikely as that is"

@@ -168,9 +168,9 @@ def test_report_of_a_stop_names_the_leader_epoch_that_it_was_asked_under() -> No
     channels.set_brokers([BROKER])
     channels.send(batch.encode(state))
     state.states[partition] = state.states[partition].changed(1, (1,))
-    answer = ReplicaReportResponse(partitions=[ReportedPartition(TOPIC, 0, 0, True, 3, 10, 4)])
+    answer = ReplicaReportResponse(partitions=[ReportedPartition(TOPIC, 0, 0, True, 3, 10, 4, 5)])
     peer.on_response(memoryview(answer.encode(REPLICA_REPORT_VERSION)))
-    assert heard.reported == [({partition: ReplicaReport(True, 3, 10, 4)}, {partition: 4})]
+    assert heard.reported == [({partition: ReplicaReport(True, 3, 10, 4, 5)}, {partition: 4})]
 
 
 def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_told_everything_anew() -> None:

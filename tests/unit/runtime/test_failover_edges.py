@@ -426,6 +426,18 @@ def test_report_is_forgotten_where_somebody_else_has_written_who_leads() -> None
     assert not state.reports
 
 
+def test_log_that_is_ahead_of_the_state_costs_one_election() -> None:
+    """As after a ZooKeeper that came back from a backup: what was kept is refused, what is elected then is not."""
+    world = cluster(LeaderAndIsr(1, 5, (1,), 1, 3))
+    world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
+    world.term.load()
+    epoch = world.term.state.brokers[1].epoch
+    world.term.epochs_refused(1, epoch, [(TOPIC_ID, 0, 5)])
+    assert (stored(world).leader, stored(world).leader_epoch) == (NO_LEADER, 6)
+    world.term.replicas_reported(1, epoch, {PARTITION: ReplicaReport(False, 1000, 10)}, {PARTITION: 6})
+    assert (stored(world).leader, stored(world).leader_epoch) == (1, 1001)
+
+
 def test_broker_that_is_no_replica_any_more_is_not_asked_again() -> None:
     world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
     world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}

@@ -12,7 +12,12 @@ from broker.runtime.ports import TopicPartition
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replica_reports import ReplicaReports
 from broker.wire.errors import ErrorCode
-from broker.wire.messages.replica_report import ReplicaReportRequest, ReportedPartition, ReportTopic
+from broker.wire.messages.replica_report import (
+    ReplicaReportRequest,
+    ReplicaReportResponse,
+    ReportedPartition,
+    ReportTopic,
+)
 from broker.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
@@ -33,7 +38,7 @@ class World:
         self.store.distrust(T0, "power failure")
         self.log = SimpleNamespace(log_start_offset=0, written_leo=0, epoch_at=lambda offset: offset // 10)
         self.replica = SimpleNamespace(
-            partition=SimpleNamespace(leader_epoch=-1), offline=False, topic_id="", log=self.log
+            partition=SimpleNamespace(leader_epoch=-1, known_epoch=7), offline=False, topic_id="", log=self.log
         )
         self.cache = MetadataCache("c", "P", lambda: self.epoch, lambda topic: {}, lambda topic: None)
         self.made_outside: dict[TopicPartition, int] = {}
@@ -74,7 +79,16 @@ def test_report_says_where_a_log_begins_and_ends_and_of_which_epoch_its_last_rec
     world.log.log_start_offset, world.log.written_leo = start, end
     asked = ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])])
     (said,) = world.reports.answer(asked).partitions
-    assert said == ReportedPartition("t", 0, 0, True, last_epoch, end, start)
+    assert said == ReportedPartition("t", 0, 0, True, last_epoch, end, start, 7)
+
+
+def test_epoch_that_a_damaged_checkpoint_names_is_said_as_far_as_the_answer_can() -> None:
+    world = World()
+    world.log.written_leo, world.log.epoch_at = 1, lambda offset: 2**40
+    world.replica.partition.known_epoch = 2**40
+    answer = world.reports.answer(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
+    (said,) = ReplicaReportResponse.decode(0, answer.encode(0)).partitions
+    assert (said.last_epoch, said.known_epoch) == (2**31 - 1, 2**31 - 1)
 
 
 def test_mark_of_a_log_that_was_made_after_the_first_word_goes_too() -> None:
