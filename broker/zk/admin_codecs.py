@@ -10,7 +10,7 @@ from typing import Any
 
 from broker.runtime.ports import BrokerId, TopicPartition
 from broker.zk import paths
-from broker.zk.codecs import MalformedZnode, decode_json, encode_json
+from broker.zk.codecs import MalformedZnode, decode_json, encode_json, int32
 
 
 def encode_preferred_election(partitions: Sequence[TopicPartition]) -> bytes:
@@ -38,7 +38,10 @@ def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[BrokerId, ...
         replicas = entry.get("replicas")
         if not isinstance(replicas, list):
             raise MalformedZnode(f"{paths.REASSIGNMENT}: {entry!r}: replicas must be a list of ids")
-        targets[topic_partition] = tuple(int(broker) for broker in replicas)
+        try:
+            targets[topic_partition] = tuple(int32(broker) for broker in replicas)
+        except ValueError as error:
+            raise MalformedZnode(f"{paths.REASSIGNMENT}: {entry!r}: {error}") from None
     return targets
 
 
@@ -51,6 +54,6 @@ def _partitions(path: str, data: bytes) -> list[tuple[TopicPartition, dict[str, 
     if not isinstance(entries, list):
         raise MalformedZnode(f"{path}: partitions must be a list, found {entries!r}")
     try:
-        return [(TopicPartition(str(entry["topic"]), int(entry["partition"])), entry) for entry in entries]
+        return [(TopicPartition(str(entry["topic"]), int32(entry["partition"])), entry) for entry in entries]
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedZnode(f"{path}: {error!r} in {data[:200]!r}") from None

@@ -16,6 +16,7 @@ from broker.runtime.ports import BrokerId
 
 BROKER_VERSION = 5
 _NO_KRAFT_EPOCH = -1
+INT32_MAX = 2**31 - 1
 _OWN = "highwater"
 """What Kafka's brokers don't write into their registration, and ignore in ours."""
 
@@ -32,10 +33,17 @@ def decode_json(data: bytes, what: str) -> dict[str, Any]:
     """The JSON object in a znode; `what` names the znode in the error."""
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedZnode(f"{what}: not JSON ({error}): {data[:80]!r}") from None
     if not isinstance(value, dict):
         raise MalformedZnode(f"{what}: must be a JSON object, found {data[:80]!r}")
+    return value
+
+
+def int32(value: object) -> int:
+    """An id or epoch, which has to go into requests as it is. Raises ValueError for all that is no 32-bit integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or not -INT32_MAX <= value <= INT32_MAX:
+        raise ValueError(f"{value!r} is no 32-bit integer")
     return value
 
 

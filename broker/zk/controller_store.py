@@ -186,7 +186,11 @@ class ZkControllerStore(ZkAssignments):
         node = self._client.get(paths.topic(name))
         if node is None:
             return None
-        topic = topic_codecs.decode_topic(name, node.data)
+        try:
+            topic = topic_codecs.decode_topic(name, node.data)
+        except codecs.MalformedZnode as error:
+            _log.error("topic %s gets no id: %s", name, error)
+            return None
         if topic.topic_id != topic_codecs.NO_TOPIC_ID:
             return topic
         topic = replace(topic, topic_id=topic_id)

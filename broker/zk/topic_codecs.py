@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from broker.core.cluster_state import LeaderAndIsr, Topic
+from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, Topic
 from broker.runtime.ports import BrokerId, TopicPartition
-from broker.zk.codecs import MalformedZnode, decode_json, encode_json
+from broker.wire.primitives import topic_id_to_bytes
+from broker.zk.codecs import INT32_MAX, MalformedZnode, decode_json, encode_json, int32
 
 NO_TOPIC_ID = ""
 """As the wire codecs say the zero id."""
@@ -35,13 +36,25 @@ def encode_topic(topic: Topic, old: bytes | None = None) -> bytes:
 def decode_topic(name: str, data: bytes) -> Topic:
     """Any version 1-3; a topic without an id (Kafka before 2.8) gets NO_TOPIC_ID."""
     fields = decode_json(data, f"/brokers/topics/{name}")
+    partitions = _replicas(name, "partitions", fields.get("partitions"))
+    if not all(partitions.values()):
+        raise MalformedZnode(f"/brokers/topics/{name}: a partition has no replicas: {data[:200]!r}")
     return Topic(
         name,
-        str(fields.get("topic_id") or NO_TOPIC_ID),
-        _replicas(name, "partitions", fields.get("partitions")),
+        _topic_id(name, fields.get("topic_id") or NO_TOPIC_ID),
+        partitions,
         _replicas(name, "adding_replicas", fields.get("adding_replicas") or {}),
         _replicas(name, "removing_replicas", fields.get("removing_replicas") or {}),
     )
+
+
+def _topic_id(name: str, raw: object) -> str:
+    topic_id = str(raw)
+    try:
+        topic_id_to_bytes(topic_id)
+    except ValueError as error:
+        raise MalformedZnode(f"/brokers/topics/{name}: {error}") from None
+    return topic_id
 
 
 def _lists(replicas: Mapping[int, tuple[BrokerId, ...]]) -> dict[str, list[BrokerId]]:
@@ -53,10 +66,13 @@ def _replicas(name: str, field: str, raw: object) -> dict[int, tuple[BrokerId, .
     if not isinstance(raw, dict):
         raise MalformedZnode(f"{what} must be an object, found {raw!r}")
     found: dict[int, tuple[BrokerId, ...]] = {}
-    for partition in sorted(raw, key=lambda text: int(text) if text.isdigit() else -1):
-        if not partition.isdigit() or not isinstance(raw[partition], list):
-            raise MalformedZnode(f"{what}: {partition!r} → {raw[partition]!r}: must be number → list of ids")
-        found[int(partition)] = tuple(int(broker) for broker in raw[partition])
+    for partition in sorted(raw, key=lambda text: (len(text), text)):
+        try:
+            if not partition.isdecimal() or not isinstance(raw[partition], list):
+                raise ValueError("must be number → list of ids")
+            found[int32(int(partition))] = tuple(int32(broker) for broker in raw[partition])
+        except ValueError as error:
+            raise MalformedZnode(f"{what}: {partition!r} → {raw[partition]!r}: {error}") from None
     return found
 
 
@@ -96,13 +112,17 @@ def decode_partition_state(topic_partition: TopicPartition, data: bytes, version
     """version: the znode's version."""
     fields = decode_json(data, f"state of {topic_partition}")
     try:
-        isr = tuple(int(broker) for broker in fields["isr"])
+        isr = tuple(int32(broker) for broker in fields["isr"])
+        leader = int32(fields["leader"])
+        if leader != NO_LEADER and not isr:
+            # Where nobody leads old versions of Kafka left nobody in the ISR.
+            raise ValueError("somebody leads and nobody is in sync")
         elr, elr_min_isr = _decode_elr(fields.get(_ELR), isr, fields["leader_epoch"])
         return LeaderAndIsr(
-            leader=int(fields["leader"]),
-            leader_epoch=int(fields["leader_epoch"]),
+            leader=leader,
+            leader_epoch=int32(fields["leader_epoch"]),
             isr=isr,
-            controller_epoch=int(fields["controller_epoch"]),
+            controller_epoch=int32(fields["controller_epoch"]),
             partition_epoch=version,
             recovering=fields.get("leader_recovery_state") == _RECOVERING,
             elr=elr,
@@ -138,7 +158,7 @@ def _decode_elr(raw: object, isr: tuple[BrokerId, ...], leader_epoch: object) ->
     replicas, min_isr = raw.get("replicas"), raw.get("min_isr")
     if not isinstance(replicas, list) or not all(isinstance(broker, int) for broker in replicas):
         return (), 0
-    if not isinstance(min_isr, int) or min_isr <= len(isr):
+    if not isinstance(min_isr, int) or not len(isr) < min_isr <= INT32_MAX:
         return (), 0
     elr = tuple(broker for broker in replicas if broker not in isr)
     return (elr, min_isr) if elr else ((), 0)

@@ -543,6 +543,28 @@ def test_malformed_topic_hides_nothing_else_and_never_makes_a_whole_list(cluster
     assert all(m.type != 2 for m in cluster.received[1] if isinstance(m, LeaderAndIsrRequest))
 
 
+def test_znodes_that_decode_and_make_no_sense_stop_no_election(cluster: Cluster) -> None:
+    nobody = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[]}'
+    no_broker = b'{"version":1,"partitions":[{"topic":"good","partition":0,"replicas":[null]}]}'
+    cluster.client.create(paths.topic("no-number"), b'{"version":1,"partitions":{"0":[null]}}')
+    cluster.create_topic("nobody-in-sync", {0: (1, 2)})
+    for znode in (paths.topic_partitions("nobody-in-sync"), paths.topic_partition(TopicPartition("nobody-in-sync", 0))):
+        cluster.client.create(znode, b"")
+    cluster.client.create(paths.partition_state(TopicPartition("nobody-in-sync", 0)), nobody)
+    cluster.client.create(paths.REASSIGNMENT, no_broker)
+    cluster.add(1)
+    doomed = cluster.add(2)
+    cluster.create_topic("good", {0: (2, 1)})
+    cluster.await_leader("good", 2)
+    eventually(lambda: cluster.client.get(paths.REASSIGNMENT) is None, "what asks for nothing is done with")
+    doomed.kill()
+    cluster.remove(doomed)
+    cluster.await_leader("good", 1)
+    node = cluster.client.get(paths.partition_state(TopicPartition("nobody-in-sync", 0)))
+    assert node is not None
+    assert node.data == nobody
+
+
 def test_zookeeper_restart_does_not_wedge(tmp_path: Path) -> None:
     from tests.support.zookeeper import start_zookeeper
 

@@ -44,7 +44,9 @@ def test_malformed_broker_names_znode(data: bytes) -> None:
 
 
 def test_topic_rewrite_keeps_unknown_fields_and_reassignment() -> None:
-    old = b'{"version":3,"partitions":{"0":[1]},"adding_replicas":{"0":[2]},"new":7,"topic_id":"x"}'
+    old = (
+        b'{"version":3,"partitions":{"0":[1]},"adding_replicas":{"0":[2]},"new":7,"topic_id":"AAAAAAAAAAAAAAAAAAAAAQ"}'
+    )
     read = topic_codecs.decode_topic("t", old)
     assert read.adding == {0: (2,)}
     fields = json.loads(topic_codecs.encode_topic(replace(read, partitions={0: (1, 2)}), old))
@@ -59,7 +61,25 @@ def test_topic_partitions_sort_by_number() -> None:
     assert topic.topic_id == topic_codecs.NO_TOPIC_ID
 
 
-@pytest.mark.parametrize("data", [b'{"version":3}', b'{"partitions":{"x":[1]}}', b'{"partitions":{"0":1}}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"version":3}',
+        b'{"partitions":{"x":[1]}}',
+        b'{"partitions":{"0":1}}',
+        b'{"partitions":{"0":[null]}}',
+        b'{"partitions":{"0":["one"]}}',
+        b'{"partitions":{"0":[true]}}',
+        b'{"partitions":{"0":[1e999]}}',
+        b'{"partitions":{"0":[2147483648]}}',
+        b'{"partitions":{"2147483648":[1]}}',
+        '{"partitions":{"\u00b2":[1]}}'.encode(),
+        b'{"partitions":{"0":[]}}',
+        b'{"partitions":{"0":[1]},"adding_replicas":{"0":[[]]}}',
+        b'{"partitions":{"0":[1]},"topic_id":"x"}',
+        b'{"partitions":' + b"[" * 200_000,
+    ],
+)
 def test_malformed_topic_names_znode(data: bytes) -> None:
     with pytest.raises(codecs.MalformedZnode, match="/brokers/topics/t"):
         topic_codecs.decode_topic("t", data)
@@ -94,6 +114,7 @@ def test_partition_state_with_eligible_replicas_round_trips() -> None:
         {"min_isr": None},
         {"min_isr": 1},
         {"min_isr": "2"},
+        {"min_isr": 2**31},
     ],
 )
 def test_eligible_replicas_of_another_isr_or_of_no_minimum_are_ignored(change: dict[str, object]) -> None:
@@ -125,6 +146,36 @@ def test_registrations_of_another_isr_are_ignored(change: dict[str, object], fou
     fields = json.loads(topic_codecs.encode_partition_state(state))
     fields["isr_epochs"] |= change
     assert topic_codecs.decode_partition_state(T0, json.dumps(fields).encode(), 5).isr_epochs == found
+
+
+STATE: dict[str, object] = {"controller_epoch": 4, "leader": 2, "version": 1, "leader_epoch": 7, "isr": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"isr": []},
+        {"isr": [], "leader": -2},
+        {"isr": [None]},
+        {"isr": ["2"]},
+        {"isr": 2},
+        {"isr": [2, 2**31]},
+        {"leader": 2.5},
+        {"leader": 2**31},
+        {"leader_epoch": 2**31},
+        {"leader_epoch": float("inf")},
+        {"controller_epoch": 2**31},
+    ],
+)
+def test_partition_state_of_impossible_values_is_malformed(change: dict[str, object]) -> None:
+    data = json.dumps(STATE | change).encode()
+    with pytest.raises(codecs.MalformedZnode, match="t-0"):
+        topic_codecs.decode_partition_state(T0, data, 0)
+
+
+def test_partition_state_without_leader_and_isr_is_an_old_kafkas() -> None:
+    data = json.dumps(STATE | {"leader": -1, "isr": []}).encode()
+    assert topic_codecs.decode_partition_state(T0, data, 11) == LeaderAndIsr(-1, 7, (), 4, 11)
 
 
 @pytest.mark.parametrize("data", [b"{}", b'{"leader":"x"}', b"nothing"])
