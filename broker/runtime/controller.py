@@ -345,7 +345,7 @@ class Controller(Reports):
         self._in_term(lambda term: term.log_dirs_changed())
 
     def _topic_changed(self, name: str) -> None:
-        self._in_term(lambda term: term.admin.topic_changed(name))
+        self._in_term(lambda term: term.topic_changed(name))
 
     def _elections_asked(self) -> None:
         self._in_term(lambda term: term.admin.elections.on_request())

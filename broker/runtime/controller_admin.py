@@ -7,7 +7,7 @@ Source: KafkaController.processPartitionModifications, and see the parts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from broker.runtime.controller_elections import AskedElections
@@ -22,8 +22,9 @@ _log = logging.getLogger("broker.controller")
 class ControllerAdmin:
     """See the module."""
 
-    def __init__(self, tools: TermTools) -> None:
+    def __init__(self, tools: TermTools, load_term: Callable[[], None]) -> None:
         self._tools = tools
+        self._load_term = load_term
         self.elections = AskedElections(tools)
         self.reassignments = Reassignments(tools)
 
@@ -57,12 +58,11 @@ class ControllerAdmin:
         self.reassignments.advance()
 
     def topic_changed(self, name: str) -> None:
-        """A topic's znode was written, by us or by someone who adds partitions: the new ones get leaders.
+        """A known topic's znode was written, by us or by someone who adds partitions: the new ones get leaders.
 
         Replicas of partitions that are known change by reassignments only, which are written here.
         """
-        if name in self._tools.state.topics:
-            self._take_added([name])
+        self._take_added([name])
 
     def _take_added(self, names: Sequence[str]) -> None:
         """Read these topics again, with new watches; partitions that are not known get leaders."""
@@ -87,5 +87,5 @@ class ControllerAdmin:
             _log.info("topic %s has new partitions: %s", name, assigned)
             state.topics[name] = replace(known, partitions={**known.partitions, **assigned})
             new += [TopicPartition(name, partition) for partition in added]
-        if new:
-            tools.take_up(new)
+        if new and not tools.take_up(new):
+            self._load_term()

@@ -302,6 +302,9 @@ class Reassignments:
     def _read_anew(self, name: str) -> None:
         topic = self._tools.store.read_topic(name, self._tools.watches.topic(name))
         if topic is None:
+            if name in self._tools.store.topic_names(None):
+                # Forgotten, it would be missing from lists that brokers take for whole. A load leaves it out and knows.
+                raise StoreUnavailable(f"topic {name} makes no sense any more, everything is read anew")
             self._tools.forget_topic(name)
         else:
             self._tools.state.topics[name] = topic

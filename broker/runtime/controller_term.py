@@ -62,7 +62,7 @@ class ControllerTerm:
         self.suspicions = Suspicions(tools)
         self.leavers = Leavers(tools)
         self.isr_changes = IsrChanges(tools)
-        self.admin = ControllerAdmin(tools)
+        self.admin = ControllerAdmin(tools, self.load)
 
     @property
     def state(self) -> ClusterState:
@@ -191,9 +191,13 @@ class ControllerTerm:
         if state.unreadable and self._store.states(sorted(state.unreadable)).found:
             # Someone has mended it. What it says is judged as at a start of a term.
             self.load()
+        self._look_for_mended_topics()
 
     def topics_changed(self) -> None:
-        """New topics get leaders; topics that vanished are forgotten."""
+        """New topics get leaders; topics that vanished are forgotten.
+
+        One that is not new, and made no sense until now, is judged as at a start of a term.
+        """
         state = self.state
         names = self._store.topic_names(self._watches.topics)
         for gone in state.topics.keys() - names:
@@ -202,7 +206,19 @@ class ControllerTerm:
         if added:
             self._topics.read(added)
             new = [topic_partition for topic_partition, _ in state.partitions() if topic_partition.topic in added]
-            self._tools.take_up(new)
+            if not self._tools.take_up(new):
+                self.load()
+
+    def topic_changed(self, name: str) -> None:
+        """A topic's znode was written."""
+        if name in self.state.topics:
+            self.admin.topic_changed(name)
+        else:
+            self._look_for_mended_topics()
+
+    def _look_for_mended_topics(self) -> None:
+        if self._topics.malformed:
+            self.topics_changed()
 
     def deletions_changed(self) -> None:
         requested = self._store.deletions(self._watches.deletions)
@@ -309,6 +325,8 @@ class ControllerTerm:
             if self.state.unclean_allowed(topic):
                 self._tools.settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
             self._tools.send(batch)
+        else:
+            self._look_for_mended_topics()
 
     def defaults_changed(self, unclean: bool, min_isr: int) -> None:
         """The same for all topics that have no setting of their own."""

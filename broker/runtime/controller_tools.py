@@ -90,12 +90,17 @@ class TermTools:
         self.send(batch)
         return changed
 
-    def take_up(self, new: Sequence[TopicPartition]) -> None:
-        """Partitions that this term did not know: their states, and leaders where they have none yet."""
+    def take_up(self, new: Sequence[TopicPartition]) -> bool:
+        """First states for partitions that this term did not know.
+
+        False where some have states already: nobody has judged who bounced since these were written, nor told anybody
+        of them. That is what loading does, and the caller has to see to it.
+        """
         found, malformed = self.store.states(new)
-        self.state.states.update((topic_partition, stored.state) for topic_partition, stored in found.items())
-        self.state.unreadable |= malformed
+        if found or malformed:
+            return False
         self.settle_and_send(lambda: rules.elect_offline(self.state, self.term.epoch))
+        return True
 
     def announce(self, change: rules.Change, batch: RequestBatch) -> None:
         """Say a change that is written and applied."""

@@ -37,6 +37,7 @@ class Data:
         self.states: dict[TopicPartition, StoredState] = {}
         self.garbled: set[TopicPartition] = set()
         """Of these, the states that someone has written over with what makes no sense."""
+        self.garbled_topics: set[str] = set()
         self.deletions: set[str] = set()
         self.elections: list[TopicPartition] | None = None
         self.reassignments: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
@@ -120,12 +121,15 @@ class MemoryStore:
 
     def topics(self, names: Sequence[str], watch: Callable[[str], Watch]) -> TopicsRead:
         found = {name: topic for name in names if (topic := self.read_topic(name, watch(name))) is not None}
-        return TopicsRead(found, {name: self.data.configs.get(name, {}) for name in found}, frozenset())
+        malformed = self.data.garbled_topics.intersection(names)
+        return TopicsRead(found, {name: self.data.configs.get(name, {}) for name in found}, malformed)
 
     def read_topic(self, name: str, watch: Watch) -> Topic | None:
         if name not in self.data.topics:
             return None
         self.watches[f"topic-{name}"] = watch
+        if name in self.data.garbled_topics:
+            return None
         topic, self._seen[name] = self.data.topics[name]
         return topic
 
