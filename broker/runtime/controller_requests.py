@@ -1,10 +1,10 @@
 """From the controller's decisions to LeaderAndIsr, UpdateMetadata and StopReplica, one request per broker and batch.
 
 A batch is everything that one event makes the controller say. Per broker LeaderAndIsr comes first, for it ends an
-outage, and a leader knows of its epoch before it tells clients of it. Where brokers have started UpdateMetadata comes
-before it, for it brings their addresses, and whole: a broker replaces what it knew with a controller's first word, and
-tells clients nothing before it. Every request names the controller epoch and the target's broker epoch, by which late
-requests are refused. Pure.
+outage, and a leader knows of its epoch before it tells clients of it; ReplicaReport follows it. Where brokers have
+started UpdateMetadata comes before both, for it brings their addresses, and whole: a broker replaces what it knew with
+a controller's first word, and tells clients nothing before it. Every request names the controller epoch and the
+target's broker epoch, by which late requests are refused. Pure.
 Source: kafka.controller.ControllerChannelManager, AbstractControllerBrokerRequestBatch.
 """
 
@@ -76,7 +76,10 @@ class RequestBatch:
     _reports: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
 
     def report(self, broker: BrokerId, topic_partition: TopicPartition) -> None:
-        """Ask a broker what its stop has cost this replica, before it is told to do anything with it."""
+        """Ask a broker what its stop has cost this replica, after it was told that nobody leads.
+
+        From then on it follows nobody, so that what it says of its log stays right until somebody is elected.
+        """
         self._reports.setdefault(broker, set()).add(topic_partition)
 
     def roles(self, brokers: Iterable[BrokerId], topic_partition: TopicPartition, is_new: bool = False) -> None:
@@ -106,14 +109,15 @@ class RequestBatch:
             broker = state.brokers.get(id_)
             if broker is None:
                 continue
-            if id_ in self._reports:
-                out.append(self._replica_report(state, broker, self._reports[id_]))
-            said: list[Outgoing] = []
+            roles: list[Outgoing] = []
             if id_ in self._roles:
-                said.append(self._leader_and_isr(state, broker, self._roles[id_]))
+                roles.append(self._leader_and_isr(state, broker, self._roles[id_]))
+            if id_ in self._reports:
+                roles.append(self._replica_report(state, broker, self._reports[id_]))
+            metadata: list[Outgoing] = []
             if id_ in self._metadata:
-                said.append(self._update_metadata(state, broker, self._metadata[id_]))
-            out += reversed(said) if self.addresses_first else said
+                metadata.append(self._update_metadata(state, broker, self._metadata[id_]))
+            out += metadata + roles if self.addresses_first else roles + metadata
             if id_ in self._stops:
                 out.append(self._stop_replica(state, broker, self._stops[id_]))
         return out

@@ -139,7 +139,8 @@ class ControllerTerm:
     def _tell_everything(self, broker: BrokerId, batch: RequestBatch, may_be_new: bool = False) -> None:
         """All metadata, and all replicas of this broker as its whole list.
 
-        may_be_new: a partition whose state nobody has written since it was made may be one that it never heard of.
+        may_be_new: a partition whose state nobody has written since it was made may be one that it never heard of. It
+        has a leader: where nobody leads, a log that is made now is one that was lost, and its broker has to say so.
         With a topic or state that could not be read the list is not whole, and must not look so: brokers remove what a
         whole list does not name. One that leaves has no more roles than what it still leads.
         """
@@ -151,7 +152,8 @@ class ControllerTerm:
             batch.all_roles(broker)
         for topic_partition in own:
             if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
-                is_new = may_be_new and self.state.states[topic_partition].partition_epoch == 0
+                current = self.state.states[topic_partition]
+                is_new = may_be_new and current.partition_epoch == 0 and current.leader != NO_LEADER
                 batch.roles((broker,), topic_partition, is_new)
                 self._tools.ask_for_report(broker, topic_partition, batch)
         self.admin.tell_everything(broker, batch)

@@ -3,8 +3,9 @@
 Shrinks and expansions, kill -9, power failures that take unsynced tails, restarts, suspicions, new controllers; a
 min.insync.replicas that changes and that everybody hears of at another time; logs that are emptied; disks put back from
 an older backup; ends and starts that no controller sees before the next one is elected; reports of stops that are long
-on their way. The claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or
-down, is in the new leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
+on their way; leaders whose sessions end while their processes serve whoever has not heard of it.
+The claim: whenever somebody is elected, every acknowledged record that any replica still holds, up or down, is in the
+new leader's log. So no record is lost as long as one replica that held it keeps its bytes and returns.
 An unclean election loses nothing that a live replica, or a suspected one of the ISR, holds.
 And no offset that was committed and deleted is given out again, as long as a log of the ISR or of an eligible replica
 begins beyond it.
@@ -38,11 +39,23 @@ WHAT_OF_MINIMA = [*WHAT, "minimum", "hear", "hear", "controller-hears"]
 WHAT_OF_DELETIONS = [*WHAT, "delete", "delete", "power", "power", "start", "report"]
 WHAT_OF_UNCLEAN = [*WHAT, "write", "wrongly-suspect", "wrongly-suspect", "reachable", "kill", "power"]
 WHAT_OF_DELAYS = [*WHAT, "ask", "ask", "answer", "answer"]
-WHAT_OF_ALL = [*WHAT_OF_BACKUPS, "bounce", "minimum", "hear", "controller-hears", "ask", "answer", "delete"]
+WHAT_OF_DEPOSED = ["report", "late-fetch", "power", "start", "expire", "ask", "answer"]
+WHAT_OF_ALL = [
+    *WHAT_OF_BACKUPS,
+    "bounce",
+    "minimum",
+    "hear",
+    "controller-hears",
+    "ask",
+    "answer",
+    "expire",
+    "late-fetch",
+    "delete",
+]
 
 
-def lives(what: list[str]) -> st.SearchStrategy[list[tuple[str, int]]]:
-    return st.lists(st.tuples(st.sampled_from(what), st.sampled_from(REPLICAS)), min_size=12, max_size=40)
+def lives(what: list[str], shortest: int = 12) -> st.SearchStrategy[list[tuple[str, int]]]:
+    return st.lists(st.tuples(st.sampled_from(what), st.sampled_from(REPLICAS)), min_size=shortest, max_size=40)
 
 
 class World:
@@ -70,6 +83,10 @@ class World:
         """Registrations that the controller has not heard of: it still has the earlier ones."""
         self.on_their_way: dict[int, tuple[int, int, ReplicaReport]] = {}
         """Answers: of which registration, asked under which leader epoch, and what they say."""
+        self.deposed: int | None = None
+        """A broker whose session is over and whose process serves fetches still."""
+        self.not_heard: set[int] = set()
+        """Who follows it, for they have not been told yet that nobody leads."""
         self.loading = False
         """A controller that loads tells nobody anything before it is done."""
         self.acknowledged: list[Record] = []
@@ -123,6 +140,7 @@ class World:
         """
         current = self.current
         if current.leader != NO_LEADER:
+            self.not_heard.clear()
             admitted = {current.leader, *current.isr} - set(() if before is None else before.isr)
             self.unclean -= ({current.leader} | admitted) - self.unseen.keys()
 
@@ -219,8 +237,27 @@ class World:
         del self.logs[broker][self.synced[broker] :]
         self.unclean.add(broker)
 
+    def expire(self, broker: int) -> None:
+        """The end of a session comes before that of its process, and nobody else may lead."""
+        if self.is_there(broker) and broker == self.current.leader:
+            self.stop(broker, power=False)
+            if self.current.leader == NO_LEADER:
+                self.deposed, self.not_heard = broker, set(self.state.brokers)
+
+    def late_fetch(self, broker: int) -> None:
+        """By a replica that follows the deposed leader still."""
+        if self.deposed is not None and broker in self.not_heard and self.is_there(broker):
+            self.logs[broker] = list(self.logs[self.deposed])
+            self.delete_to(broker, self.starts[self.deposed])
+            self.synced[broker] = min(self.synced[broker], len(self.logs[broker]))
+
     def stop(self, broker: int, power: bool) -> None:
         self.see()
+        self.not_heard.discard(broker)
+        if broker == self.deposed:
+            self.deposed = None
+            if power:
+                self.lose_power(broker)
         if broker not in self.state.brokers:
             return
         if power:
@@ -232,6 +269,7 @@ class World:
     def start(self, broker: int) -> None:
         self.see()
         if broker not in self.state.brokers:
+            self.deposed = None if broker == self.deposed else self.deposed
             self.state.brokers[broker] = self.register(broker)
             self.heard[broker] = self.min_isr
             self.apply(controller.elect_offline(self.state, 1))
@@ -245,6 +283,7 @@ class World:
             self.follow(joiner)
         self.lose_power(broker)
         self.lagging.discard(broker)
+        self.not_heard.discard(broker)
         self.unseen[broker] = self.register(broker)
         self.heard[broker] = self.min_isr
         if joiners:
@@ -263,21 +302,23 @@ class World:
 
     def backup(self, broker: int) -> None:
         """A copy of a disk whose broker is down."""
-        if broker not in self.state.brokers:
+        if broker not in (*self.state.brokers, self.deposed):
             log, unclean = list(self.logs[broker]), broker in self.unclean
             ends = (self.starts[broker], self.synced[broker])
             self.backups[broker] = (log, *ends, unclean, self.left_under[broker])
 
     def restore(self, broker: int) -> None:
         """Every byte as it was, marks and inodes included."""
-        if broker not in self.state.brokers and broker in self.backups:
+        if broker not in (*self.state.brokers, self.deposed) and broker in self.backups:
             log, self.starts[broker], self.synced[broker], unclean, self.left_under[broker] = self.backups[broker]
             self.logs[broker] = list(log)
             self.unclean = self.unclean | {broker} if unclean else self.unclean - {broker}
 
     def ask(self, broker: int) -> None:
-        """One at a time, while nobody leads."""
-        if self.is_there(broker) and self.current.leader == NO_LEADER and broker not in self.on_their_way:
+        """Once, while nobody leads. That nobody leads is told first."""
+        asked = broker in self.on_their_way or (TP, broker) in self.state.reports
+        if self.is_there(broker) and self.current.leader == NO_LEADER and not asked:
+            self.not_heard.discard(broker)
             log, kept = self.logs[broker], self.kept(broker)
             last_epoch = kept[-1][0] if kept else -1
             report = ReplicaReport(broker in self.unclean, last_epoch, len(log), self.starts[broker])
@@ -377,6 +418,10 @@ class World:
                 self.ask(broker)
             case "answer":
                 self.answer(broker)
+            case "expire":
+                self.expire(broker)
+            case "late-fetch":
+                self.late_fetch(broker)
             case "suspect":
                 self.suspect(broker)
             case "wrongly-suspect":
@@ -468,6 +513,24 @@ def test_unclean_election_loses_nothing_that_a_registered_replica_of_the_isr_or_
 def test_unclean_election_does_not_pass_over_a_suspected_isr_member() -> None:
     life = [("lag", 3), ("write", 0), ("wrongly-suspect", 2), ("kill", 1), ("report", 3), ("reachable", 2)]
     World(2, unclean=True).live([*life, ("report", 2)])
+
+
+LEADER_ALONE = [("write", 0), ("sync", 1), ("lag", 2), ("lag", 3), ("write", 0)]
+
+
+@given(lives(WHAT_OF_DEPOSED, shortest=3))
+@settings(derandomize=True, deadline=None, max_examples=500)
+def test_no_acknowledged_record_is_lost_where_a_deposed_leader_is_followed_on(life: list[tuple[str, int]]) -> None:
+    World(1).live([*LEADER_ALONE, ("expire", 1), *life])
+
+
+def test_replica_that_was_asked_follows_nobody() -> None:
+    """What 2 has is all that is left of two records; it had one as it was asked, or would have fetched after that."""
+    life = [("kill", 3), ("write", 0), ("sync", 1), ("lag", 2), ("write", 0), ("write", 0), ("expire", 1)]
+    life += [("late-fetch", 2), ("report", 2), ("late-fetch", 2), ("power", 1), ("start", 1)]
+    World(1).live(life)
+    life.remove(("late-fetch", 2))
+    World(1).live(life)
 
 
 def test_report_that_was_on_its_way_for_a_whole_leadership_decides_nothing() -> None:
