@@ -27,6 +27,7 @@ from broker.runtime.controller_term import ControllerTerm
 from broker.runtime.ports import BrokerId, Epoch, Loop, TopicPartition
 from broker.runtime.suspicion import Suspect
 from broker.runtime.topic_ids import new_topic_id
+from broker.runtime.wanted_requests import WantedRequests
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -38,6 +39,10 @@ _FIRST_REBALANCE_S = 5.0
 _FLUSH_EVENTS_MAX = 50
 
 _Answer = TypeVar("_Answer")
+
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,7 @@ class Controller(Reports):
         self._channels = ControllerChannels(loop, connect, settings.socket_timeout_ms, self)
         self._outbox = LoopOutbox(loop, self._channels, emit)
         self._events: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
+        self._asked = WantedRequests()
         self._queued: set[str] = set()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
@@ -191,23 +197,32 @@ class Controller(Reports):
         self._put(name, lambda: self._when_loaded(name, lambda term: term.suspicions.reachable(broker)))
 
     def alter_partition(
-        self, request: AlterPartitionRequest, version: int, answer: Callable[[AlterPartitionResponse], None]
+        self,
+        request: AlterPartitionRequest,
+        version: int,
+        answer: Callable[[AlterPartitionResponse], None],
+        wanted: Callable[[], bool] = _always,
     ) -> None:
-        """answer is called on the loop's thread, exactly once."""
+        """answer is called as `ask` says."""
         self.ask(
             lambda term: term.isr_changes.alter_partition(request, version),
             lambda error: AlterPartitionResponse(error_code=error),
             answer,
+            wanted,
         )
 
     def controlled_shutdown(
-        self, request: ControlledShutdownRequest, answer: Callable[[ControlledShutdownResponse], None]
+        self,
+        request: ControlledShutdownRequest,
+        answer: Callable[[ControlledShutdownResponse], None],
+        wanted: Callable[[], bool] = _always,
     ) -> None:
-        """answer is called on the loop's thread, exactly once."""
+        """answer is called as `ask` says."""
         self.ask(
             lambda term: term.leavers.controlled_shutdown(request.broker_id, request.broker_epoch),
             lambda error: ControlledShutdownResponse(error_code=error),
             answer,
+            wanted,
         )
 
     # Reports of the channels
@@ -271,10 +286,12 @@ class Controller(Reports):
         do: Callable[[ControllerTerm], _Answer],
         refuse: Callable[[ErrorCode], _Answer],
         answer: Callable[[_Answer], None],
+        wanted: Callable[[], bool] = _always,
     ) -> None:
-        """Queue a request; answer is called on the loop's thread, exactly once.
+        """Queue a request; answer is called on the loop's thread, exactly once, unless it is not wanted any more.
 
-        What failed in the middle is answered as unknown, never as done.
+        What failed in the middle is answered as unknown, never as done. wanted: whether the sender waits still; any
+        thread. What nobody waits for is not done: its sender has sent it again.
         """
 
         def event() -> None:
@@ -288,7 +305,7 @@ class Controller(Reports):
             finally:
                 self._loop.call_soon_threadsafe(lambda: answer(result))
 
-        self._put("request", event)
+        self._put("request", self._asked.put(event, wanted))
 
     def _run(self) -> None:
         handled = 0

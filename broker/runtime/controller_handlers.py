@@ -28,7 +28,7 @@ class ControllerHandlers:
         def answer(response: AlterPartitionResponse) -> None:
             respond(request, response.encode(request.api_version))
 
-        self._controller.alter_partition(body, request.api_version, answer)
+        self._controller.alter_partition(body, request.api_version, answer, lambda: request.open)
 
     def handle_controlled_shutdown(self, request: Request) -> None:
         try:
@@ -40,4 +40,4 @@ class ControllerHandlers:
         def answer(response: ControlledShutdownResponse) -> None:
             respond(request, response.encode(request.api_version))
 
-        self._controller.controlled_shutdown(body, answer)
+        self._controller.controlled_shutdown(body, answer, lambda: request.open)

@@ -20,6 +20,7 @@ from broker.runtime.config_rules import ALL_BROKERS
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
 from broker.runtime.request import Request, refuse
+from broker.runtime.wanted_requests import WantedRequests
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.primitives import MalformedFrame
 
@@ -64,6 +65,8 @@ class TopicConfigCache:
         self._notified: list[OnChange] = []
         self._entity_listeners: list[Callable[[str], None]] = []
         self._seen: set[str] = set()
+        self._under_way: dict[frozenset[tuple[str, str]], list[Callable[[], None]]] = {}
+        """First readings, by what they read, with who waits for them."""
 
     def overrides(self, topic: str) -> Mapping[str, str]:
         """What was last read; empty for a topic that no LeaderAndIsr named."""
@@ -108,10 +111,21 @@ class TopicConfigCache:
     def ensure(self, topics: Mapping[str, str], then: Callable[[], None]) -> None:
         """Call `then`, at once or in a later turn, when these topics (name → id) are known. Waits out ZooKeeper."""
         missing = {name: id_ for name, id_ in topics.items() if name not in self._known or self._known[name][0] != id_}
-        if missing:
-            self.load(missing, then)
-        else:
+        if not missing:
             then()
+            return
+        reading = frozenset(missing.items())
+        if reading in self._under_way:
+            # The same request again: while ZooKeeper is away a controller repeats itself.
+            self._under_way[reading].append(then)
+            return
+        self._under_way[reading] = [then]
+
+        def known() -> None:
+            for waiting in self._under_way.pop(reading):
+                waiting()
+
+        self.load(missing, known)
 
     def load(self, topics: Mapping[str, str], then: Callable[[], None]) -> None:
         """Read these topics now, tell listeners of changes, then call `then` on the loop."""
@@ -225,6 +239,7 @@ def _tell(listener: OnChange, topic: str, overrides: Mapping[str, str]) -> None:
 
 def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callable[[Request], None]:
     """A LeaderAndIsr handler that waits for the topics' settings before it hands the request on."""
+    waiting = WantedRequests()
 
     def handle(request: Request) -> None:
         try:
@@ -235,12 +250,7 @@ def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callabl
         # The frame's bytes are the connection's again after this turn.
         kept = request.with_own_body()
         topics = {topic.topic_name: topic.topic_id for topic in body.topic_states}
-
-        def go_on() -> None:
-            # Who closed the connection has given this request up, sends it again, and may have said more since.
-            if kept.open:
-                handler(kept)
-
-        cache.ensure(topics, go_on)
+        # Who closed the connection has given this request up, sends it again, and may have said more since.
+        cache.ensure(topics, waiting.put(lambda: handler(kept), lambda: kept.open))
 
     return handle

@@ -360,6 +360,31 @@ def test_gate_forgets_a_request_whose_sender_has_given_it_up() -> None:
     assert handled == [1]
 
 
+def test_gate_reads_once_and_keeps_one_request_where_its_sender_repeats_it_while_zookeeper_is_away() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), Configs()
+    store.down = True
+    handled: list[int] = []
+    handler = gate(TopicConfigCache(store, worker, loop), lambda request: handled.append(request.correlation_id))
+    slots: list[FakeSlot] = []
+    tasks = 0
+    topics = [LeaderAndIsrTopicState("t", ID, [])]
+    for number in range(100):
+        for slot in slots:
+            slot.open = False
+        slots.append(FakeSlot())
+        body = memoryview(bytearray(LeaderAndIsrRequest(9, False, 1, 5, 0, topics, []).encode(6)))
+        handler(Request(ApiKey.LEADER_AND_ISR, 6, number, "controller", body, slots[-1], True))
+        tasks = max(tasks, len(worker.tasks))
+        step(loop, worker)
+    store.down = False
+    loop.run_due(loop.now + 60_000)
+    step(loop, worker)
+    assert handled == [99]
+    assert (store.reads, tasks) == (1, 1)
+    handler(Request(ApiKey.LEADER_AND_ISR, 6, 100, "controller", body, FakeSlot(), True))
+    assert handled == [99, 100], "known by now"
+
+
 class Registrar:
     def __init__(self, *outcomes: int | Exception) -> None:
         self.outcomes = list(outcomes)
