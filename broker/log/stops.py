@@ -4,8 +4,9 @@ Clean: the broker stopped in good order, or its process alone ended (kill -9 lea
 long as it was. Unclean: host or mount were lost, or the log is shorter than something remembers: what was flushed, what
 was committed, or where it ended when the process did. A torn write that was never answered ends above all of these.
 The mark is a file in the partition's folder, so that a second, clean stop does not wash off the first. It goes when the
-replica leads or is in the ISR again: then it has what counts. Marks need no fsync of their own while the broker runs: a
-power failure marks every log anyway; a clean stop syncs those that are left.
+replica leads or is in the ISR again: then it has what counts. A log that is made anew for a partition that is not new
+has one before it has anything else: an empty log ends where it always did. Marks need no fsync of their own while the
+broker runs: a power failure marks every log anyway; a clean stop syncs those that are left.
 All of this is what the disk says of itself. A copy that was put back from a backup says what was true of it then: so
 each mark names the registration (broker epoch) that it was left under, and ZooKeeper knows this broker's last one.
 Source: R12 and L6 of the design; KIP-966 (unclean shutdown).
@@ -17,6 +18,7 @@ import contextlib
 import os
 
 from broker.log import checkpoints
+from broker.log.files import LOG_SUFFIX
 from broker.runtime.ports import CorruptLog, Offset
 
 UNCLEAN_MARK = "unclean-stop"
@@ -78,6 +80,18 @@ def damage_reason(damage: CorruptLog) -> str:
 def is_damaged(folder: str) -> bool:
     """Whether this log was offline, and nothing has been done about it since: no clean stop makes it whole."""
     return read_mark(folder).startswith(_DAMAGED)
+
+
+def distrust_half_made(folder: str) -> None:
+    """Mark a folder without a segment: one whose making was cut short, perhaps in the place of a log that was lost.
+
+    Before it is made a log. A mark that is there stays. Raises OSError.
+    """
+    with os.scandir(folder) as entries:
+        if any(entry.name.endswith(LOG_SUFFIX) for entry in entries):
+            return
+    if not read_mark(folder):
+        leave_mark(folder, "its folder was there without a segment")
 
 
 def leave_mark(folder: str, reason: str) -> None:

@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-from broker.log import checkpoints
+from broker.log import checkpoints, stops
 from broker.log.config import LogConfig
 from broker.log.files import deleted_dir_name
 from broker.log.log import PartitionLog
@@ -23,6 +23,8 @@ from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartitio
 _logger = logging.getLogger(__name__)
 
 Configs = Mapping[str, Mapping[str, str]]
+
+_MADE_ANEW = "the log was made anew for a partition that is not new"
 
 
 class DiskLogStore(OpenLogs):
@@ -55,7 +57,7 @@ class DiskLogStore(OpenLogs):
 
         topic_id: as Kafka prints it, "" when unknown. config: the topic's overrides, used for all of its logs.
         new: this broker never had that log. One that it may have had can lie in a dir that is offline: an empty log
-        in its place would be a replica that forgot what it acknowledged.
+        in its place would be a replica that forgot what it acknowledged. One that is made anew is in `unclean`.
         Raises CorruptLog when it is there and offline, ValueError when it is there with another id, LogDirFailed.
         """
         tp = topic_partition
@@ -75,6 +77,13 @@ class DiskLogStore(OpenLogs):
         if not new:
             for log_dir in self._dirs:
                 log_dir.check()
+        return self._make(tp, topic_id, "" if new else _MADE_ANEW)
+
+    def _make(self, tp: TopicPartition, topic_id: str, unclean: str) -> PartitionLog:
+        """An empty log in the dir with the fewest partitions. unclean: why it vouches for nothing, "" where it may.
+
+        Raises LogDirFailed.
+        """
         self.check_any_dir()
         working = [log_dir for log_dir in self._dirs if log_dir.failed is None]
         log_dir = min(working, key=lambda candidate: len(candidate.logs))
@@ -83,6 +92,9 @@ class DiskLogStore(OpenLogs):
         log_dir.forget_checkpoints(tp)
         try:
             os.mkdir(path)
+            if unclean:
+                # Before all that makes it a log: wherever this ends, an empty log must not look like one that is whole.
+                stops.leave_mark(path, unclean)
             if topic_id:
                 # Not synced one by one: the log's first flush does it, before its recovery point can leave 0.
                 checkpoints.write_atomically(
@@ -101,6 +113,9 @@ class DiskLogStore(OpenLogs):
         self._logs[tp] = log
         self._homes[tp] = log_dir
         log_dir.logs[tp] = log
+        if unclean:
+            _logger.warning("%s: unclean stop: %s", tp, unclean)
+            self.unclean[tp] = unclean
         if log.has_holes:
             log.allow_holes()
         # Its names and its id need not wait for the first records to be on disk for good.
@@ -111,7 +126,8 @@ class DiskLogStore(OpenLogs):
     def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> PartitionLog:
         """An offline log, cut where its damage begins; an empty one where there is nothing to keep.
 
-        Only for a replica on which nothing rests: the leader has what is cut. Raises LogDirFailed.
+        Only for a replica on which nothing rests: the leader has what is cut. Either is in `unclean`, on disk too
+        before anything is cut, or made. Raises LogDirFailed.
         """
         tp = topic_partition
         self.update_config(tp.topic, config)
@@ -120,7 +136,8 @@ class DiskLogStore(OpenLogs):
         log_dir.check()
         if self._folder_is_gone(tp):
             self._forget_offline(tp)
-            return self.create(tp, topic_id, config)
+            self.unclean.pop(tp, None)
+            return self._make(tp, topic_id, _MADE_ANEW)
         try:
             # Until it is cut the mark of its damage stays: no crash makes it look whole, nor its damage like a hole.
             log, report = load(
@@ -137,7 +154,7 @@ class DiskLogStore(OpenLogs):
         except CorruptLog as damage:
             _logger.warning("%s; its folder gives way to an empty one", damage)
             self.delete(tp)
-            return self.create(tp, topic_id, config)
+            return self._make(tp, topic_id, _MADE_ANEW)
         except OSError as error:
             raise log_dir.fail(error) from error
         self._forget_offline(tp)
@@ -149,6 +166,7 @@ class DiskLogStore(OpenLogs):
         self._lower_marks(log_dir, report)
         if topic_id and log.topic_id and log.topic_id != topic_id:
             self.delete(tp)
+            return self._make(tp, topic_id, _MADE_ANEW)
         return self.create(tp, topic_id, config)
 
     def delete(self, topic_partition: TopicPartition) -> None:

@@ -134,6 +134,7 @@ class OpenLogs:
 
         def open_one(tp: TopicPartition) -> tuple[PartitionLog, RecoveryReport] | CorruptLog:
             try:
+                stops.distrust_half_made(found[tp])
                 # What was found damaged once is looked at as then, however orderly the stops since.
                 damaged = stops.is_damaged(found[tp])
                 return load(
@@ -214,11 +215,6 @@ class OpenLogs:
 
     # Unclean stops
 
-    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
-        """Note, for later starts too, that this log may lack what it had acknowledged. Raises LogDirFailed."""
-        log_dir = self._homes[topic_partition]
-        log_dir.run(lambda: self._distrust(topic_partition, log_dir.file(str(topic_partition)), reason))
-
     def registered(self, broker_epoch: int, epoch_before: int | None = None) -> None:
         """This broker is registered (anew), and may be told to write from now on.
 
@@ -235,6 +231,7 @@ class OpenLogs:
             log_dir.begin_registration(broker_epoch)
 
     def _distrust(self, tp: TopicPartition, path: str, reason: str) -> None:
+        """Note, for later starts too, that this log may lack what it had acknowledged. Raises OSError."""
         _logger.warning("%s: unclean stop: %s", tp, reason)
         stops.leave_mark(path, reason)
         self.unclean[tp] = reason

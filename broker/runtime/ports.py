@@ -257,14 +257,15 @@ class LogStore(Protocol):
     ) -> Log:
         """The log, made where there is none. new: the partition never had a log here, so none can be out of reach.
 
+        One that is made though it may have had one is in `unclean`, for later starts too, from its first file on.
         Raises CorruptLog, LogDirFailed.
         """
         ...
 
     def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> Log:
-        """A log that `create` raised CorruptLog for, cut where its damage begins or empty. Raises LogDirFailed.
+        """A log that `create` raised CorruptLog for, cut where its damage begins or empty; it is in `unclean`.
 
-        Only for a replica on which nothing rests: the leader has what is cut.
+        Raises LogDirFailed. Only for a replica on which nothing rests: the leader has what is cut.
         """
         ...
 
@@ -281,10 +282,6 @@ class LogStore(Protocol):
 
     def out_of_reach(self, topic_partition: TopicPartition) -> bool:
         """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
-        ...
-
-    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
-        """Count a log among them, for later starts too. Raises LogDirFailed."""
         ...
 
     def trust_again(self, topic_partition: TopicPartition) -> None:

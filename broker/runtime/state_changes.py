@@ -189,8 +189,7 @@ class StateChanges:
                 logger.warning("%s: %s; cut there, the rest is fetched anew", topic_partition, damage)
                 log = manager.log_store.restore(topic_partition, topic_id, overrides)
             if made_anew and not wire.is_new:
-                # It may have had a log that it acknowledged things with: until it is in sync it vouches for nothing.
-                manager.log_store.distrust(topic_partition, "the log was made anew for a partition that is not new")
+                # It may have had a log that it acknowledged things with: it is distrusted until it is in sync.
                 self.made_outside.pop(topic_partition, None)
                 if manager.broker_id not in wire.isr:
                     self.made_outside[topic_partition] = manager.broker_epoch()

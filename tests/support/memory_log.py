@@ -223,6 +223,8 @@ class MemoryStore:
     ) -> MemoryLog:
         if topic_partition not in self._logs:
             self._logs[topic_partition] = MemoryLog(topic_partition, topic_id)
+            if not new:
+                self.distrust(topic_partition, "made anew")
         return self._logs[topic_partition]
 
     def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> MemoryLog:

@@ -124,8 +124,7 @@ def test_distrust_outlives_clean_stops_and_ends_when_the_replica_is_mended(path:
 
 def test_log_made_anew_for_an_old_partition_is_distrusted_from_then_on(path: str) -> None:
     store = opened(path)
-    open_log(store)
-    store.distrust(TP, "made anew")
+    store.create(TP, TOPIC_ID, {}, new=False)
     store.close(clean=True)
     assert distrusts(path)
 

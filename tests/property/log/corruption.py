@@ -90,7 +90,9 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
     clock = Clock(now=1e6)
     store = _open(path, clock)
     for topic_partition, topic_id in TOPIC_IDS.items():
-        store.create(topic_partition, topic_id, OVERRIDES.get(topic_partition.topic, {}))
+        # The bystander was unclean before.
+        overrides = OVERRIDES.get(topic_partition.topic, {})
+        store.create(topic_partition, topic_id, overrides, new=topic_partition != BYSTANDER)
     manager = _started(store)
     log, other, cleaned = (manager.replicas[topic_partition] for topic_partition in PARTITIONS)
     appended: dict[TopicPartition, list[bytes]] = {topic_partition: [] for topic_partition in PARTITIONS}
@@ -114,7 +116,6 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
     cleaned.log.flush()
     cleaner_for(store, clock).cleaner.check()
     log.log.maybe_raise_log_start(START)
-    store.distrust(BYSTANDER, "it was unclean before")
     store.checkpoint_log_start_offsets()
     store.checkpoint_high_watermarks({TP: log.log.leo - 2, BYSTANDER: other.log.leo, CLEANED: cleaned.log.leo})
     logs = store.logs()
