@@ -227,8 +227,9 @@ class OpenLogs:
                 if tp not in self.unclean:
                     path = log_dir.file(str(tp))
                     self._guard(log_dir, lambda tp=tp, path=path, reason=reason: self._distrust(tp, path, reason))  # type: ignore[misc]
-            # Last: a kill before it leaves a mark that the next start does not believe.
-            log_dir.begin_registration(broker_epoch)
+            # Last: a kill before it leaves a mark that the next start does not believe. So does a dir that fails here.
+            if log_dir.failed is None:
+                log_dir.begin_registration(broker_epoch)
 
     def _distrust(self, tp: TopicPartition, path: str, reason: str) -> None:
         """Note, for later starts too, that this log may lack what it had acknowledged. Raises OSError."""

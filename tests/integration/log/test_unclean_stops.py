@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from broker.log import stops
 from broker.log.run_mark import FILE_NAME
 from broker.log.stops import UNCLEAN_MARK
 from broker.log.store import DiskLogStore
+from broker.runtime.ports import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_log, open_store
 
 CONFIG = {"segment.bytes": "100000"}
@@ -238,6 +241,41 @@ def test_copy_put_back_into_the_very_files_is_distrusted(path: str) -> None:
     assert TP not in store.unclean, "nothing but the registration tells"
     store.registered(9, 7)
     assert "older copy" in store.unclean[TP]
+    kill(store)
+
+
+@pytest.mark.parametrize("marks", [0, 1])
+def test_copy_that_could_not_be_marked_does_not_name_the_registration_that_found_it(
+    path: str, monkeypatch: pytest.MonkeyPatch, marks: int
+) -> None:
+    """The disk is full as its logs are marked: some are, some are not, and the next start is in the same boot."""
+    second = TopicPartition("u", 0)
+    store = opened(path)
+    store.create(second, TOPIC_ID, {})
+    store.close(clean=True)
+    life(path, 5, None, clean=True)
+    shutil.copytree(path, path + "-backup")
+    life(path, 7, 5, clean=True)
+    shutil.rmtree(path)
+    shutil.copytree(path + "-backup", path)
+    real, done = stops.leave_mark, []
+
+    def leave(folder: str, reason: str) -> None:
+        if len(done) == marks:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        done.append(folder)
+        real(folder, reason)
+
+    store = opened(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(stops, "leave_mark", leave)
+        store.registered(9, 7)
+    assert store.offline_dirs == [path]
+    assert len(done) == marks
+    kill(store)
+    store = opened(path)
+    store.registered(11, 9)
+    assert set(store.unclean) == {TP, second}
     kill(store)
 
 
