@@ -185,7 +185,9 @@ class OpenLogs:
         if not points_are_whole:
             # From the first day on: that there is none means that it was lost.
             log_dir.write_recovery_points()
-        self._high_watermarks.update(log_dir.checkpointed_high_watermarks)
+        # A log that was here once, and is in another dir now, is not the one that the line is about.
+        known = log_dir.checkpointed_high_watermarks
+        self._high_watermarks |= {tp: known[tp] for tp in known if self._homes.get(tp) is log_dir}
 
     def _miss_folders(self, log_dir: LogDir) -> None:
         """A partition that a checkpoint knows and that is nowhere was lost: an empty log must not take its place."""
