@@ -55,6 +55,8 @@ class LogDir:
         """Logs here that could not be opened: what the checkpoints say of them stays as it is."""
         self.being_deleted: set[TopicPartition] = set()
         """Whose folders a start found renamed, on their way out."""
+        self.has_unsynced_deletions = False
+        """Folders were renamed for deletion: a power failure may give them their old names back."""
         self.checkpointed_recovery_points: dict[TopicPartition, Offset] = {}
         self.checkpointed_log_starts: dict[TopicPartition, Offset] = {}
         self.checkpointed_high_watermarks: dict[TopicPartition, Offset] = {}
@@ -136,6 +138,12 @@ class LogDir:
         self.epoch = broker_epoch
         if self._run_mark is not None:
             self._run_mark.set_epoch(broker_epoch)
+
+    def sync_deletions(self) -> None:
+        """Make it durable that the names of deleted logs are free. Raises OSError."""
+        if self.has_unsynced_deletions:
+            checkpoints.fsync_dir(self.path)
+            self.has_unsynced_deletions = False
 
     def remember_end(self, topic_partition: TopicPartition, end: Offset) -> None:
         """A log made during the run. Raises LogDirFailed."""

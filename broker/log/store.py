@@ -32,7 +32,9 @@ class DiskLogStore(OpenLogs):
 
     def out_of_reach(self, topic_partition: TopicPartition) -> bool:
         """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
-        return topic_partition in self.offline_logs or bool(self.offline_dirs)
+        if topic_partition in self.offline_logs:
+            return True
+        return bool(self.offline_dirs) and topic_partition not in self._deleted_beside_offline_dirs
 
     # Logs
 
@@ -88,6 +90,9 @@ class DiskLogStore(OpenLogs):
         working = [log_dir for log_dir in self._dirs if log_dir.failed is None]
         log_dir = min(working, key=lambda candidate: len(candidate.logs))
         path = log_dir.file(str(tp))
+        for other in working:
+            if other is not log_dir:
+                self._guard(other, other.sync_deletions)
         # A log made anew under a deleted one's name must not inherit its offsets in a crash.
         log_dir.forget_checkpoints(tp)
         try:
@@ -110,6 +115,7 @@ class DiskLogStore(OpenLogs):
             )
         except OSError as error:
             raise log_dir.fail(error) from error
+        self._deleted_beside_offline_dirs.discard(tp)
         self._logs[tp] = log
         self._homes[tp] = log_dir
         log_dir.logs[tp] = log
@@ -137,6 +143,10 @@ class DiskLogStore(OpenLogs):
         if self._folder_is_gone(tp):
             self._forget_offline(tp)
             self.unclean.pop(tp, None)
+            return self._make(tp, topic_id, _MADE_ANEW)
+        if len(self._places(tp)) > 1:
+            _logger.warning("%s; both give way to an empty one", self.offline_logs[tp])
+            self.delete(tp)
             return self._make(tp, topic_id, _MADE_ANEW)
         try:
             # Until it is cut the mark of its damage stays: no crash makes it look whole, nor its damage like a hole.
@@ -172,40 +182,55 @@ class DiskLogStore(OpenLogs):
     def delete(self, topic_partition: TopicPartition) -> None:
         """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Also for an offline log.
 
-        Nothing where there is no such log. Raises LogDirFailed.
+        Nothing where there is no such log: `out_of_reach` says whether it may be in a dir that is offline.
+        Raises LogDirFailed.
         """
         tp = topic_partition
-        log_dir = self._homes.get(tp)
-        if log_dir is None:
+        if tp not in self._homes:
             return
-        log_dir.check()
-        path = log_dir.file(deleted_dir_name(tp))
+        places = self._places(tp)
+        for log_dir in places:
+            log_dir.check()
         if tp in self._logs:
             self._logs[tp].durability.discard()
             self._logs[tp].call_off_cleaning()
-        if tp in self.offline_logs and self._folder_is_gone(tp):
-            self._forget_offline(tp)
-            log_dir.forget_checkpoints(tp)
-            return
-        try:
-            os.rename(log_dir.file(str(tp)), path)
-        except OSError as error:
-            raise log_dir.fail(error) from error
+        gone = [log_dir for log_dir in places if tp in self.offline_logs and not os.path.isdir(log_dir.file(str(tp)))]
+        renamed = [self._rename_deleted(tp, log_dir) for log_dir in places if log_dir not in gone]
         self._forget_offline(tp)
         self._homes.pop(tp, None)
         log = self._logs.pop(tp, None)
-        log_dir.logs.pop(tp, None)
-        log_dir.forget_end(tp)
         self.unclean.pop(tp, None)
         self._high_watermarks.pop(tp, None)
-        self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
+        if self.offline_dirs:
+            self._deleted_beside_offline_dirs.add(tp)
+        for log_dir in places:
+            log_dir.logs.pop(tp, None)
+            log_dir.forget_end(tp)
+        for path in renamed:
+            self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
+        for log_dir in gone:
+            log_dir.forget_checkpoints(tp)
+
+    def _rename_deleted(self, tp: TopicPartition, log_dir: LogDir) -> str:
+        """The path that the folder has from now on. Raises LogDirFailed."""
+        path = log_dir.file(deleted_dir_name(tp))
+        log_dir.run(lambda: os.rename(log_dir.file(str(tp)), path))
+        log_dir.has_unsynced_deletions = True
+        return path
+
+    def _places(self, tp: TopicPartition) -> list[LogDir]:
+        """The dir that a log is in; more than one where it was found in several, and is offline for that."""
+        return [log_dir for log_dir in self._dirs if tp in log_dir.offline] or [self._homes[tp]]
 
     def _folder_is_gone(self, topic_partition: TopicPartition) -> bool:
-        return not os.path.isdir(self._homes[topic_partition].file(str(topic_partition)))
+        places = self._places(topic_partition)
+        return not any(os.path.isdir(log_dir.file(str(topic_partition))) for log_dir in places)
 
     def _forget_offline(self, topic_partition: TopicPartition) -> None:
         if self.offline_logs.pop(topic_partition, None) is not None:
-            self._homes.pop(topic_partition).offline.discard(topic_partition)
+            del self._homes[topic_partition]
+            for log_dir in self._dirs:
+                log_dir.offline.discard(topic_partition)
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None:
         """Replace a topic's overrides. Raises ValueError naming a bad one, changing nothing."""

@@ -14,6 +14,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from broker.log import checkpoints, run_mark, stops
 from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
@@ -50,8 +51,7 @@ class OpenLogs:
         → its overrides, as known at the start. recovery_threads: for all dirs together.
         on_dir_failed: called once per dir, on whatever call finds it out.
         identity: (broker id, cluster id), checked against meta.properties before anything else is read or mended.
-        Raises LogDirInUse, WrongIdentity; LogDirFailed when no dir works; ValueError when two folders hold the same
-        partition.
+        Raises LogDirInUse, WrongIdentity; LogDirFailed when no dir works.
         """
         self.reports: list[RecoveryReport] = []
         self.offline_logs: dict[TopicPartition, CorruptLog] = {}
@@ -67,6 +67,8 @@ class OpenLogs:
         self._homes: dict[TopicPartition, LogDir] = {}
         self._high_watermarks: dict[TopicPartition, Offset] = {}
         self._deleted: dict[str, PartitionLog | None] = {}
+        self._deleted_beside_offline_dirs: set[TopicPartition] = set()
+        """They were here, so they are not in a dir that nobody can look into."""
         self._closed = False
         self._dirs = [LogDir(path, on_dir_failed) for path in dict.fromkeys(map(os.path.realpath, dirs))]
         if not self._dirs:
@@ -76,8 +78,9 @@ class OpenLogs:
                 self._guard(log_dir, log_dir.lock)
             if identity is not None:
                 self.ensure_identity(*identity)
+            places = self._find_places()
             for log_dir in self._dirs:
-                self._guard(log_dir, lambda log_dir=log_dir: self._load_dir(log_dir, recovery_threads))  # type: ignore[misc]
+                self._guard(log_dir, partial(self._load_dir, log_dir, recovery_threads, places))
             for log_dir in self._dirs:
                 self._miss_folders(log_dir)
             self.check_any_dir()
@@ -101,7 +104,22 @@ class OpenLogs:
         if len(failures) == len(self._dirs):
             raise failures[0]
 
-    def _load_dir(self, log_dir: LogDir, threads: int) -> None:
+    def _find_places(self) -> dict[TopicPartition, list[str]]:
+        """The folders of every partition: one each, unless someone, or a power failure, brought an old one back."""
+        places: dict[TopicPartition, list[str]] = {}
+
+        def look(log_dir: LogDir) -> None:
+            with os.scandir(log_dir.path) as entries:
+                for entry in entries:
+                    tp = parse_partition_dir(entry.name)
+                    if tp is not None and entry.is_dir():
+                        places.setdefault(tp, []).append(entry.path)
+
+        for log_dir in self._working():
+            self._guard(log_dir, partial(look, log_dir))
+        return places
+
+    def _load_dir(self, log_dir: LogDir, threads: int, places: Mapping[TopicPartition, Sequence[str]]) -> None:
         # Before anything is read: reading would put it in the page cache.
         last_run = run_mark.read(log_dir.path)
         epoch = log_dir.take_clean_mark()
@@ -117,6 +135,7 @@ class OpenLogs:
                 continue
             if is_deleted_dir(entry.name):
                 deleted = parse_deleted_dir(entry.name)
+                log_dir.has_unsynced_deletions = True
                 if deleted is not None:
                     log_dir.being_deleted.add(deleted)
                 self._remove_later(entry.path, None, LogConfig.parse({}, self._defaults).file_delete_delay_ms)
@@ -125,10 +144,9 @@ class OpenLogs:
             if tp is None:
                 _logger.warning("%s is no partition's folder and is left alone", entry.path)
                 continue
-            if tp in self._homes:
-                raise ValueError(
-                    f"{tp} is in {self._homes[tp].path} and in {log_dir.path}: remove the folder that is not wanted"
-                )
+            if len(places.get(tp, ())) > 1:
+                self._refuse_one_of_many(tp, log_dir, places[tp])
+                continue
             self._homes[tp] = log_dir
             found[tp] = entry.path
 
@@ -188,6 +206,20 @@ class OpenLogs:
         # A log that was here once, and is in another dir now, is not the one that the line is about.
         known = log_dir.checkpointed_high_watermarks
         self._high_watermarks |= {tp: known[tp] for tp in known if self._homes.get(tp) is log_dir}
+
+    def _refuse_one_of_many(self, tp: TopicPartition, log_dir: LogDir, places: Sequence[str]) -> None:
+        """Nobody knows which of these folders is the partition's: none is opened. Raises OSError."""
+        if tp not in self.offline_logs:
+            others = " and in ".join(places[1:])
+            doubt = CorruptLog(tp, places[0], f"it is in {others} too: remove the folder that is not wanted")
+            _logger.error("replica stays offline: %s", doubt)
+            self.offline_logs[tp] = doubt
+            self._homes[tp] = log_dir
+        log_dir.offline.add(tp)
+        # Whichever is kept, it may be the older one. What its own mark says is true as well, and may say more.
+        path = log_dir.file(str(tp))
+        self._distrust(tp, path, stops.read_mark(path) or str(self.offline_logs[tp]))
+        stops.sync_mark(path)
 
     def _miss_folders(self, log_dir: LogDir) -> None:
         """A partition that a checkpoint knows and that is nowhere was lost: an empty log must not take its place."""

@@ -270,7 +270,10 @@ class LogStore(Protocol):
         ...
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Nothing where there is none."""
+        """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Nothing where there is none.
+
+        Raises LogDirFailed. One that is not known may be `out_of_reach` afterwards as before.
+        """
         ...
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...

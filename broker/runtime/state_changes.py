@@ -357,6 +357,10 @@ class StateChanges:
         except LogDirFailed as failure:
             logger.error("%s: %s", topic_partition, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if self._manager.log_store.out_of_reach(topic_partition):
+            # With the dir it would come back, and stand beside a later one of that name.
+            logger.error("%s: not deleted: it may be in a log dir that is offline", topic_partition)
+            return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     def _delete(self, replica: Replica) -> None:

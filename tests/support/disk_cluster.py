@@ -22,11 +22,14 @@ class DiskCluster(MemoryCluster):
     def __init__(self, folder: Path, **options: Any) -> None:
         self._folder = folder
         self._stores: dict[int, DiskLogStore] = {}
+        self.second_dirs: dict[int, str] = {}
+        """Names of further log dirs, for starts from now on."""
         super().__init__(**options)
 
     def start(self, i: int, tell: bool = True) -> None:
         environment = Environment(self.loop.now_ms, self.loop.call_later)
-        self._stores[i] = DiskLogStore([str(self._folder / str(i))], environment, defaults={"segment.bytes": "2000"})
+        dirs = [str(self._folder / name) for name in (str(i), self.second_dirs.get(i)) if name is not None]
+        self._stores[i] = DiskLogStore(dirs, environment, defaults={"segment.bytes": "2000"})
         self.nodes[i].store = self._stores[i]  # type: ignore[assignment]
         super().start(i, tell)
 
@@ -38,6 +41,10 @@ class DiskCluster(MemoryCluster):
         self.nodes[i].up.shutdown(clean=True)
         super().kill(i)
         self._stores.pop(i).close(clean=True)
+
+    def dir_of(self, i: int) -> Path:
+        """Broker i's log dir, the first one."""
+        return self._folder / str(i)
 
     def folder_of(self, i: int) -> Path:
         """Where broker i keeps the partition."""

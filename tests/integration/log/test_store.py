@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from broker.log import recovery
 from broker.log.log_dir import LogDirInUse, WrongIdentity
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import CorruptLog, LogDirFailed, TopicPartition
@@ -124,13 +126,6 @@ def test_store_new_logs_go_to_the_emptiest_dir(tmp_path: Path) -> None:
     assert homes.count(homes[0]) == 2
     assert len(set(homes)) == 2
     kill(store)
-
-
-def test_store_same_partition_in_two_dirs_names_both(tmp_path: Path) -> None:
-    for name in "ab":
-        (tmp_path / name / "t-0").mkdir(parents=True)
-    with pytest.raises(ValueError, match=r"t-0 is in .*/a and in .*/b"):
-        DiskLogStore([str(tmp_path / "a"), str(tmp_path / "b")], Clock().environment())
 
 
 def test_store_create_with_another_topic_id_is_refused(path: str) -> None:
@@ -331,16 +326,26 @@ def test_settings_that_changed_since_the_logs_were_opened_reach_them(path: str) 
     kill(store)
 
 
-def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path) -> None:
-    """The same partition in two dirs: the second makes the start fail when the first is open already."""
+def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second dir makes the start fail when the first is open already."""
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     for path in (first, second):
         store = open_store(path, Clock())
         append_values(store, range(3))
         store.registered(91)
         store.close(clean=True)
-    with pytest.raises(ValueError, match="remove the folder that is not wanted"):
-        DiskLogStore([first, second], Clock().environment())
+    os.rename(f"{second}/{TP}", f"{second}/u-0")
+    real = recovery.load
+
+    def fail(topic_partition: TopicPartition, *args: Any, **kwargs: Any) -> object:
+        if topic_partition != TP:
+            raise ValueError("what nobody thought of")
+        return real(topic_partition, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("broker.log.store_opening.load", fail)
+        with pytest.raises(ValueError, match="nobody thought of"):
+            DiskLogStore([first, second], Clock().environment())
     for path in (first, second):
         store = open_store(path, Clock())
         assert list(store.clean_shutdown_epochs.values()) == [91]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from broker.log.snapshots import ProducerSnapshots
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey, response_header_version
+from broker.wire.errors import ErrorCode
 from broker.wire.messages import produce
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.disk_cluster import DiskCluster
@@ -75,6 +77,68 @@ def test_snapshot_that_cannot_be_read_costs_its_log_dir_not_the_start(cluster: D
     cluster.settle()
     assert _offline(cluster, 3)
     assert not _offline(cluster, 1)
+
+
+def _told_to_delete(cluster: DiskCluster, i: int) -> ErrorCode:
+    answer = cluster.nodes[i].up.stop_replicas(cluster.stop_replica(i))
+    return ErrorCode(answer.partition_errors[0].error_code)
+
+
+def test_replica_that_may_be_on_a_disk_that_is_away_is_not_answered_for_as_deleted(cluster: DiskCluster) -> None:
+    cluster.produce(1, "value")
+    cluster.settle()
+    folder, away = cluster.dir_of(3), cluster.dir_of(3).with_name("away")
+    cluster.stop(3)
+    cluster.second_dirs[3] = "3-beside"
+    folder.rename(away)
+    # What stands in its place is no folder.
+    folder.touch()
+    cluster.start(3)
+    cluster.settle()
+    for _ in range(2):
+        assert _told_to_delete(cluster, 3) is ErrorCode.KAFKA_STORAGE_ERROR
+    cluster.stop(3)
+    folder.unlink()
+    away.rename(folder)
+    cluster.start(3, tell=False)
+    assert _told_to_delete(cluster, 3) is ErrorCode.NONE
+    assert not cluster.folder_of(3).exists()
+
+
+def test_replica_that_was_deleted_beside_a_disk_that_is_away_is_answered_for_again(cluster: DiskCluster) -> None:
+    """The first answer may be lost."""
+    cluster.stop(3)
+    cluster.second_dirs[3] = "3-away"
+    (cluster.dir_of(3).with_name("3-away")).touch()
+    cluster.start(3, tell=False)
+    for _ in range(2):
+        assert _told_to_delete(cluster, 3) is ErrorCode.NONE
+    assert not cluster.folder_of(3).exists()
+
+
+def test_replica_that_is_in_two_dirs_is_fetched_anew_once_nothing_rests_on_it(cluster: DiskCluster) -> None:
+    values = [f"value-{n}" for n in range(20)]
+    for value in values[:10]:
+        cluster.produce(1, value)
+    cluster.settle()
+    cluster.stop(3)
+    cluster.second_dirs[3] = "3-beside"
+    shutil.copytree(cluster.folder_of(3), cluster.dir_of(3).with_name("3-beside") / cluster.folder_of(3).name)
+    cluster.start(3)
+    cluster.settle()
+    assert not cluster.nodes[3].up.replicas, "it counts as in sync still"
+    cluster.kill(3)
+    cluster.expire(3)
+    for value in values[10:]:
+        cluster.produce(1, value)
+    cluster.settle()
+    cluster.start(3)
+    cluster.settle()
+    assert cluster.values(3) == values
+    assert 3 in cluster.state.isr
+    cluster.stop(3)
+    cluster.start(3)
+    assert cluster.values(3) == values
 
 
 @pytest.fixture
