@@ -249,6 +249,11 @@ class OpenLogs:
 
     # Unclean stops
 
+    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Note, for later starts too, that this log may lack what it had acknowledged. Raises LogDirFailed."""
+        log_dir = self._homes[topic_partition]
+        log_dir.run(lambda: self._distrust(topic_partition, log_dir.file(str(topic_partition)), reason))
+
     def registered(self, broker_epoch: int, epoch_before: int | None = None) -> None:
         """This broker is registered (anew), and may be told to write from now on.
 
@@ -266,7 +271,7 @@ class OpenLogs:
                 log_dir.begin_registration(broker_epoch)
 
     def _distrust(self, tp: TopicPartition, path: str, reason: str) -> None:
-        """Note, for later starts too, that this log may lack what it had acknowledged. Raises OSError."""
+        """The same, in a dir that is named. Raises OSError."""
         _logger.warning("%s: unclean stop: %s", tp, reason)
         stops.leave_mark(path, reason)
         self.unclean[tp] = reason

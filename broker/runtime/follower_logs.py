@@ -91,6 +91,10 @@ class FollowerLogs:
         """Throw a follower's log away: it has nothing that its leader's goes on from. Raises LogDirFailed."""
         before = replica.log.leo
         high_watermark = replica.high_watermark
+        if before > replica.log.log_start_offset:
+            # Committed records go too. The leader has them; but to the controller this replica may be an eligible one.
+            self._manager.log_store.distrust(replica.topic_partition, "the log was thrown away, to be fetched anew")
+            self._manager.state_changes.note_made_anew(replica.topic_partition, self._in_isr(replica))
         replica.log.truncate_fully_and_start_at(offset)
         replica.partition.started_at(offset)
         self._tell(replica, before, high_watermark, reason)

@@ -287,6 +287,10 @@ class LogStore(Protocol):
         """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
         ...
 
+    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Count a log among them, for later starts too. Raises LogDirFailed."""
+        ...
+
     def trust_again(self, topic_partition: TopicPartition) -> None:
         """It has what counts: it leads, or is in sync. Raises LogDirFailed."""
         ...

@@ -91,6 +91,12 @@ class StateChanges:
             ],
         )
 
+    def note_made_anew(self, topic_partition: TopicPartition, in_isr: bool) -> None:
+        """A log that is distrusted begins anew: trusted again once it is let into the ISR from outside."""
+        self.made_outside.pop(topic_partition, None)
+        if not in_isr:
+            self.made_outside[topic_partition] = self._manager.broker_epoch()
+
     def drop_role(self, replica: Replica, error: ErrorCode) -> None:
         """No role any more: appends that wait get the error, fetches that wait look again."""
         manager = self._manager
@@ -190,9 +196,7 @@ class StateChanges:
                 log = manager.log_store.restore(topic_partition, topic_id, overrides)
             if made_anew and not wire.is_new:
                 # It may have had a log that it acknowledged things with: it is distrusted until it is in sync.
-                self.made_outside.pop(topic_partition, None)
-                if manager.broker_id not in wire.isr:
-                    self.made_outside[topic_partition] = manager.broker_epoch()
+                self.note_made_anew(topic_partition, manager.broker_id in wire.isr)
             if replica is None:
                 return manager.adopt(log, manager.log_store.high_watermarks().get(topic_partition, 0), clean=True)
             manager.learn_topic_id(replica)
