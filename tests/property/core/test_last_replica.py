@@ -341,18 +341,21 @@ class World:
     def suspect(self, broker: int) -> None:
         """The process ends; the controller acts on the evidence, then the session ends."""
         if self.is_there(broker):
-            self.state.suspected.add(broker)
-            before = len(self.current.isr)
-            self.apply(suspicion.suspected(self.state, broker, 1))
-            assert len(self.current.isr) in (before, before - 1)
-            assert len(self.current.isr) == before or len(self.current.isr) >= self.state.min_isr_of(TP)
+            self.act_on_suspicion(broker)
             self.stop(broker, power=False)
 
     def suspect_wrongly(self, broker: int) -> None:
         """All that is wrong is that nobody can connect to it."""
         if self.is_there(broker):
-            self.state.suspected.add(broker)
-            self.apply(suspicion.suspected(self.state, broker, 1))
+            self.act_on_suspicion(broker)
+
+    def act_on_suspicion(self, broker: int) -> None:
+        self.state.suspected.add(broker)
+        before = set(self.current.isr)
+        self.apply(suspicion.suspected(self.state, broker, 1))
+        after = set(self.current.isr)
+        assert before - after <= self.state.suspected
+        assert after == before or len(after) >= self.state.min_isr_of(TP)
 
     def reachable(self, broker: int) -> None:
         if broker in self.state.suspected:
