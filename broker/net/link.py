@@ -15,7 +15,7 @@ from typing import Final
 
 from broker.core.suspicion import LinkEvent
 from broker.net.loop import READABLE, WRITABLE, EpollLoop
-from broker.net.resolver import Answer, Lookup, Resolver, SocketAddress, literal
+from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
 from broker.net.timers import TimerHandle
 
 CONNECT_TIMEOUT_MS: Final = 1000.0
@@ -41,10 +41,8 @@ class Link:
     ) -> None:
         """resolver: of this loop; names need one."""
         self._loop = loop
-        self._host = host
+        self._destination = Destination(host, resolver)
         self._port = port
-        self._literal = literal(host)
-        self._resolver = resolver
         self._lookup: Lookup | None = None
         self._on_event = on_event
         self._socket: socket.socket | None = None
@@ -64,11 +62,7 @@ class Link:
         if self._closed:
             return
         self._timer = self._loop.call_later(CONNECT_TIMEOUT_MS, lambda: self._again(LinkEvent.UNREACHABLE))
-        if self._literal is not None:
-            self._open(self._literal)
-        else:
-            assert self._resolver is not None, f"{self._host} is a name"
-            self._lookup = self._resolver.find(self._host, self._found)
+        self._lookup = self._destination.find(self._found)
 
     def _found(self, answer: Answer) -> None:
         self._lookup = None

@@ -24,7 +24,7 @@ from typing import Final
 from broker.net.backoff import Backoff
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import FrameBuffer, FrameSizeError
-from broker.net.resolver import Answer, Lookup, Resolver, SocketAddress, literal
+from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
 from broker.net.send import OutputQueue
 from broker.net.timers import TimerHandle
 from broker.wire.headers import decode_response_header, encode_request_header
@@ -99,10 +99,8 @@ class BrokerPeer:
         """resolver: of this loop; names need one. connect_timeout_ms: covers the lookup of a name."""
         self.address = f"{host}:{port}"
         self._loop = loop
-        self._host = host
+        self._destination = Destination(host, resolver)
         self._port = port
-        self._literal = literal(host)
-        self._resolver = resolver
         self._lookup: Lookup | None = None
         self._client_id = client_id
         self._backoff = backoff if backoff is not None else Backoff()
@@ -206,11 +204,7 @@ class BrokerPeer:
 
     def _connect(self) -> None:
         self._connect_timer = self._loop.call_later(self._connect_timeout_ms, self._on_connect_timeout)
-        if self._literal is not None:
-            self._open(self._literal)
-        else:
-            assert self._resolver is not None, f"{self._host} is a name"
-            self._lookup = self._resolver.find(self._host, self._found)
+        self._lookup = self._destination.find(self._found)
 
     def _found(self, answer: Answer) -> None:
         self._lookup = None

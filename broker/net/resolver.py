@@ -107,6 +107,26 @@ class Lookup:
             found(answer)
 
 
+class Destination:
+    """A host as somebody who connects to it has it: an address, or a name that the resolver looks up."""
+
+    __slots__ = ("_literal", "_name", "_resolver")
+
+    def __init__(self, host: str, resolver: Resolver | None) -> None:
+        """resolver: of the loop; names need one."""
+        self._literal = literal(host)
+        self._name = host
+        self._resolver = resolver
+
+    def find(self, found: Found) -> Lookup | None:
+        """Have `found` called with the address: before this returns, None then; else as `Resolver.find` does."""
+        if self._literal is not None:
+            found(self._literal)
+            return None
+        assert self._resolver is not None, f"{self._name} is a name"
+        return self._resolver.find(self._name, found)
+
+
 class _Name:
     """A lookup that is under way, and who waits for it."""
 
