@@ -262,8 +262,9 @@ def _fill_epochs(state: Scan, start: Offset) -> None:
         return
     found = EpochCache()
     segments = state.segments
-    previous_end = segments.at(segments.floor(start)).base_offset
-    for place in range(segments.floor(start), len(segments)):
+    first_place = segments.floor(start)
+    previous_end = segments.at(first_place).base_offset
+    for place in range(first_place, len(segments)):
         for batch in segments.at(place).batches():
             if batch.base_offset < until and batch.epoch > found.latest:
                 found.assign(batch.epoch, previous_end)

@@ -105,8 +105,12 @@ class OpenLogs:
             raise failures[0]
 
     def _find_places(self) -> dict[TopicPartition, list[str]]:
-        """The folders of every partition: one each, unless someone, or a power failure, brought an old one back."""
+        """The folders of every partition, where there are several dirs: one each, unless someone, or a power failure,
+        brought an old one back.
+        """
         places: dict[TopicPartition, list[str]] = {}
+        if len(self._dirs) == 1:
+            return places
 
         def look(log_dir: LogDir) -> None:
             with os.scandir(log_dir.path) as entries:
