@@ -16,6 +16,7 @@ from broker.log.log import PartitionLog
 from broker.log.run_mark import FILE_NAME
 from broker.log.store import DiskLogStore
 from tests.property.log.killed_starts import is_restored, put_back, save, started
+from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, folder, kill, open_store, read_all
 
 CONFIG = {"segment.bytes": "700"}
@@ -71,14 +72,12 @@ def test_start_killed_while_it_cuts_leaves_no_hole(path: str) -> None:
     _vouch_for(path, second)
     _spoil(path, second, 2)
     save(path, f"{path}-saved")
-    number, finished = 0, False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         put_back(f"{path}-saved", path)
-        with started(path, CONFIG, OVERRIDES, number) as (_, finished):
+        with started(path, CONFIG, OVERRIDES, attempt.number) as (_, attempt.finished):
             pass
-        assert _ends(path) == second + 2, number
-    assert number > 10
+        assert _ends(path) == second + 2, attempt.number
+    assert attempt.number > 10
 
 
 def test_restoration_killed_while_it_cuts_leaves_no_hole(path: str) -> None:
@@ -106,15 +105,13 @@ def test_restoration_killed_before_it_has_cut_believes_no_hole_either(path: str)
 
 def _kill_restorations(path: str, end: int) -> None:
     save(path, f"{path}-saved")
-    number, finished = 0, False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         put_back(f"{path}-saved", path)
         with started(path, CONFIG, OVERRIDES) as (store, _):
             assert list(store.offline_logs) == [TP]
-            finished = is_restored(store, OVERRIDES, number)
-        assert _ends(path) == end, number
-    assert number > 8
+            attempt.finished = is_restored(store, OVERRIDES, attempt.number)
+        assert _ends(path) == end, attempt.number
+    assert attempt.number > 8
 
 
 def test_start_killed_while_it_begins_anew_at_the_log_start_has_not_lost_the_log(path: str) -> None:
@@ -126,15 +123,13 @@ def test_start_killed_while_it_begins_anew_at_the_log_start_has_not_lost_the_log
     for base in log.segment_base_offsets[2:]:
         os.unlink(f"{path}/{TP}/{base:020d}.log")
     save(path, f"{path}-saved")
-    number, finished = 0, False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         put_back(f"{path}-saved", path)
-        with started(path, CONFIG, OVERRIDES, number) as (_, finished):
+        with started(path, CONFIG, OVERRIDES, attempt.number) as (_, attempt.finished):
             pass
         with started(path, CONFIG, OVERRIDES) as (store, _):
-            assert not store.offline_logs, number
+            assert not store.offline_logs, attempt.number
             log = store.logs()[TP]
             assert (log.log_start_offset, log.leo) == (END, END)
             assert log.segment_base_offsets[-1] == END
-    assert number > 10
+    assert attempt.number > 10

@@ -12,8 +12,8 @@ import pytest
 
 from broker.log.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINTS
 from broker.wire.records import NewRecord, encode_batch
+from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TP, Clock, batch, folder, kill, open_log, open_store
-from tests.property.log.test_log_crash_points import Killed, killed_before_call
 
 CONFIG = {"segment.bytes": "4000", "index.interval.bytes": "150"}
 BATCHES = 50_000
@@ -79,23 +79,17 @@ def test_indexes_of_a_start_killed_while_it_writes_them_hide_no_timestamp(path: 
         log.append_as_leader(batch(value, 1, 9000 if value == 1500 else 1000 + value, 0), 0)
     log.write()
     kill(store)
-    number, finished = 0, False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         _lose_the_indexes(path)
         store = open_store(path, Clock(), config)
         segment = open_log(store)._segments.active
-        with killed_before_call(number):
-            try:
-                segment.rebuild_indexes()
-                finished = True
-            except Killed:
-                pass
+        with attempt.killed():
+            segment.rebuild_indexes()
         segment.close()
         segment.open()
-        assert segment.max_timestamp == 9000, number
+        assert segment.max_timestamp == 9000, attempt.number
         kill(store)
-    assert number > 4
+    assert attempt.number > 4
 
 
 def _write_small_ones(path: str) -> None:

@@ -12,8 +12,8 @@ import pytest
 from broker.log.log_dir import LogDir
 from broker.log.run_mark import FILE_NAME
 from broker.log.store import DiskLogStore
+from tests.property.log.kills import Killed, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill
-from tests.property.log.test_log_crash_points import Killed, killed_before_call
 
 NEVER = 1 << 30
 

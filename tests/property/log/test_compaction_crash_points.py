@@ -13,8 +13,8 @@ from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
 from broker.wire.compression import Compression
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, headers_of, keyed, last_values, records_of
+from tests.property.log.kills import Killed, attempts, killed_before_call
 from tests.property.log.log_tools import TP, Clock, folder, kill, open_log, open_store
-from tests.property.log.test_log_crash_points import Killed, killed_before_call
 
 
 def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
@@ -33,21 +33,15 @@ def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
 @pytest.mark.parametrize("foreign", [False, True])
 def test_kill_anywhere_in_a_cleaning_leaves_the_last_value_of_every_key(foreign: bool) -> None:
     """foreign: the cleaning of a log that was deleted under this name has left a file with a smaller base."""
-    number, finished = 0, False
     seen_swaps = 0
-    while not finished:
-        number += 1
+    for attempt in attempts():
         clock = Clock(now=1e6)
         with folder() as path:
             store, log = _ready(path, clock)
             before = records_of(log)
             bench = cleaner_for(store, clock)
-            with killed_before_call(number):
-                try:
-                    bench.cleaner.check()
-                    finished = True
-                except Killed:
-                    pass
+            with attempt.killed():
+                bench.cleaner.check()
             kill(store)
             names = os.listdir(f"{path}/{TP}")
             if foreign:
@@ -61,7 +55,7 @@ def test_kill_anywhere_in_a_cleaning_leaves_the_last_value_of_every_key(foreign:
             assert last_values(found) == last_values(before)
             assert all(record in before for record in found)
             assert not [name for name in os.listdir(f"{path}/{TP}") if name.endswith((".swap", ".cleaned", ".deleted"))]
-            if finished:
+            if attempt.finished:
                 assert len(found) < len(before) / 2
             # It goes on from here: appends, a cleaning to the end, a restart.
             log.append_as_leader(keyed([(b"k0", b"newest")]), 2)
@@ -75,7 +69,7 @@ def test_kill_anywhere_in_a_cleaning_leaves_the_last_value_of_every_key(foreign:
             assert again.reports[0].clean
             assert last_values(records_of(again.logs()[TP])) == table
             again.close(clean=True)
-    assert number > 40
+    assert attempt.number > 40
     assert seen_swaps > 5
 
 

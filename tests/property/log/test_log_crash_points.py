@@ -2,54 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
 from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
+from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TP, Clock, batch, folder, kill, open_log, open_store, read_all
-
-_CALLS = (
-    "open",
-    "write",
-    "pwrite",
-    "pwritev",
-    "ftruncate",
-    "rename",
-    "replace",
-    "unlink",
-    "mkdir",
-    "fsync",
-    "fdatasync",
-)
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-@contextmanager
-def killed_before_call(number: int) -> Iterator[list[int]]:
-    """Raise Killed at the call with this number, and at all that follow: nobody cleans up after a kill."""
-    count = [0]
-    real = {name: getattr(os, name) for name in _CALLS}
-
-    def wrap(name: str) -> Callable[..., object]:
-        def call(*args: object, **kwargs: object) -> object:
-            count[0] += 1
-            if count[0] >= number:
-                raise Killed
-            return real[name](*args, **kwargs)
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in _CALLS:
-            patch.setattr(os, name, wrap(name))
-        yield count
 
 
 def _append(log: PartitionLog, values: range, epoch: int) -> None:
@@ -129,20 +89,13 @@ def _ready(path: str, flushed: bool) -> tuple[DiskLogStore, PartitionLog, Clock]
 def test_log_killed_anywhere_in_an_operation_opens_as_a_run_of_its_batches(
     operation: Callable[[DiskLogStore, PartitionLog], None], flushed: bool
 ) -> None:
-    number = 0
-    finished = False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         with folder() as path:
             store, log, _ = _ready(path, flushed)
             before = read_all(log)
-            with killed_before_call(number):
-                try:
-                    operation(store, log)
-                    finished = True
-                except Killed:
-                    pass
-            after = read_all(log) if finished and operation is not _stop else before
+            with attempt.killed():
+                operation(store, log)
+            after = read_all(log) if attempt.finished and operation is not _stop else before
             kill(store)
             reopened = open_store(path, Clock())
             assert not reopened.offline_logs
@@ -163,7 +116,7 @@ def test_log_killed_anywhere_in_an_operation_opens_as_a_run_of_its_batches(
                 assert rows == before[: len(rows)]
             if operation is _truncate:
                 assert len(rows) >= len([row for row in before if int.from_bytes(row[:8], "big") < 11]) - 1
-            if finished and operation is not _stop:
+            if attempt.finished and operation is not _stop:
                 assert rows == after
             for row in rows:
                 base = int.from_bytes(row[:8], "big")
@@ -178,4 +131,4 @@ def test_log_killed_anywhere_in_an_operation_opens_as_a_run_of_its_batches(
             assert again.reports[0].clean
             assert len(read_all(again.logs()[TP])) == len(rows) + 1
             again.close(clean=True)
-    assert number > 1 or operation is _flush
+    assert attempt.number > 1 or operation is _flush

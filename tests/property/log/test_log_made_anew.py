@@ -14,8 +14,8 @@ import pytest
 from broker.log.log_dir import LogDir
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import LogDirFailed
+from tests.property.log.kills import attempts, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, folder, kill, open_log, open_store
-from tests.property.log.test_log_crash_points import Killed, killed_before_call
 
 RECORDS = 5
 _WRITING_CALLS = ("open", "write", "pwrite", "pwritev", "rename", "replace", "mkdir", "fsync")
@@ -109,44 +109,34 @@ def _vouches_for_nothing(path: str) -> None:
 def test_log_whose_making_is_killed_anywhere_is_distrusted(
     begin: Callable[[str], DiskLogStore], make: Callable[[DiskLogStore], None]
 ) -> None:
-    number = 0
-    finished = False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         with folder() as path:
             store = begin(path)
-            with killed_before_call(number):
-                try:
-                    make(store)
-                    finished = True
-                except Killed:
-                    pass
-            assert not finished or TP in store.unclean
+            with attempt.killed():
+                make(store)
+            assert not attempt.finished or TP in store.unclean
             kill(store)
             _vouches_for_nothing(path)
-    assert number > 5
+    assert attempt.number > 5
 
 
 @pytest.mark.parametrize(("begin", "make"), _WAYS)
 def test_log_whose_making_finds_the_disk_full_is_distrusted_once_there_is_room(
     begin: Callable[[str], DiskLogStore], make: Callable[[DiskLogStore], None]
 ) -> None:
-    number = 0
-    finished = False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         with folder() as path:
             store = begin(path)
-            with full_from_call(number):
+            with full_from_call(attempt.number):
                 try:
                     make(store)
-                    finished = True
+                    attempt.finished = True
                 except LogDirFailed:
                     # Nothing is distrusted that the store does not have: nobody could trust it again.
                     assert TP not in store.unclean or TP in store._homes
             kill(store)
             _vouches_for_nothing(path)
-    assert number > 5
+    assert attempt.number > 5
 
 
 def _calls_of_a_lock(path: str) -> int:
@@ -167,23 +157,17 @@ def test_start_that_finds_a_half_made_log_is_killed_anywhere_and_the_next_distru
         left.append(store)
 
     with folder() as path:
-        number = _calls_of_a_lock(path)
-    finished = False
-    while not finished:
-        number += 1
+        locking = _calls_of_a_lock(path)
+    for attempt in attempts(locking + 1):
         with folder() as path:
             kill(_wiped(path))
             Path(path, str(TP)).mkdir()
-            with killed_before_call(number), monkeypatch.context() as patch:
+            with monkeypatch.context() as patch, attempt.killed():
                 patch.setattr(DiskLogStore, "close_unused", leave)
-                try:
-                    left.append(open_store(path, Clock()))
-                    finished = True
-                except Killed:
-                    pass
+                left.append(open_store(path, Clock()))
             kill(left.pop())
             _vouches_for_nothing(path)
-    assert number > 10
+    assert attempt.number > 10
 
 
 def test_log_made_for_a_new_partition_is_trusted() -> None:

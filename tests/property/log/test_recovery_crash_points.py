@@ -18,6 +18,7 @@ from broker.log.store import DiskLogStore
 from broker.wire.record_batch import iter_batches
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
 from tests.property.log.killed_starts import is_restored, put_back, save, started
+from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TINY, TOPIC_ID, TP, Clock, batch, folder, kill, open_store, read_all
 
 Damage = Callable[[Path, int, int], None]
@@ -139,26 +140,22 @@ def test_recovery_that_is_killed_anywhere_leaves_no_hole(damage: Damage, flushed
 
 def _kill_starts(written: Written, hurt: str, path: str) -> int:
     """Returns how many of them were killed."""
-    number, finished = 0, False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         put_back(hurt, path)
-        with started(path, written.config, written.overrides, number) as (_, finished):
+        with started(path, written.config, written.overrides, attempt.number) as (_, attempt.finished):
             pass
-        _judge_next(written, path, f"start killed before call {number}")
+        _judge_next(written, path, f"start killed before call {attempt.number}")
     put_back(hurt, path)
-    return number - 1
+    return attempt.number - 1
 
 
 def _kill_restorations(written: Written, hurt: str, path: str) -> int:
-    number, finished = 0, False
-    while not finished:
-        number += 1
+    for attempt in attempts():
         put_back(hurt, path)
         with started(path, written.config, written.overrides) as (store, _):
-            finished = is_restored(store, written.overrides, number)
-        _judge_next(written, path, f"restoration killed before call {number}")
-    return number - 1
+            attempt.finished = is_restored(store, written.overrides, attempt.number)
+        _judge_next(written, path, f"restoration killed before call {attempt.number}")
+    return attempt.number - 1
 
 
 def _judge_next(written: Written, path: str, what: str) -> None:
