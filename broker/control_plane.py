@@ -37,9 +37,10 @@ from broker.runtime.suspicion import OpenLink, Suspicion
 from broker.runtime.topic_config import TopicConfigCache, gate
 from broker.wire.api import ApiKey
 from broker.zk.admin_store import ZkAdminStore
-from broker.zk.client import SessionEvent, ZkClient
+from broker.zk.client import ZkClient
 from broker.zk.controller_store import ZkControllerStore
 from broker.zk.registration import Registration, cluster_id, generate_broker_id, prepare
+from broker.zk.session import SessionEvent
 from broker.zk.session_file import SessionFile
 from broker.zk.topic_store import ZkTopicStore
 from broker.zk.worker import ZkWorker

@@ -21,9 +21,10 @@ from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaRep
 from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from broker.zk import codecs, paths, topic_codecs
-from broker.zk.client import SessionEvent, ZkClient
+from broker.zk.client import ZkClient
 from broker.zk.controller_store import ZkControllerStore
 from broker.zk.registration import Registration, prepare
+from broker.zk.session import SessionEvent
 from broker.zk.session_file import SessionFile
 from tests.support.wait import eventually
 from tests.support.zookeeper import ZooKeeperServer, start_zookeeper

@@ -12,9 +12,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from broker.core.cluster_state import StoreUnavailable
-from broker.zk.client import SessionEvent, WriteRefused, ZkClient
+from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import Check, Create, Delete, SetData
 from broker.zk.registration import end_session
+from broker.zk.session import SessionEvent
 from broker.zk.session_file import RecordedSession
 from tests.support.proxy import Proxy
 from tests.support.wait import eventually

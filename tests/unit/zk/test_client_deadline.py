@@ -9,7 +9,6 @@ import pytest
 from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError, SessionExpiredError, SessionMovedError
 from kazoo.protocol.states import KazooState, ZnodeStat
 
-from broker.zk import client as module
 from broker.zk.client import ZkClient
 from broker.zk.operations import Operation, SetData
 
@@ -54,7 +53,7 @@ class Server:
         self.answers_writes: object = None
         """None: they hang."""
         self.client = ZkClient("localhost:1", TIMEOUT_MS, 10_000)
-        monkeypatch.setattr(module, "_now_ms", lambda: self.now_ms)
+        monkeypatch.setattr(self.client, "_now_ms", lambda: self.now_ms)
         monkeypatch.setattr(self.client, "_commit_async", self._commit)
         kazoo = self.client._client
         monkeypatch.setattr(kazoo, "get_async", lambda path, watch=None: Answer((b"", STAT)))
