@@ -24,6 +24,7 @@ from broker.wire.record_batch import (
 
 DELETE_HORIZON_BIT = 0x40
 _NO_TIMESTAMP = -1
+_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 
 Keeps = Callable[[RawRecord], bool]
 
@@ -47,7 +48,8 @@ def filter_batch(
     """The batch without the records that `keeps` refuses.
 
     keep_empty: a header without records stays where no record does. new_horizon_ms: set where tombstones stay that
-    have no horizon yet. The batch's CRC is the caller's to check. Raises CorruptBatch.
+    have no horizon yet, and it can be told in 64 bits: a tombstone without one stays, as one does that is kept for
+    ever. The batch's CRC is the caller's to check. Raises CorruptBatch.
     """
     payload = payload_of(header, batch)
     count = 0
@@ -61,7 +63,7 @@ def filter_batch(
     if not kept:
         return Filtered(_empty(header) if keep_empty else None, 0, header.max_timestamp)
     old_horizon = delete_horizon_ms(header)
-    sets_horizon = tombstones and old_horizon is None
+    sets_horizon = tombstones and old_horizon is None and _fits(header, kept, new_horizon_ms)
     if len(kept) == count and not sets_horizon:
         return Filtered(batch, count, header.max_timestamp)
     base_timestamp = new_horizon_ms if sets_horizon else header.base_timestamp
@@ -78,6 +80,12 @@ def filter_batch(
         newest = header.base_timestamp + max(record.timestamp_delta for record in kept)
     attributes = header.attributes | (DELETE_HORIZON_BIT if sets_horizon else 0)
     return Filtered(_build(header, attributes, base_timestamp, newest, len(kept), body), len(kept), newest)
+
+
+def _fits(header: BatchHeader, kept: list[RawRecord], horizon_ms: int) -> bool:
+    """Whether a horizon, and what is then relative to it, has room in the batch."""
+    shift = header.base_timestamp - horizon_ms
+    return horizon_ms <= _LONG_MAX and all(_LONG_MIN <= record.timestamp_delta + shift <= _LONG_MAX for record in kept)
 
 
 def _empty(header: BatchHeader) -> bytes:

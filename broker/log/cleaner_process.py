@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -73,6 +74,12 @@ def perform(cleaning: LogCleaning, on_event: OnEvent) -> None:
         end = CleaningEnd("stopped", str(error))
     except OSError as error:
         end = CleaningEnd("failed", str(error), error.errno or 0)
+    except MemoryError:
+        end = CleaningEnd("died", "not enough memory")
+    except Exception as error:
+        # It would be the same every time: this log waits for a mend, the others are cleaned.
+        traceback.print_exc()
+        end = CleaningEnd("uncleanable", repr(error))
     else:
         end = CleaningEnd("done", stats=cleaning.stats)
     on_event(end)

@@ -1,9 +1,9 @@
 """Which log is cleaned next, and what becomes of what a cleaning made. Runs on the loop's thread.
 
-Every backoff the dirtiest log that is worth it is handed to the runner; its groups are swapped in one after the other
-as they come; the checkpoint moves once all are in. A log that was cut, deleted or closed meanwhile ends the cleaning:
-what its map was made of may be gone, and what it read may have been replaced. A log with bytes that cannot be right is
-reported and not tried again until it was made anew.
+Every backoff the dirtiest log that is worth it is handed to the runner, one whose cleaning failed only when there is
+no other; its groups are swapped in one after the other as they come; the checkpoint moves once all are in. A log that
+was cut, deleted or closed meanwhile ends the cleaning: what its map was made of may be gone, and what it read may have
+been replaced. A log with bytes that cannot be right is reported and not tried again until it was made anew.
 Source: kafka LogCleaner, LogCleanerManager (grabFilthiestCompactedLog, doneCleaning, markPartitionUncleanable).
 """
 
@@ -16,7 +16,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.core.compaction import (
     LONG_MAX,
@@ -35,6 +35,8 @@ from broker.log.segment import Segment
 from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
+
+_Said = TypeVar("_Said")
 
 # Without room nothing was lost yet, and there may be some when the next cleaning is due.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -72,7 +74,8 @@ class Store(Protocol):
 class _Candidate(NamedTuple):
     log: PartitionLog
     found: CleanableRange
-    ratio: float
+    rank: tuple[int, float]
+    """Fewest failures first, or a log that cannot be cleaned would keep the others from it; then the dirtiest."""
 
 
 class _Cleaning:
@@ -119,6 +122,8 @@ class LogCleaner:
         self._settings = settings
         self._wall_ms = wall_ms
         self._running: dict[TopicPartition, _Cleaning] = {}
+        self._failures: dict[TopicPartition, tuple[PartitionLog, int]] = {}
+        """How many cleanings of a log failed since the last that did not."""
         self._closed = False
 
     def check(self) -> None:
@@ -126,9 +131,8 @@ class LogCleaner:
         if self._closed:
             return
         logs = self._store.logs()
-        for tp, (log, _) in list(self.uncleanable.items()):
-            if logs.get(tp) is not log:
-                del self.uncleanable[tp]
+        _forget_others(self.uncleanable, logs)
+        _forget_others(self._failures, logs)
         for tp, cleaning in list(self._running.items()):
             if cleaning.void or logs.get(tp) is not cleaning.log:
                 self._call_off(cleaning)
@@ -161,7 +165,7 @@ class LogCleaner:
             except CorruptLog as error:
                 self._give_up(tp, log, str(error))
                 continue
-            if candidate is not None and (best is None or candidate.ratio > best.ratio):
+            if candidate is not None and (best is None or candidate.rank > best.rank):
                 best = candidate
         return best
 
@@ -205,7 +209,8 @@ class LogCleaner:
             )
         if not is_worth_it(measure, config.min_cleanable_dirty_ratio, delay_ms):
             return None
-        return _Candidate(log, found, measure.ratio)
+        _, failures = self._failures.get(tp, (log, 0))
+        return _Candidate(log, found, (-failures, measure.ratio))
 
     # One cleaning
 
@@ -287,6 +292,7 @@ class LogCleaner:
         if end.outcome == "done" and not cleaning.stopped and end.stats is not None:
             stats = end.stats
             self.runs += 1
+            self._failures.pop(tp, None)
             log.note_cleaned(stats.end)
             _logger.info(
                 "%s: cleaned up to %d: %d keys%s, %d of %d records stay, %d of %d bytes",
@@ -305,6 +311,7 @@ class LogCleaner:
         elif end.outcome == "failed" and end.errno not in _NO_ROOM:
             log.report_io_error(OSError(end.errno, end.detail))
         elif end.outcome in ("failed", "died") and not cleaning.stopped:
+            self._failures[tp] = (log, self._failures.get(tp, (log, 0))[1] + 1)
             _logger.error("%s: cleaning failed and will be tried again: %s", tp, end.detail)
         else:
             _logger.info("%s: cleaning called off %s", tp, end.detail)
@@ -312,6 +319,15 @@ class LogCleaner:
     def _give_up(self, tp: TopicPartition, log: PartitionLog, reason: str) -> None:
         _logger.error("%s is not cleaned any more: %s", tp, reason)
         self.uncleanable[tp] = (log, reason)
+
+
+def _forget_others(
+    noted: dict[TopicPartition, tuple[PartitionLog, _Said]], logs: Mapping[TopicPartition, PartitionLog]
+) -> None:
+    """Of logs that are gone, or were made anew."""
+    for tp, (log, _) in list(noted.items()):
+        if logs.get(tp) is not log:
+            del noted[tp]
 
 
 def _discard_leftovers(path: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from broker.core import topic_names
 from broker.core.leader import Leader
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.ports import Offset
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 # A crash within this time brings deleted records back where the replica is elected before it has fetched, as the only
 # one of a partition always is; Kafka leaves it at the next checkpoint.
 _CHECKPOINT_DELAY_MS = 1000.0
@@ -115,7 +115,7 @@ class DeleteRecordsHandler:
         self, topic: str, asked: DeleteRecordsPartition, replica: Replica | None, role: Leader | None
     ) -> ErrorCode:
         manager = self._manager
-        if topic in _INTERNAL_TOPICS:
+        if topic in topic_names.INTERNAL:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if replica is None:
             return manager.unhosted_error(topic, asked.partition_index)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from broker.wire.compression import CodecMissing, CompressionError, InflatesTooFar
 from broker.wire.errors import ErrorCode
-from broker.wire.raw_records import inflated, raw_records
+from broker.wire.raw_records import ImpossibleTimestamp, inflated, raw_records
 from broker.wire.record_batch import BatchHeader, CorruptBatch, InvalidBatch
 
 RECORDS_MAX = 500_000
@@ -29,6 +29,8 @@ def refuse_keyless(header: BatchHeader, batch: memoryview, name: str) -> Invalid
     except CodecMissing as missing:
         # Not CORRUPT_MESSAGE: producers send that again until their time is over.
         return InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(missing))
+    except ImpossibleTimestamp as impossible:
+        return InvalidBatch(ErrorCode.INVALID_TIMESTAMP, impossible.reason)
     except (CompressionError, CorruptBatch) as corrupt:
         return InvalidBatch(ErrorCode.CORRUPT_MESSAGE, str(corrupt))
     if not keyless:

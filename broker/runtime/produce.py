@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from broker.core import topic_names
 from broker.core.leader import Leader
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.keyless_records import refuse_keyless
@@ -55,6 +56,7 @@ _ONE_BATCH = "a Produce request must carry exactly one batch"
 _NONE = ErrorCode.NONE  # an enum member costs a slow lookup
 _TOLD_MAX = 1000
 _TOLD_CLIENT_MAX = 255
+_ADMIN_CLIENT_ID = "__admin_client"
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
@@ -139,6 +141,9 @@ class ProduceHandler:
         replica = manager.replicas.get((topic, index))
         if replica is None:
             return _failed(topic, index, manager.unhosted_error(topic, index), "")
+        if topic in topic_names.INTERNAL and pending.request.client_id != _ADMIN_CLIENT_ID:
+            text = f"{topic} is written by coordinators only"
+            return _failed(topic, index, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         role = replica.partition.role
         if replica.offline:
             return _failed(topic, index, ErrorCode.KAFKA_STORAGE_ERROR, "")

@@ -12,6 +12,12 @@ from typing import NamedTuple
 from broker.wire.compression import Compression, CompressionError, decompress
 from broker.wire.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch
 
+_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
+
+
+class ImpossibleTimestamp(CorruptBatch):
+    """A record's timestamp, base plus delta, does not fit in 64 bits. Kafka's wraps around."""
+
 
 class RawRecord(NamedTuple):
     """A record and where it lies in its batch's payload, its length prefix included: [start, end).
@@ -53,9 +59,11 @@ def inflated(header: BatchHeader, batch: memoryview, inflated_max: int | None = 
 
 
 def raw_records(header: BatchHeader, payload: bytes | memoryview) -> Iterator[RawRecord]:
-    """All records, in order. Raises CorruptBatch where the bytes are none, or say what the header does not."""
+    """All records, in order. Raises CorruptBatch where the bytes are none, or say what the header does not, among it
+    ImpossibleTimestamp."""
     position = 0
     last = -1
+    earliest, latest = _LONG_MIN - header.base_timestamp, _LONG_MAX - header.base_timestamp
     size = len(payload)
     try:
         for _ in range(header.record_count):
@@ -74,6 +82,8 @@ def raw_records(header: BatchHeader, payload: bytes | memoryview) -> Iterator[Ra
             value_length, position = read_varint(payload, position)
             if position + max(value_length, 0) > end or not last < offset_delta <= header.last_offset_delta:
                 raise CorruptBatch(0, f"record with offset delta {offset_delta} after {last} does not fit its batch")
+            if not earliest <= timestamp_delta <= latest:
+                raise ImpossibleTimestamp(0, f"a record with timestamp {header.base_timestamp} + {timestamp_delta} ms")
             last = offset_delta
             yield RawRecord(
                 header.base_offset + offset_delta, timestamp_delta, key, value_length >= 0, start, rest, end

@@ -30,6 +30,18 @@ def test_timestamp_lookup_into_batches_that_lie_about_their_time_ends_soon(
     kill(store)
 
 
+def test_timestamp_lookup_answers_with_times_of_64_bits(path: str) -> None:
+    store = open_store(path, Clock())
+    log = open_log(store)
+    data = bytearray(encode_batch([NewRecord(b"k", b"1"), NewRecord(b"k", b"2")], timestamps=[0, 20]))
+    struct.pack_into(">qq", data, 27, 2**63 - 10, 2**63 - 1)
+    struct.pack_into(">I", data, 17, crc32c.crc32c(memoryview(data)[21:]))
+    log.append_as_leader(memoryview(data), 3)
+    log.write()
+    assert log.offset_for_timestamp(2**63 - 5, 2) == (2**63 - 1, 1, 3)
+    kill(store)
+
+
 @pytest.mark.parametrize("bound", ["RECORDS_MAX", "INFLATED_BYTES_MAX"])
 def test_timestamp_lookup_in_a_batch_that_inflates_too_far_answers_with_its_start(
     path: str, monkeypatch: pytest.MonkeyPatch, bound: str

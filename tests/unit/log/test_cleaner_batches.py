@@ -6,7 +6,7 @@ import pytest
 
 from broker.log.cleaner_batches import DELETE_HORIZON_BIT, Filtered, Keeps, delete_horizon_ms, filter_batch
 from broker.wire.compression import Compression
-from broker.wire.raw_records import payload_of, raw_records
+from broker.wire.raw_records import ImpossibleTimestamp, payload_of, raw_records
 from broker.wire.record_batch import CorruptBatch, read_header
 from broker.wire.records import NewRecord, decode_records, encode_batch
 
@@ -65,6 +65,21 @@ def test_batch_with_tombstones_gets_a_horizon_once_and_its_timestamps_stay(codec
     assert decode_records(without.data, verify_crc=True) == [r for r in decode_records(batch) if r.value is not None]
 
 
+@pytest.mark.parametrize(
+    ("base_ms", "horizon_ms"),
+    [(1_000_000, 2**63 + 5), (-(2**63), 2_000_000), (2**63 - 1, -5)],
+)
+def test_horizon_that_cannot_be_told_is_none_and_the_tombstone_stays(base_ms: int, horizon_ms: int) -> None:
+    """`delete.retention.ms` may be as large as "for ever"; a producer may say any time."""
+    records = [NewRecord(b"a", b"1"), NewRecord(b"b", None)]
+    batch = memoryview(encode_batch(records, timestamps=[base_ms, base_ms]))
+    assert _filter(batch, lambda record: True, horizon=horizon_ms) == Filtered(batch, 2, base_ms)
+    found = _filter(batch, lambda record: record.key == b"b", horizon=horizon_ms)
+    assert found.data is not None
+    assert delete_horizon_ms(read_header(memoryview(found.data))) is None
+    assert decode_records(found.data, verify_crc=True) == decode_records(batch)[1:]
+
+
 def test_batch_without_tombstones_gets_no_horizon() -> None:
     found = _filter(_batch(), lambda record: record.offset == 100)
     assert found.data is not None
@@ -103,3 +118,11 @@ def test_raw_records_of_cut_or_wrong_bytes_raise_corrupt_batch() -> None:
         list(raw_records(header._replace(record_count=5), payload))
     with pytest.raises(CorruptBatch):
         list(raw_records(header._replace(last_offset_delta=2), payload))
+
+
+@pytest.mark.parametrize("base_ms", [2**63 - 1, -(2**63)])
+def test_raw_records_with_a_timestamp_of_more_than_64_bits_are_refused(base_ms: int) -> None:
+    batch = _batch()
+    header = read_header(batch)._replace(base_timestamp=base_ms)
+    with pytest.raises(ImpossibleTimestamp, match=str(base_ms)):
+        list(raw_records(header, payload_of(header, batch)))

@@ -116,3 +116,13 @@ def test_produce_of_what_its_codec_cannot_have_written_to_a_compacted_topic_is_c
     refused = produced(cluster.produce_raw(1, memoryview(batch), acks=1))
     assert refused is not None
     assert refused.error == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_produce_with_a_time_that_cannot_be_told_to_a_compacted_topic_is_refused(cluster: MemoryCluster) -> None:
+    batch = bytearray(encode_batch([NewRecord(b"k", b"1"), NewRecord(b"k", b"2")], timestamps=[0, 1]))
+    batch[27:35] = (2**63 - 1).to_bytes(8, "big")
+    batch[17:21] = crc32c.crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    result = produced(cluster.produce_raw(1, memoryview(batch)))
+    assert result is not None
+    assert (result.error, result.base_offset) == (ErrorCode.INVALID_TIMESTAMP, -1)
+    assert "9223372036854775807 + 1" in (result.error_message or "")
