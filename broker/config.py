@@ -78,6 +78,8 @@ class Settings:
     controlled_shutdown_farewell_ms: int
     request_timeout_ms: int
     socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
     connections_max_idle_ms: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int

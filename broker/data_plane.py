@@ -217,6 +217,8 @@ class DataPlane:
                     self._on_frame,
                     request_bytes_max=self.settings.socket_request_max_bytes,
                     idle_ms_max=self.settings.connections_max_idle_ms,
+                    send_buffer_bytes=self.settings.socket_send_buffer_bytes,
+                    receive_buffer_bytes=self.settings.socket_receive_buffer_bytes,
                     on_file_failure=self._on_file_failure,
                 )
             )

@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024  # socket.request.max.bytes
 IDLE_MS_MAX: Final = 600_000.0  # connections.max.idle.ms
 BACKLOG: Final = 512
+SYSTEMS_CHOICE: Final = -1  # of the sizes of a socket's buffers
 ACCEPTS_PER_TURN_MAX: Final = 128
 ACCEPT_PAUSE_MS: Final = 200.0
 KEPT_DESCRIPTORS_MAX: Final = 1024
@@ -54,6 +55,8 @@ class Listener:
         *,
         request_bytes_max: int = REQUEST_BYTES_MAX,
         idle_ms_max: float = IDLE_MS_MAX,
+        send_buffer_bytes: int = SYSTEMS_CHOICE,
+        receive_buffer_bytes: int = SYSTEMS_CHOICE,
         on_file_failure: OnFileFailure | None = None,
     ) -> None:
         """host: "" for every address; port 0 for any. Raises OSError that names the address.
@@ -61,6 +64,8 @@ class Listener:
         on_frame(connection, frame, slot): frame is writable and valid until the end of this turn's before-send
         hooks; slot must be fulfilled exactly once. An exception from it closes the connection.
         on_close(connection): in the turn after the connection closed, whoever closed it.
+        send_buffer_bytes, receive_buffer_bytes: of each connection's socket; the system may round them, and takes no
+        more than net.core.wmem_max and rmem_max.
         on_file_failure(failure): a connection closed because a file slice of its answers could not be read.
         """
         self._loop = loop
@@ -78,6 +83,10 @@ class Listener:
         except OSError as error:
             raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
         self._socket.setblocking(False)
+        # What is accepted has them from here.
+        for option, size in ((socket.SO_SNDBUF, send_buffer_bytes), (socket.SO_RCVBUF, receive_buffer_bytes)):
+            if size != SYSTEMS_CHOICE:
+                self._socket.setsockopt(socket.SOL_SOCKET, option, size)
         self.host: str = host
         self.port: int = self._socket.getsockname()[1]
         self._accepting = True

@@ -583,6 +583,32 @@ def test_connection_idle_is_closed_and_a_waiting_request_is_not_idleness(loop: E
     shut(server)
 
 
+def _buffers(connection: Connection) -> tuple[int, int]:
+    """Linux says twice what was asked for: socket(7)."""
+    sock = connection._socket
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+
+def test_listener_gives_its_connections_the_buffers_that_were_asked_for(loop: EpollLoop, until: Until) -> None:
+    plain = socket.create_server(("127.0.0.1", 0))
+    peer = socket.create_connection(plain.getsockname())
+    accepted, _ = plain.accept()
+    systems = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    for options, expected in (
+        ({"send_buffer_bytes": 50_000}, (100_000, None)),
+        ({"receive_buffer_bytes": 30_000}, (systems, 60_000)),
+    ):
+        server = Server(loop, **options)
+        server.connect()
+        until(lambda server=server: len(server.listener.connections) == 1)  # type: ignore[misc]
+        send, receive = _buffers(server.connection)
+        assert send == expected[0]
+        assert receive == (expected[1] or receive)
+        shut(server)
+    for sock in (accepted, peer, plain):
+        sock.close()
+
+
 def test_listener_taken_port_is_named(server: Server, loop: EpollLoop) -> None:
     with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{server.listener.port}"):
         Listener(loop, "127.0.0.1", server.listener.port, lambda _c, _f, _s: None)
