@@ -69,6 +69,8 @@ class MetadataCache:
         self.generation = 0
         """Counts updates: whatever was computed from an older one is out of date."""
         self._told_epoch = -1
+        self._names: dict[str, str] = {}
+        """Names by topic id, of what `topics` has."""
         self._gone: set[str] = set()
         """Ids of topics that this controller deleted, or replaced: they never come back, but late words on them may."""
         self._broker_epoch = broker_epoch
@@ -97,6 +99,7 @@ class MetadataCache:
             self._gone.clear()
         if first_word and request.topic_states:
             self.topics.clear()
+            self._names.clear()
         self.controller_id = request.controller_id
         self.controller_epoch = request.controller_epoch
         self._told_epoch = request.broker_epoch
@@ -130,7 +133,10 @@ class MetadataCache:
         if topic is None or topic.topic_id != topic_id:
             if topic is not None and topic.topic_id:
                 self._gone.add(topic.topic_id)
+                self._names.pop(topic.topic_id, None)
             topic = self.topics[name] = KnownTopic(name, topic_id)
+            if topic_id:
+                self._names[topic_id] = name
         for state in states:
             known = topic.partitions.get(state.partition_index)
             if state.leader == _LEADER_DURING_DELETE:
@@ -140,6 +146,7 @@ class MetadataCache:
         if not topic.partitions:
             if topic_id:
                 self._gone.add(topic_id)
+                self._names.pop(topic_id, None)
             del self.topics[name]
             self._forget_overrides(name)
 
@@ -149,6 +156,10 @@ class MetadataCache:
         if found != self.controller_id:
             self.controller_id = found
             self._changed()
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The topic of this id; None for one that nobody told of, or that is deleted."""
+        return self._names.get(topic_id)
 
     def address(self, broker: BrokerId) -> Address | None:
         """Where brokers and clients reach a live broker; None for others."""

@@ -5,6 +5,8 @@ again and again; of many large ones only the last are kept. Unknown topics are c
 client allow it; the answer then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the controller's
 first word there is nothing to answer: an empty list of brokers makes librdkafka look away for many seconds, so the
 answer waits for that word.
+From v10 on a topic's id is told. By it Java clients know a topic that was deleted and made anew: its leader epochs
+begin again below those that they remember, and what is told under an older epoch they pass over (KAFKA-12257).
 Source: KafkaApis.handleTopicMetadataRequest.
 """
 
@@ -26,6 +28,7 @@ from broker.wire.messages.describe_cluster import (
 from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from broker.wire.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -43,6 +46,8 @@ _CACHED_BYTES_MAX = 16 << 20
 _FIRST_WORD_WAIT_MS = 10_000.0
 _NO_LEADER = -1
 _ALL_TOPICS_IS_NULL_FROM = 1
+_IDS_FROM = 10
+_BY_ID_FROM = 12
 
 CreateTopic = Callable[[str], ErrorCode]
 """Begin to create a topic with the broker's defaults; the error that the client is to be told, NONE where it began."""
@@ -82,7 +87,16 @@ class MetadataHandlers:
 
     def _answer_metadata(self, request: Request, body: MetadataRequest) -> None:
         version = request.api_version
-        wanted = None if body.topics is None else tuple(dict.fromkeys(topic.name for topic in body.topics))
+        if version >= _IDS_FROM and body.topics is not None:
+            ids = list(dict.fromkeys(topic.topic_id for topic in body.topics if topic.topic_id))
+            unnamed = not ids and any(topic.name is None for topic in body.topics)
+            if unnamed or (ids and version < _BY_ID_FROM):
+                respond(request, _refusal(body.topics).encode(version))
+                return
+            if ids:
+                self._answer_ids(request, ids)
+                return
+        wanted = None if body.topics is None else tuple(dict.fromkeys(topic.name or "" for topic in body.topics))
         if version < _ALL_TOPICS_IS_NULL_FROM and not wanted:
             wanted = None
         unknown = [name for name in wanted or () if name not in self._cache.topics]
@@ -90,9 +104,28 @@ class MetadataHandlers:
             answer = self._answer(version, wanted)
             errors = {name: self._unknown(name, body.allow_auto_topic_creation) for name in unknown}
             for topic in answer.topics:
-                topic.error_code = errors.get(topic.name, topic.error_code)
+                topic.error_code = errors.get(topic.name or "", topic.error_code)
             respond(request, answer.encode(version))
             return
+        respond(request, self._encoded(version, wanted))
+
+    def _answer_ids(self, request: Request, ids: list[str]) -> None:
+        """Topics by id; where one is given Kafka passes over those that are named, and creates none."""
+        names = {topic_id: self._cache.name_of(topic_id) for topic_id in ids}
+        known = tuple(name for name in names.values() if name is not None)
+        if len(known) == len(ids):
+            respond(request, self._encoded(request.api_version, known))
+            return
+        answer = self._answer(request.api_version, known)
+        answer.topics[:0] = [
+            MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+            for topic_id, name in names.items()
+            if name is None
+        ]
+        respond(request, answer.encode(request.api_version))
+
+    def _encoded(self, version: int, wanted: tuple[str, ...] | None) -> bytes:
+        """The answer on topics that are all known, from the last time where nothing has changed since."""
         if self._answers_of != self._cache.generation:
             self._forget_answers()
             self._answers_of = self._cache.generation
@@ -103,7 +136,7 @@ class MetadataHandlers:
                 self._forget_answers()
             self._answers[(version, wanted)] = encoded
             self._answers_bytes += len(encoded)
-        respond(request, encoded)
+        return encoded
 
     def _forget_answers(self) -> None:
         self._answers.clear()
@@ -132,9 +165,11 @@ class MetadataHandlers:
 
     def _topic(self, version: int, name: str, topic: KnownTopic | None) -> MetadataResponseTopic:
         if topic is None:
-            return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, name in topic_names.INTERNAL)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return MetadataResponseTopic(code, name, is_internal=name in topic_names.INTERNAL)
         return MetadataResponseTopic(
             name=name,
+            topic_id=topic.topic_id,
             is_internal=name in topic_names.INTERNAL,
             partitions=[self._partition(version, state) for _, state in sorted(topic.partitions.items())],
         )
@@ -196,3 +231,12 @@ class MetadataHandlers:
         else:
             answer = FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
         respond(request, answer.encode(request.api_version))
+
+
+def _refusal(topics: list[MetadataRequestTopic]) -> MetadataResponse:
+    """To a request without a name where there has to be one, or with an id where none may be.
+
+    Without brokers, as MetadataRequest.getErrorResponse has it.
+    """
+    code = ErrorCode.INVALID_REQUEST
+    return MetadataResponse(topics=[MetadataResponseTopic(code, topic.name or "", topic.topic_id) for topic in topics])

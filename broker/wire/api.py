@@ -85,7 +85,7 @@ SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(3, 9),
     ApiKey.FETCH: VersionRange(4, 15),
     ApiKey.LIST_OFFSETS: VersionRange(1, 7),
-    ApiKey.METADATA: VersionRange(0, 9),
+    ApiKey.METADATA: VersionRange(0, 12),
     ApiKey.LEADER_AND_ISR: VersionRange(4, 7),
     ApiKey.STOP_REPLICA: VersionRange(3, 4),
     ApiKey.UPDATE_METADATA: VersionRange(6, 8),
@@ -111,7 +111,7 @@ SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = {
 }
 
 # Where ApiVersions says something else. Produce: a minimum of 3 turns compression off in older librdkafka, so 0-2 are
-# advertised and refused. Fetch: 13+ needs topic ids, which clients learn from Metadata 10+ only; brokers use 15.
+# advertised and refused. Fetch: 13+ is by topic id; clients do by name, and brokers use 15.
 _ADVERTISED_OTHERWISE: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(0, 9),
     ApiKey.FETCH: VersionRange(4, 12),

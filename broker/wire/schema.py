@@ -213,11 +213,13 @@ def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable:
                     lambda writer, value: writer.nullable_string(value, flexible),
                     size_min,
                 )
-            return _Codec(
-                lambda reader: reader.string(label, flexible),
-                lambda writer, value: writer.string(value, flexible),
-                size_min,
-            )
+
+            def write_string(writer: Writer, value: str | None) -> None:
+                if value is None:
+                    raise ValueError(f"{label}: null where a string is required")
+                writer.string(value, flexible)
+
+            return _Codec(lambda reader: reader.string(label, flexible), write_string, size_min)
         case kind:
             layout = struct.Struct(">" + _FORMAT[kind])
             return _Codec(

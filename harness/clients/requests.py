@@ -140,7 +140,7 @@ def list_offset(
 
 def metadata(connection: Connection, topic: str, deadline_ns: int) -> ClusterState:
     """The cluster and one topic as the asked node sees them; creates nothing."""
-    request = MetadataRequest(topics=[MetadataRequestTopic(topic)], allow_auto_topic_creation=False)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     body = request.encode(METADATA_VERSION)
     answer = connection.exchange(ApiKey.METADATA, METADATA_VERSION, body, deadline_ns)
     response = _decode(connection, answer, lambda: MetadataResponse.decode(METADATA_VERSION, answer.body))

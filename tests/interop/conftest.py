@@ -1,4 +1,4 @@
-"""One running cluster for all client tests of this folder."""
+"""One running cluster for all client tests of this folder; Apache Kafka's jars."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.brokers import Cluster, running_cluster
+from tests.support.kafka_jars import classpath as classpath
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ class RetryingClient:
 
     def leader(self, topic: str) -> int | None:
         """Whom some broker names."""
-        request = metadata.MetadataRequest([metadata.MetadataRequestTopic(topic)], False).encode(_METADATA_VERSION)
+        request = metadata.MetadataRequest([metadata.MetadataRequestTopic(name=topic)], False).encode(_METADATA_VERSION)
         for id_ in self._addresses:
             answer = self._ask(id_, _METADATA, _METADATA_VERSION, request)
             if answer is not None:

@@ -1,6 +1,7 @@
 """Metadata: brokers, controller, topics and their leaders.
 
-v0 reads an empty topic array as "all topics"; v1+ reads null as all and empty as none.
+v0 reads an empty topic array as "all topics"; v1+ reads null as all and empty as none. From v10 answers tell the
+topic's id, and v12 may be asked by it, with null for the name.
 Source: MetadataRequest.json, MetadataResponse.json.
 """
 
@@ -10,13 +11,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, boolean, int16, int32, int32_array, nullable_array, nullable_string, string
+from broker.wire.fields import array, boolean, int16, int32, int32_array, nullable_array, nullable_string, string, uuid
 from broker.wire.schema import Message, Struct
 
 
 @dataclass(slots=True)
 class MetadataRequestTopic(Struct):
-    name: str = string("0+")
+    topic_id: str = uuid("10+", ignorable=True)
+    name: str | None = nullable_string("0+", "", nullable="10+")
 
 
 @dataclass(slots=True)
@@ -51,7 +53,8 @@ class MetadataResponsePartition(Struct):
 @dataclass(slots=True)
 class MetadataResponseTopic(Struct):
     error_code: int = int16("0+")
-    name: str = string("0+")
+    name: str | None = nullable_string("0+", "", nullable="12+")
+    topic_id: str = uuid("10+", ignorable=True)
     is_internal: bool = boolean("1+", ignorable=True)
     partitions: list[MetadataResponsePartition] = array(MetadataResponsePartition, "0+")
     topic_authorized_operations: int = int32("8+", -2147483648)

@@ -48,7 +48,7 @@ class Watcher:
         self._thread.start()
 
     def _run(self) -> None:
-        request = MetadataRequest([MetadataRequestTopic(TOPIC)], False).encode(_VERSION)
+        request = MetadataRequest([MetadataRequestTopic(name=TOPIC)], False).encode(_VERSION)
         frame = framed(ApiKey.METADATA, _VERSION, request)
         try:
             while not self._stop.is_set():

@@ -141,7 +141,7 @@ def test_client_of_a_leader_that_stops_is_told_who_leads_before_its_connection_e
             while errors == {ErrorCode.NONE}:
                 errors.add(client.produce("moved", batch_of(1), -1).error)
             assert errors <= {ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
-            client.send(framed(ApiKey.METADATA, 1, MetadataRequest([MetadataRequestTopic("moved")]).encode(1)))
+            client.send(framed(ApiKey.METADATA, 1, MetadataRequest([MetadataRequestTopic(name="moved")]).encode(1)))
             answer = MetadataResponse.decode(1, memoryview(client.receive())[4:])
             assert answer.topics[0].partitions[0].leader_id not in (-1, leaving)
         finally:

@@ -146,7 +146,7 @@ class FakeBroker:
             brokers=[MetadataResponseBroker(self.broker_id, "127.0.0.1", self.port)],
             cluster_id="fake",
             controller_id=self.broker_id,
-            topics=[MetadataResponseTopic(0 if partitions else 3, self.topic, False, partitions)],
+            topics=[MetadataResponseTopic(0 if partitions else 3, self.topic, partitions=partitions)],
         )
 
     def _produce(self, version: int, request: produce.ProduceRequest) -> bytes | None:

@@ -25,6 +25,8 @@ from tests.support.kept import kept_bytes
 from tests.support.memory_node import FakeSlot
 
 EPOCH = 50
+OLD_ID = "AAECAwQFBgcICQoLDA0ODw"
+NEW_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def broker(id_: int) -> UpdateMetadataBroker:
@@ -40,7 +42,7 @@ def update(
     live: tuple[int, ...] = (1, 2),
     controller_epoch: int = 1,
     broker_epoch: int = EPOCH,
-    topic_id: str = "A" * 22,
+    topic_id: str = OLD_ID,
 ) -> UpdateMetadataRequest:
     return UpdateMetadataRequest(
         controller_id=1,
@@ -70,7 +72,7 @@ def ask(
     create: Callable[[str], ErrorCode] | None = None,
     allow: bool = True,
 ) -> MetadataResponse:
-    wanted = None if topics is None else [MetadataRequestTopic(name) for name in topics]
+    wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
     request = MetadataRequest(wanted if wanted is not None or version > 0 else [])
     if version >= 4:
         request.allow_auto_topic_creation = allow
@@ -163,7 +165,7 @@ def test_listener_that_fails_keeps_neither_the_others_nor_the_answer(cache: Meta
     assert heard == ["told"]
 
 
-@pytest.mark.parametrize("version", range(10))
+@pytest.mark.parametrize("version", range(13))
 def test_metadata_answers_all_topics(cache: MetadataCache, version: int) -> None:
     answer = ask(cache, None, version)
     assert [topic.name for topic in answer.topics] == ["t"]
@@ -182,10 +184,84 @@ def test_answers_for_ever_other_topics_are_kept_up_to_a_bound(
 
     def ask_on() -> None:
         for turned in range(20):
-            wanted = [MetadataRequestTopic(name) for name in (*names[turned:], *names[:turned])]
+            wanted = [MetadataRequestTopic(name=name) for name in (*names[turned:], *names[:turned])]
             assert 30_000 < len(answer_of(handlers, MetadataRequest(wanted).encode(9), 9)) < 50_000
 
     assert kept_bytes(ask_on) < 200_000
+
+
+@pytest.mark.parametrize("version", [10, 11, 12])
+def test_topic_deleted_and_made_anew_is_told_with_its_new_id(cache: MetadataCache, version: int) -> None:
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+    body = MetadataRequest([MetadataRequestTopic(name="t")]).encode(version)
+
+    def told() -> list[tuple[str, int]]:
+        topics = MetadataResponse.decode(version, answer_of(handlers, body, version)).topics
+        return [(topic.topic_id, part.leader_epoch) for topic in topics for part in topic.partitions]
+
+    assert told() == [(OLD_ID, 3)]
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    assert told() == []
+    cache.update(update({"t": [partition(1, [1, 2], epoch=0)]}, topic_id=NEW_ID))
+    assert told() == [(NEW_ID, 0)]
+
+
+def ask_by_id(cache: MetadataCache, topics: list[MetadataRequestTopic], version: int = 12) -> MetadataResponse:
+    handlers = MetadataHandlers(cache, lambda name: pytest.fail(f"{name} is to be made"), FakeLoop())
+    return MetadataResponse.decode(version, answer_of(handlers, MetadataRequest(topics).encode(version), version))
+
+
+def test_topics_are_told_by_id_in_version_12(cache: MetadataCache) -> None:
+    cache.update(update({"u": [partition(2, [2])]}, topic_id=NEW_ID))
+    answer = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None), MetadataRequestTopic(NEW_ID, None)])
+    assert [(topic.error_code, topic.name, topic.topic_id) for topic in answer.topics] == [
+        (0, "t", OLD_ID),
+        (0, "u", NEW_ID),
+    ]
+    assert answer.topics[1].partitions[0].leader_id == 2
+
+
+def test_id_that_nobody_has_is_unknown_beside_those_that_are_known(cache: MetadataCache) -> None:
+    answer = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None), MetadataRequestTopic(NEW_ID, None)])
+    assert [(topic.error_code, topic.name, topic.topic_id) for topic in answer.topics] == [
+        (ErrorCode.UNKNOWN_TOPIC_ID, None, NEW_ID),
+        (0, "t", OLD_ID),
+    ]
+    assert len(answer.brokers) == 2
+
+
+@pytest.mark.parametrize("end", ["deleted", "replaced", "passed over by a new controller"])
+def test_id_of_a_topic_that_is_gone_is_unknown(cache: MetadataCache, end: str) -> None:
+    if end == "deleted":
+        cache.update(update({"t": [partition(-2, [1, 2])]}))
+    elif end == "replaced":
+        cache.update(update({"t": [partition(1, [1])]}, topic_id=NEW_ID))
+    else:
+        cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2, topic_id=NEW_ID))
+    (topic,) = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None)]).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+
+
+def test_names_beside_ids_are_passed_over_as_by_kafka(cache: MetadataCache) -> None:
+    answer = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None), MetadataRequestTopic(name="new")])
+    assert [topic.name for topic in answer.topics] == ["t"]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize("asked", [(OLD_ID, None), (OLD_ID, "t"), ("", None)])
+def test_versions_10_and_11_are_not_asked_by_id(
+    cache: MetadataCache, asked: tuple[str, str | None], version: int
+) -> None:
+    answer = ask_by_id(cache, [MetadataRequestTopic(*asked), MetadataRequestTopic(name="t")], version)
+    assert [(topic.error_code, topic.name, topic.topic_id) for topic in answer.topics] == [
+        (ErrorCode.INVALID_REQUEST, asked[1] or "", asked[0]),
+        (ErrorCode.INVALID_REQUEST, "t", ""),
+    ]
+
+
+def test_topic_without_name_and_id_is_refused(cache: MetadataCache) -> None:
+    (topic,) = ask_by_id(cache, [MetadataRequestTopic("", None)]).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, "")
 
 
 def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> None:
@@ -222,7 +298,7 @@ def test_unknown_topic_is_created_only_where_both_allow(cache: MetadataCache) ->
 
 def test_encoded_answer_is_not_kept_over_an_update(cache: MetadataCache) -> None:
     handlers = MetadataHandlers(cache, None, FakeLoop())
-    body = MetadataRequest([MetadataRequestTopic("t")]).encode(9)
+    body = MetadataRequest([MetadataRequestTopic(name="t")]).encode(9)
     before = bytes(answer_of(handlers, body, 9))
     assert bytes(answer_of(handlers, body, 9)) == before
     cache.update(update({"t": [partition(2, [1, 2], epoch=4)]}))

@@ -82,7 +82,7 @@ def waiting(api: ApiKey, version: int, body: bytes, handler: Handler) -> FakeSlo
 
 
 def test_metadata_before_the_first_word_holds_nothing_received() -> None:
-    body = MetadataRequest([MetadataRequestTopic("a-topic")]).encode(9)
+    body = MetadataRequest([MetadataRequestTopic(name="a-topic")]).encode(9)
     waiting(ApiKey.METADATA, 9, body, nothing_heard().handle_metadata)
 
 

@@ -16,7 +16,14 @@ from broker.wire.messages.api_versions import ApiVersionsResponse, answer, encod
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.wire.messages.delete_topics import DeleteTopicsRequest
 from broker.wire.messages.list_offsets import ListOffsetsRequest
-from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from broker.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from broker.wire.primitives import MalformedFrame, Reader
 from broker.wire.schema import Message
@@ -183,6 +190,49 @@ def test_metadata_request_empty_and_null_topics_differ_from_v1() -> None:
     with pytest.raises(ValueError, match="null where an array is required"):
         MetadataRequest(topics=None).encode(0)
     assert MetadataRequest(topics=[MetadataRequestTopic(name="a")]).encode(9) == b"\x02\x02a\x00\x01\x00\x00\x00"
+
+
+_ID, _ID_BYTES = "AAECAwQFBgcICQoLDA0ODw", bytes(range(16))
+
+
+@pytest.mark.parametrize(("version", "flags"), [(10, b"\0\1\1"), (11, b"\0\1"), (12, b"\0\1")])
+def test_metadata_request_by_id_is_these_bytes(version: int, flags: bytes) -> None:
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name="a"), MetadataRequestTopic(_ID, None)],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=version == 10,
+        include_topic_authorized_operations=True,
+    )
+    raw = b"\3" + bytes(16) + b"\2a\0" + _ID_BYTES + b"\0\0" + flags + b"\0"
+    assert request.encode(version) == raw
+    assert MetadataRequest.decode(version, raw, exact=True) == request
+    with pytest.raises(ValueError, match="null"):
+        request.encode(9)
+
+
+@pytest.mark.parametrize(("version", "end"), [(10, b"\0\0\0\7\0"), (11, b"\0"), (12, b"\0")])
+def test_metadata_response_with_an_id_is_these_bytes(version: int, end: bytes) -> None:
+    response = MetadataResponse(
+        brokers=[MetadataResponseBroker(1, "h", 9092)],
+        cluster_id="c",
+        controller_id=1,
+        topics=[MetadataResponseTopic(0, "a", _ID, True, [MetadataResponsePartition(0, 2, 1, 5, [1], [1], [])], 8)],
+    )
+    if version == 10:
+        response.cluster_authorized_operations = 7
+    brokers = b"\2\0\0\0\1\2h\0\0\x23\x84\0\0"
+    partition = b"\0\0\0\0\0\2\0\0\0\1\0\0\0\5\2\0\0\0\1\2\0\0\0\1\1\0"
+    topic = b"\0\0\2a" + _ID_BYTES + b"\1\2" + partition + b"\0\0\0\x08\0"
+    raw = bytes(4) + brokers + b"\2c\0\0\0\1\2" + topic + end
+    assert response.encode(version) == raw
+    assert MetadataResponse.decode(version, raw, exact=True) == response
+
+
+def test_metadata_response_has_no_name_only_from_version_12() -> None:
+    response = MetadataResponse(topics=[MetadataResponseTopic(100, None, _ID)])
+    assert MetadataResponse.decode(12, response.encode(12)) == response
+    with pytest.raises(ValueError, match="null"):
+        response.encode(11)
 
 
 def test_message_field_outside_its_version_is_refused_not_dropped() -> None:

@@ -1,4 +1,4 @@
-"""Apache Kafka's jars, once per machine."""
+"""Apache Kafka's jars, once per machine: the fixture `classpath`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 </dependencies></project>"""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def classpath() -> str:
     """Kafka's jars, kept in the user's cache after the first download."""
     for command in ("java", "mvn"):
