@@ -1,6 +1,6 @@
 """InitProducerId for idempotent producers. Transactions are refused by name.
 
-Source: TransactionCoordinator.handleInitProducerId; KIP-98, KIP-360.
+Source: TransactionCoordinator.handleInitProducerId, RPCProducerIdManager; KIP-98, KIP-360.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class ProducerIdHandler:
             respond(request, InitProducerIdResponse(0, 0, producer_id, 0).encode(version))
 
         def on_failure(reason: str) -> None:
-            # A retriable code: ZooKeeper may be back soon.
+            # ZooKeeper may be back soon, and this code means: ask again. COORDINATOR_NOT_AVAILABLE sends a Java
+            # producer to FindCoordinator, which is not served: fatal to it. REQUEST_TIMED_OUT is fatal to older ones.
             logger.warning("no producer id: %s", reason)
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             respond(request, InitProducerIdResponse(0, error, -1, -1).encode(version))
 
         self._source.next_producer_id(on_id, on_failure)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from broker.core.cluster_state import StoreUnavailable, Topic
 from broker.runtime.ports import BrokerId
 from broker.zk import codecs, paths, topic_codecs
-from broker.zk.client import Watch, WriteRefused, ZkClient
+from broker.zk.client import SessionExpired, Watch, WriteRefused, ZkClient
 from broker.zk.operations import Create, Delete, Operation, SetData
 
 _log = logging.getLogger("broker.zk")
@@ -111,7 +111,10 @@ class ZkTopicStore:
         self._client.create_sequence(paths.LOG_DIR_EVENT_PREFIX, codecs.encode_log_dir_event(self._broker_id))
 
     def claim_producer_ids(self) -> tuple[int, int]:
-        """A block of ids that no other broker gets: [first, last], last included."""
+        """A block of ids that no other broker gets: [first, last], last included. A session that ends meanwhile costs a
+        block at most, should the claim have landed.
+        """
+        expired: SessionExpired | None = None
         for _ in range(_TRIES):
             node = self._client.get(paths.PRODUCER_ID_BLOCK)
             if node is None:
@@ -126,5 +129,8 @@ class ZkTopicStore:
                 self._client.set(paths.PRODUCER_ID_BLOCK, codecs.encode_producer_id_block(block), node.version)
             except WriteRefused:
                 continue
+            except SessionExpired as error:
+                expired = error
+                continue
             return first, last
-        raise StoreUnavailable(f"{paths.PRODUCER_ID_BLOCK} was overtaken {_TRIES} times")
+        raise expired or StoreUnavailable(f"{paths.PRODUCER_ID_BLOCK} was overtaken {_TRIES} times")

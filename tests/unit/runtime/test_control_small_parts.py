@@ -16,6 +16,7 @@ from broker.runtime.log_failure import LogFailureNotice
 from broker.runtime.metadata_cache import Address, MetadataCache
 from broker.runtime.ports import Peer, TopicPartition
 from broker.runtime.producer_id_blocks import ProducerIdBlocks
+from broker.runtime.producer_ids import ProducerIdHandler
 from broker.runtime.registration import BrokerRegistration, SessionChange
 from broker.runtime.replication_ports import AlterPartitionAnswer
 from broker.runtime.request import Request
@@ -28,6 +29,7 @@ from broker.wire.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrTopicState
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
@@ -207,6 +209,18 @@ def test_producer_ids_follow_blocks_in_order_and_failures_are_told() -> None:
         loop.run_soon()
     assert ids == [10, 11, 30]
     assert failures == ["gone"]
+
+
+def test_producer_is_told_to_ask_again_where_no_block_can_be_claimed() -> None:
+    loop, worker, slot = FakeLoop(), StepWorker(), FakeSlot()
+    handler = ProducerIdHandler(ProducerIdBlocks(Blocks(), worker, loop))
+    body = memoryview(bytearray(InitProducerIdRequest().encode(4)))
+    handler.handle(Request(ApiKey.INIT_PRODUCER_ID, 4, 1, "", body, slot, True))
+    worker.run()
+    loop.run_soon()
+    assert slot.answer is not None
+    answer = InitProducerIdResponse.decode(4, memoryview(slot.answer)[5:])
+    assert answer == InitProducerIdResponse(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1, -1)
 
 
 class Configs:
