@@ -6,7 +6,8 @@ offset for read_committed). What may wait is read at the end of the turn, after 
 when it finds too little: appends wake followers, the watermark wakes consumers, a role change wakes both. A session's
 answer looks at the partitions that were named or that something happened to, and at all of them once a second, so
 that idle partitions cost nothing.
-Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-227.
+Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-227;
+KafkaApis.maybeDownConvertStorageError.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _SCAN_MS = 1000.0
+_STORAGE_ERROR_FROM = 6
 _Named = list[tuple[SessionKey, SessionPartition]]
 
 
@@ -343,8 +345,10 @@ class FetchHandler:
                     part.replica.served[session.follower_id] = part.fetch_offset
         self._drop(wait)
         version = wait.request.api_version
-        body = encode_response(version, [result for _, result in results], session_id=session.session_id)
-        respond(wait.request, body)
+        answers = [result for _, result in results]
+        if version < _STORAGE_ERROR_FROM:
+            answers = [_for_old_client(result) for result in answers]
+        respond(wait.request, encode_response(version, answers, session_id=session.session_id))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -442,6 +446,13 @@ class FetchHandler:
             hw=replica.high_watermark,
         )
         return True
+
+
+def _for_old_client(result: FetchPartitionResult) -> FetchPartitionResult:
+    """An error that the client does not know is fatal to it; by this one it asks again who leads."""
+    if result.error != ErrorCode.KAFKA_STORAGE_ERROR:
+        return result
+    return result._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def _key(session: FetchSession, replica: Replica) -> SessionKey:

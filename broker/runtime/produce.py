@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 ACKS_ALL = -1
 _ZSTD = int(Compression.ZSTD)
 _ZSTD_FROM = 7
+_STORAGE_ERROR_FROM = 4
 _ACKS = (0, 1, ACKS_ALL)
 _REFUSED_BITS = TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _ONE_BATCH = "a Produce request must carry exactly one batch"
@@ -363,12 +364,21 @@ class ProduceHandler:
     def _answer(self, pending: PendingProduce) -> None:
         pending.done = True
         request = pending.request
+        if request.api_version < _STORAGE_ERROR_FROM:
+            pending.results = [_for_old_client(result) for result in pending.results]
         body = encode_response(request.api_version, pending.results)
         if self._manager.frozen and any(result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER for result in pending.results):
             # Our metadata still names us. A client that is connected to nobody else would ask us for ever.
             respond_and_hang_up(request, body)
         else:
             respond(request, body)
+
+
+def _for_old_client(result: ProducePartitionResult) -> ProducePartitionResult:
+    """An error that the client does not know is fatal to it; by this one it asks again who leads (Kafka 1.0 to 2.7)."""
+    if result.error != ErrorCode.KAFKA_STORAGE_ERROR:
+        return result
+    return result._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def _appended(topic: str, index: int, replica: Replica, base_offset: Offset) -> ProducePartitionResult:

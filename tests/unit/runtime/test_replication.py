@@ -8,9 +8,9 @@ import pytest
 
 from broker.runtime.ports import LogDirFailed
 from broker.runtime.request import Request
-from broker.wire.api import ApiKey
+from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import produce
+from broker.wire.messages import fetch, produce
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.kept import kept_bytes
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
@@ -615,6 +615,34 @@ def test_failed_write_answers_storage_error_and_serves_no_more() -> None:
     refused = fetched(cluster.fetch(1, 0))
     assert refused is not None
     assert refused.error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize(("version", "error"), [(4, 6), (5, 6), (6, 56), (12, 56)])
+def test_fetch_versions_that_know_no_storage_error_are_told_to_look_for_the_leader(version: int, error: int) -> None:
+    cluster = settled()
+    cluster.nodes[1].log.fail_writes = True
+    assert produced(cluster.produce(1, "a", acks=1)) is not None
+    asked = fetch.FetchRequest(partitions=[fetch.FetchPartition(TOPIC, "", 0, -1, 0, -1, -1, 100)])
+    slot = cluster.ask(1, ApiKey.FETCH, version, fetch.encode_request(version, asked))
+    assert slot.answer is not None
+    body = memoryview(slot.answer)[4 + response_header_version(ApiKey.FETCH, version) :]
+    assert [result.error for result in fetch.decode_response(version, body).results] == [error]
+
+
+@pytest.mark.parametrize(("version", "error"), [(3, 6), (4, 56)])
+@pytest.mark.parametrize("offline", [False, True])
+def test_produce_versions_that_know_no_storage_error_are_told_to_look_for_the_leader(
+    version: int, error: int, offline: bool
+) -> None:
+    cluster = settled()
+    cluster.nodes[1].log.fail_writes = True
+    if offline:
+        assert produced(cluster.produce(1, "a", acks=1)) is not None
+    records = memoryview(encode_batch([NewRecord(None, b"b")], timestamps=1))
+    asked = produce.ProduceRequest(None, 1, 1000, [produce.ProducePartition(TOPIC, 0, records)])
+    slot = cluster.ask(1, ApiKey.PRODUCE, version, produce.encode_request(version, asked))
+    assert slot.answer is not None
+    assert [one.error for one in produce.decode_response(version, memoryview(slot.answer)[4:]).results] == [error]
 
 
 @pytest.mark.parametrize("leader", [1, 2])
