@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker.settings_table import BY_NAME, TOPIC_SETTINGS, Setting
+from broker.settings_table import BY_NAME, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
 from broker.wire.compression import CodecMissing, Compression, check_installed
 
 _log = logging.getLogger("broker.config")
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
 _THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
+_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3}){0,2}(-IV\d{1,3})?")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 _BITS = {"int": 32, "long": 64}
 _LONG_MAX = 2**63 - 1
@@ -156,16 +157,39 @@ _COMPUTED = frozenset({"listeners", "advertised_listeners", "log_dirs", "zookeep
 
 
 def validate_topic_config(name: str, value: str) -> None:
-    """Raises ConfigError unless `name` is a topic setting and `value` is in its range."""
+    """Raises ConfigError unless `name` is a topic setting and `value` is in its range; where it changes nothing, unless
+    `value` says what is done anyway.
+    """
     setting = TOPIC_SETTINGS.get(name)
     if setting is None:
-        raise ConfigError(f"Unknown topic config name: {name}")
+        _validate_inert(name, value)
+        return
     _convert(name, setting, value)
     if name.endswith(".replication.throttled.replicas") and not _THROTTLED_REPLICAS.match(value.strip()):
         raise ConfigError(
             f"{name}={value!r}: must be the literal '*' or a list of replicas in the following format: "
             "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
         )
+
+
+def _validate_inert(name: str, value: str) -> None:
+    inert = INERT_TOPIC_SETTINGS.get(name)
+    if inert is None:
+        raise ConfigError(f"Unknown topic config name: {name}")
+    if name == MESSAGE_FORMAT:
+        release = _RELEASE.fullmatch(value.strip())
+        if release is None or (int(release[1]), int(release[2])) < (0, 11):
+            raise ConfigError(f"{name}={value!r}: must be a release of Kafka from 0.11.0 on, since {inert.because}")
+        return
+    plain = str(_convert(name, Setting(name, inert.kind, None), value)).lower()
+    if plain not in inert.accepted:
+        accepted = " or ".join(inert.accepted)
+        raise ConfigError(f"{name}={value!r}: highwater takes {accepted} only, since {inert.because}")
+
+
+def without_effect(overrides: Mapping[str, str]) -> str:
+    """Those of a topic's overrides that change nothing here, for the log; empty where all do."""
+    return ", ".join(f"{name}={value}" for name, value in overrides.items() if name in INERT_TOPIC_SETTINGS)
 
 
 def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]:

@@ -154,3 +154,31 @@ TOPIC_SETTINGS: dict[str, Setting] = {
     **{setting.topic_name: setting for setting in SETTINGS if setting.topic_name is not None},
     **{setting.name: setting for setting in TOPIC_ONLY},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Inert:
+    """A topic setting of Kafka's that changes nothing here, and may have those values that say what is done anyway."""
+
+    kind: Kind
+    accepted: tuple[str, ...]
+    """The values; none: see `config.validate_topic_config`."""
+    because: str
+
+
+_NO_REMOTE = "there is no remote storage"
+MESSAGE_FORMAT = "message.format.version"
+
+INERT_TOPIC_SETTINGS: dict[str, Inert] = {
+    "preallocate": Inert("bool", ("false",), "files grow as they are written"),
+    MESSAGE_FORMAT: Inert("str", (), "batches are kept in Kafka 0.11's format"),
+    "message.downconversion.enable": Inert("bool", ("true", "false"), "no client is served that would need it"),
+    "message.timestamp.before.max.ms": Inert("long", (str(_LONG_MAX),), "it asks for the time of every record"),
+    "message.timestamp.difference.max.ms": Inert("long", (str(_LONG_MAX),), "it asks for the time of every record"),
+    "remote.storage.enable": Inert("bool", ("false",), _NO_REMOTE),
+    "remote.log.copy.disable": Inert("bool", ("false",), _NO_REMOTE),
+    "remote.log.delete.on.disable": Inert("bool", ("false",), _NO_REMOTE),
+    "local.retention.ms": Inert("long", ("-2",), _NO_REMOTE),
+    "local.retention.bytes": Inert("long", ("-2",), _NO_REMOTE),
+}
+"""With `TOPIC_SETTINGS` all that Kafka 3.9 knows: whoever moves topics here by their settings is let in."""

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from broker.config import Settings
+from broker.config import Settings, without_effect
 from broker.core.cluster_state import StoreUnavailable
 from broker.runtime import config_rules as rules
 from broker.runtime.admin_ports import ConfigStore
@@ -147,7 +147,7 @@ class AlterConfigHandlers:
             read = self._store.read_config(entity)
             defaults = self._settings.topic_defaults if kind == rules.TOPIC else self._settings.given
             config = rules.edited({} if replace_all else read.config, defaults, edits)
-            rules.check_config(kind, name, config, self._settings)
+            rules.check_config(kind, name, config, self._settings, read.config)
             if validate_only:
                 return
             if config == read.config:
@@ -156,5 +156,8 @@ class AlterConfigHandlers:
                 return
             if self._store.write_config(read, config):
                 _log.info("settings of %s: %s", entity, config)
+                idle = without_effect({key: value for key, value in config.items() if read.config.get(key) != value})
+                if kind == rules.TOPIC and idle:
+                    _log.info("settings of %s without effect: %s", entity, idle)
                 return
         raise StoreUnavailable(f"settings of {entity} changed {_TRIES} times in a row")

@@ -14,7 +14,7 @@ from broker.runtime.dynamic_config import DynamicConfig
 from broker.runtime.metadata_cache import MetadataCache
 from broker.runtime.request import Request, refuse, respond
 from broker.runtime.topic_config import TopicConfigCache
-from broker.settings_table import BY_NAME, TOPIC_SETTINGS
+from broker.settings_table import BY_NAME, INERT_TOPIC_SETTINGS, TOPIC_SETTINGS
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import CreatableTopicConfigs
 from broker.wire.messages.describe_configs import (
@@ -30,6 +30,7 @@ from broker.wire.primitives import MalformedFrame
 TOPIC, BROKER = 2, 4
 TOPIC_SOURCE, BROKER_SOURCE, ALL_BROKERS_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 1, 2, 3, 4, 5
 _TYPES = {"bool": 1, "str": 2, "int": 3, "long": 5, "float": 6, "list": 7}
+_UNKNOWN_TYPE = 0
 _LONG_TYPE = _TYPES["long"]
 _BROKER_NAMES = {
     **{setting.topic_name: (setting.name,) for setting in BY_NAME.values() if setting.topic_name},
@@ -113,8 +114,11 @@ def _topic_rows(
     synonyms: bool,
 ) -> list[DescribeConfigsResourceResult]:
     rows = []
-    for name in sorted(TOPIC_SETTINGS):
+    for name in sorted({*TOPIC_SETTINGS, *overrides}):
         if keys is not None and name not in keys:
+            continue
+        if name not in TOPIC_SETTINGS:
+            rows.append(_idle_row(name, overrides[name], synonyms))
             continue
         default = settings.topic_defaults[name]
         broker_name = _broker_name(settings, dynamic, name)
@@ -134,6 +138,18 @@ def _topic_rows(
                 row.synonyms.append(DescribeConfigsSynonym(name, default, DEFAULT_SOURCE))
         rows.append(row)
     return rows
+
+
+def _idle_row(name: str, value: str, synonyms: bool) -> DescribeConfigsResourceResult:
+    """An override that this broker does not go by."""
+    inert = INERT_TOPIC_SETTINGS.get(name)
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        config_source=TOPIC_SOURCE,
+        config_type=_UNKNOWN_TYPE if inert is None else _TYPES[inert.kind],
+        synonyms=[DescribeConfigsSynonym(name, value, TOPIC_SOURCE)] if synonyms else [],
+    )
 
 
 def _broker_rows(

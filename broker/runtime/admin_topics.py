@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Protocol
 
-from broker.config import Settings
+from broker.config import Settings, without_effect
 from broker.core.cluster_state import StoreUnavailable, Topic
 from broker.runtime.admin_configs import created_configs
 from broker.runtime.admin_rules import Planned, Refused, default_topic, plan
@@ -174,6 +174,8 @@ class TopicHandlers:
             refusals[topic.name] = Refused(_EXISTS, f"Topic '{topic.name}' already exists.")
         else:
             _log.info("created topic %s: %s, %s", topic.name, dict(topic.partitions), dict(topic.config))
+            if idle := without_effect(topic.config):
+                _log.info("settings of topic %s without effect: %s", topic.name, idle)
 
     def auto_create(self, name: str) -> ErrorCode:
         """Begin to create a topic with the broker's defaults. Satisfies `metadata_handlers.CreateTopic`."""

@@ -144,10 +144,17 @@ def differs_between_brokers(name: str) -> bool:
     return name not in _OF_ALL_BROKERS_ONLY
 
 
-def check_config(kind: int, name: str, config: Mapping[str, str], settings: Settings) -> None:
-    """Raises ConfigRefused unless the entity may have these overrides, all of them."""
+def check_config(
+    kind: int, name: str, config: Mapping[str, str], settings: Settings, stored: Mapping[str, str] | None = None
+) -> None:
+    """Raises ConfigRefused unless the entity may have these overrides, all of them.
+
+    stored: what it has. What this broker does not go by may stay as it is: others wrote it, perhaps Apache Kafka.
+    """
+    ours = TOPIC_SETTINGS if kind == TOPIC else DYNAMIC
+    asked = {key: value for key, value in config.items() if key in ours or stored is None or stored.get(key) != value}
     if kind == BROKER:
-        fixed = sorted(config.keys() - DYNAMIC)
+        fixed = sorted(asked.keys() - DYNAMIC)
         if fixed:
             text = f"Cannot update these configs dynamically: {', '.join(fixed)}"
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
@@ -163,7 +170,7 @@ def check_config(kind: int, name: str, config: Mapping[str, str], settings: Sett
         text = f"All overrides together must be at most {_CONFIG_BYTES_MAX} bytes, but they are {size}."
         raise ConfigRefused(ErrorCode.INVALID_CONFIG, text)
     try:
-        for key, value in config.items():
+        for key, value in asked.items():
             if kind == TOPIC:
                 validate_topic_config(key, value)
             elif key in THROTTLE_RATES:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from tests.integration.admin.asking import (
     GAP_MAX_S,
@@ -137,3 +138,27 @@ def test_min_insync_replicas_follows_for_one_topic_and_for_all(cluster: Cluster)
     set_for_all_brokers(cluster, "min.insync.replicas", None)
     cluster.brokers[2].start()
     cluster.wait_state("plain", 0, isr={1, 2})
+
+
+def test_topic_with_a_setting_of_another_system_can_be_altered_and_keeps_it(cluster: Cluster) -> None:
+    create_topic(cluster, "moved", [[1, 2, 3]], message_format_version="2.8", preallocate="false")
+    stored = {"message.format.version": "2.8", "preallocate": "true", "no.such": "x"}
+    cluster.zk.set("/config/topics/moved", json.dumps({"version": 1, "config": stored}).encode())
+    set_config(cluster, ResourceType.TOPIC, "moved", segment_bytes="30000")
+    stored["segment.bytes"] = "30000"
+    assert json.loads(cluster.zk.get("/config/topics/moved")[0])["config"] == stored
+    resource = ConfigResource(ResourceType.TOPIC, "moved")
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    described = admin.describe_configs([resource])[resource].result(20)
+    assert {name: described[name].value for name in stored} == stored
+    with pytest.raises(KafkaException, match="preallocate='TRUE': highwater takes false only"):
+        set_config(cluster, ResourceType.TOPIC, "moved", preallocate="TRUE")
+    set_config(cluster, ResourceType.TOPIC, "moved", preallocate="false", no_such=None)
+    assert any(
+        "settings of topics/moved without effect: preallocate=false" in broker.output
+        for broker in cluster.brokers.values()
+    )
+    assert any(
+        "settings of topic moved without effect: message.format.version=2.8, preallocate=false" in broker.output
+        for broker in cluster.brokers.values()
+    )

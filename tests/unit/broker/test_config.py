@@ -96,6 +96,31 @@ def test_topic_override_beats_the_brokers_default() -> None:
     assert topic_bool({"unclean.leader.election.enable": "true"}, settings, "unclean.leader.election.enable") is True
 
 
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("preallocate", "false", "true x"),
+        ("message.format.version", "0.11.0 0.11.0-IV2 1.0-IV0 2.8 3.0-IV1 3.9.1", "0.10.2 0.9.0.1 x 3"),
+        ("message.downconversion.enable", "true false", "x"),
+        ("message.timestamp.before.max.ms", "9223372036854775807", "1000 x"),
+        ("message.timestamp.difference.max.ms", "9223372036854775807", "1000"),
+        ("remote.storage.enable", "false FALSE", "true"),
+        ("remote.log.copy.disable", "false", "true"),
+        ("remote.log.delete.on.disable", "false", "true"),
+        ("local.retention.ms", "-2", "-1 1000"),
+        ("local.retention.bytes", "-2", "-1 x"),
+    ],
+)
+def test_settings_of_kafkas_that_change_nothing_here_may_say_what_is_done_anyway(
+    name: str, good: str, bad: str
+) -> None:
+    for value in good.split():
+        validate_topic_config(name, value)
+    for value in bad.split():
+        with pytest.raises(ConfigError, match=name.replace(".", r"\.") + "="):
+            validate_topic_config(name, value)
+
+
 @pytest.mark.parametrize(("name", "value"), [("no.such", "1"), ("min.insync.replicas", "0"), ("segment.bytes", "x")])
 def test_topic_config_with_a_bad_name_or_value_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name.replace(".", r"\.")):

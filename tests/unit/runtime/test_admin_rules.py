@@ -42,6 +42,15 @@ def test_config_is_kept_as_given() -> None:
     assert planned.config == {"min.insync.replicas": "2"}
 
 
+def test_settings_of_kafkas_that_change_nothing_here_are_kept_as_given() -> None:
+    given = {"preallocate": "false", "message.format.version": "2.8-IV1", "local.retention.ms": "-2"}
+    wanted = topic()
+    wanted.configs = [CreatableTopicConfig(name, value) for name, value in given.items()]
+    planned = decide(wanted)
+    assert isinstance(planned, Planned)
+    assert planned.config == given
+
+
 def test_settings_that_contradict_each_other_are_refused() -> None:
     refused = decide(topic(min_compaction_lag_ms="2", max_compaction_lag_ms="1"))
     assert refused == Refused(
@@ -67,6 +76,7 @@ def test_manual_assignment_is_kept_in_order() -> None:
         (topic(factor=4), ErrorCode.INVALID_REPLICATION_FACTOR, "4 larger than available brokers: 3."),
         (topic(factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (topic(no_such="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"),
+        (topic(remote_storage_enable="true"), ErrorCode.INVALID_CONFIG, "there is no remote storage"),
         (topic(segment_bytes="1"), ErrorCode.INVALID_CONFIG, "segment.bytes"),
         (topic(segment_bytes=None), ErrorCode.INVALID_CONFIG, "Null value"),
         (assigned([1, 9]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "not available"),

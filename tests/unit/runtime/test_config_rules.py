@@ -92,6 +92,25 @@ def test_config_that_may_be_is_taken(kind: int, config: dict[str, str]) -> None:
     check_config(kind, "t", config, SETTINGS)
 
 
+@pytest.mark.parametrize(
+    ("kind", "stored"),
+    [
+        (TOPIC, {"no.such": "1", "preallocate": "true", "remote.storage.enable": "true"}),
+        (BROKER, {"no.such": "1", "num.partitions": "2"}),
+    ],
+)
+def test_what_others_stored_and_nobody_goes_by_may_stay_as_it_is(kind: int, stored: dict[str, str]) -> None:
+    new = {"segment.bytes" if kind == TOPIC else "log.segment.bytes": "100"}
+    check_config(kind, "1", {**stored, **new}, SETTINGS, stored)
+    for name in stored:
+        with pytest.raises(ConfigRefused, match=name.replace(".", r"\.")):
+            check_config(kind, "1", {**stored, **new, name: "3"}, SETTINGS, stored)
+        others = {key: value for key, value in stored.items() if key != name}
+        check_config(kind, "1", {**others, **new}, SETTINGS, stored)
+        with pytest.raises(ConfigRefused, match=name.replace(".", r"\.")):
+            check_config(kind, "1", {**stored, **new}, SETTINGS, others)
+
+
 def test_resources_name_topics_this_broker_or_all_brokers() -> None:
     assert entity_of(TOPIC, "t", 1) == "topics/t"
     assert entity_of(BROKER, "", 1) == "brokers/<default>"

@@ -42,8 +42,11 @@ class Worker:
 
 
 class Store:
+    def __init__(self, more: Mapping[str, str]) -> None:
+        self.more = more
+
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        return {name: {"segment.bytes": "100"} for name in names}
+        return {name: {"segment.bytes": "100", **self.more} for name in names}
 
     def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
         return {}
@@ -55,10 +58,15 @@ class Store:
         return {}, {}
 
 
-def describe(kind: int, name: str, **given: str) -> dict[str, DescribeConfigsResourceResult]:
-    """What a broker answers whose file says `given`, dots as underscores."""
+def describe(
+    kind: int, name: str, stored: Mapping[str, str] | None = None, **given: str
+) -> dict[str, DescribeConfigsResourceResult]:
+    """What a broker answers whose file says `given`, dots as underscores.
+
+    stored: of the topic, beside segment.bytes.
+    """
     settings = Settings.parse({"zookeeper.connect": "x:1", **{key.replace("_", "."): given[key] for key in given}})
-    loop, worker, store = FakeLoop(), Worker(), Store()
+    loop, worker, store = FakeLoop(), Worker(), Store(stored or {})
     cache = MetadataCache("c", "PLAINTEXT", lambda: 5, lambda topic: {}, lambda topic: None)
     states = [UpdateMetadataPartitionState(0, 1, 1, 0, [1], 0, [1], [])]
     topics = [UpdateMetadataTopicState("t", TOPIC_ID, states)]
@@ -145,3 +153,13 @@ def test_stored_form_of_topics_is_described_with_where_it_comes_from() -> None:
     assert (synonym.name, synonym.value) == ("log.message.timestamp.type", "LogAppendTime")
     assert (default.value, default.source) == ("CreateTime", DEFAULT_SOURCE)
     assert not describe(BROKER, "1")["compression.type"].read_only
+
+
+def test_overrides_that_change_nothing_here_are_described_all_the_same() -> None:
+    assert "preallocate" not in describe(TOPIC, "t")
+    rows = describe(TOPIC, "t", {"preallocate": "true", "no.such": "x", "local.retention.ms": "-2"})
+    expected = {"preallocate": ("true", BOOLEAN), "no.such": ("x", 0), "local.retention.ms": ("-2", LONG)}
+    assert {name: (rows[name].value, rows[name].config_type) for name in expected} == expected
+    assert [(s.name, s.value, s.source) for s in rows["no.such"].synonyms] == [("no.such", "x", TOPIC_SOURCE)]
+    assert rows["no.such"].config_source == TOPIC_SOURCE
+    assert rows["segment.bytes"].value == "100"
