@@ -1,10 +1,10 @@
 """UpdateMetadata, Metadata, DescribeCluster and FindCoordinator, answered from the metadata cache. Loop thread.
 
-A Metadata answer is encoded once per version and set of topics, and kept until the cache changes: clients ask the same
-again and again; of many large ones only the last are kept. Unknown topics are created where both the broker and the
-client allow it; the answer then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the controller's
-first word there is nothing to answer: an empty list of brokers makes librdkafka look away for many seconds, so the
-answer waits for that word.
+A Metadata answer is encoded once per version, set of topics and flags, and kept until the cache changes: clients ask
+the same again and again; of many large ones only the last are kept. Unknown topics are created where both the broker
+and the client allow it; the answer then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the
+controller's first word there is nothing to answer: an empty list of brokers makes librdkafka look away for many
+seconds, so the answer waits for that word.
 From v10 on a topic's id is told. By it Java clients know a topic that was deleted and made anew: its leader epochs
 begin again below those that they remember, and what is told under an older epoch they pass over (KAFKA-12257).
 Source: KafkaApis.handleTopicMetadataRequest.
@@ -13,8 +13,10 @@ Source: KafkaApis.handleTopicMetadataRequest.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from broker.core import topic_names
+from broker.runtime import authorized_operations
 from broker.runtime.admin_waits import Waits
 from broker.runtime.metadata_cache import KnownTopic, MetadataCache
 from broker.runtime.ports import Loop
@@ -53,6 +55,17 @@ CreateTopic = Callable[[str], ErrorCode]
 """Begin to create a topic with the broker's defaults; the error that the client is to be told, NONE where it began."""
 
 
+class _Question(NamedTuple):
+    """All that an answer rests on beside the cache. names: of topics, None for all; the flags: whether operations on
+    the cluster and on topics are told.
+    """
+
+    version: int
+    names: tuple[str, ...] | None
+    cluster_operations: bool
+    topic_operations: bool
+
+
 class MetadataHandlers:
     """See the module."""
 
@@ -62,7 +75,7 @@ class MetadataHandlers:
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
         self._create_topic = create_topic
-        self._answers: dict[tuple[int, tuple[str, ...] | None], bytes] = {}
+        self._answers: dict[_Question, bytes] = {}
         self._answers_of = -1
         self._answers_bytes = 0
 
@@ -94,29 +107,30 @@ class MetadataHandlers:
                 respond(request, _refusal(body.topics).encode(version))
                 return
             if ids:
-                self._answer_ids(request, ids)
+                self._answer_ids(request, body, ids)
                 return
         wanted = None if body.topics is None else tuple(dict.fromkeys(topic.name or "" for topic in body.topics))
         if version < _ALL_TOPICS_IS_NULL_FROM and not wanted:
             wanted = None
         unknown = [name for name in wanted or () if name not in self._cache.topics]
         if unknown:
-            answer = self._answer(version, wanted)
+            answer = self._answer(_question(version, wanted, body))
             errors = {name: self._unknown(name, body.allow_auto_topic_creation) for name in unknown}
             for topic in answer.topics:
                 topic.error_code = errors.get(topic.name or "", topic.error_code)
             respond(request, answer.encode(version))
             return
-        respond(request, self._encoded(version, wanted))
+        respond(request, self._encoded(_question(version, wanted, body)))
 
-    def _answer_ids(self, request: Request, ids: list[str]) -> None:
+    def _answer_ids(self, request: Request, body: MetadataRequest, ids: list[str]) -> None:
         """Topics by id; where one is given Kafka passes over those that are named, and creates none."""
         names = {topic_id: self._cache.name_of(topic_id) for topic_id in ids}
         known = tuple(name for name in names.values() if name is not None)
+        question = _question(request.api_version, known, body)
         if len(known) == len(ids):
-            respond(request, self._encoded(request.api_version, known))
+            respond(request, self._encoded(question))
             return
-        answer = self._answer(request.api_version, known)
+        answer = self._answer(question)
         answer.topics[:0] = [
             MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
             for topic_id, name in names.items()
@@ -124,17 +138,17 @@ class MetadataHandlers:
         ]
         respond(request, answer.encode(request.api_version))
 
-    def _encoded(self, version: int, wanted: tuple[str, ...] | None) -> bytes:
+    def _encoded(self, question: _Question) -> bytes:
         """The answer on topics that are all known, from the last time where nothing has changed since."""
         if self._answers_of != self._cache.generation:
             self._forget_answers()
             self._answers_of = self._cache.generation
-        encoded = self._answers.get((version, wanted))
+        encoded = self._answers.get(question)
         if encoded is None:
-            encoded = self._answer(version, wanted).encode(version)
+            encoded = self._answer(question).encode(question.version)
             if len(self._answers) >= _CACHED_ANSWERS_MAX or self._answers_bytes + len(encoded) > _CACHED_BYTES_MAX:
                 self._forget_answers()
-            self._answers[(version, wanted)] = encoded
+            self._answers[question] = encoded
             self._answers_bytes += len(encoded)
         return encoded
 
@@ -150,9 +164,13 @@ class MetadataHandlers:
         error = self._create_topic(name)
         return ErrorCode.LEADER_NOT_AVAILABLE if error is ErrorCode.NONE else error
 
-    def _answer(self, version: int, wanted: tuple[str, ...] | None) -> MetadataResponse:
+    def _answer(self, question: _Question) -> MetadataResponse:
         cache = self._cache
-        names = cache.topics if wanted is None else wanted
+        names = cache.topics if question.names is None else question.names
+        topics = [self._topic(question.version, name, cache.topics.get(name)) for name in names]
+        if question.topic_operations:
+            for topic in topics:
+                topic.topic_authorized_operations = authorized_operations.ON_TOPIC
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(broker.id, address.host, address.port, broker.rack)
@@ -160,7 +178,8 @@ class MetadataHandlers:
             ],
             cluster_id=cache.cluster_id,
             controller_id=cache.controller_id,
-            topics=[self._topic(version, name, cache.topics.get(name)) for name in names],
+            topics=topics,
+            cluster_authorized_operations=_on_cluster(question.cluster_operations),
         )
 
     def _topic(self, version: int, name: str, topic: KnownTopic | None) -> MetadataResponseTopic:
@@ -198,13 +217,13 @@ class MetadataHandlers:
 
     def handle_describe_cluster(self, request: Request) -> None:
         try:
-            DescribeClusterRequest.decode(request.api_version, request.body)
+            body = DescribeClusterRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
             refuse(request, f"DescribeCluster: {error}")
             return
-        self._after_first_word(lambda: self._answer_describe_cluster(request))
+        self._after_first_word(lambda: self._answer_describe_cluster(request, body))
 
-    def _answer_describe_cluster(self, request: Request) -> None:
+    def _answer_describe_cluster(self, request: Request, body: DescribeClusterRequest) -> None:
         cache = self._cache
         answer = DescribeClusterResponse(
             cluster_id=cache.cluster_id,
@@ -213,6 +232,7 @@ class MetadataHandlers:
                 DescribeClusterBroker(broker.id, address.host, address.port, broker.rack)
                 for broker, address in cache.alive()
             ],
+            cluster_authorized_operations=_on_cluster(body.include_cluster_authorized_operations),
         )
         respond(request, answer.encode(request.api_version))
 
@@ -231,6 +251,16 @@ class MetadataHandlers:
         else:
             answer = FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
         respond(request, answer.encode(request.api_version))
+
+
+def _question(version: int, names: tuple[str, ...] | None, body: MetadataRequest) -> _Question:
+    return _Question(
+        version, names, body.include_cluster_authorized_operations, body.include_topic_authorized_operations
+    )
+
+
+def _on_cluster(asked: bool) -> int:
+    return authorized_operations.ON_CLUSTER if asked else authorized_operations.NOT_ASKED
 
 
 def _refusal(topics: list[MetadataRequestTopic]) -> MetadataResponse:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
-from confluent_kafka import ElectionType, KafkaError, KafkaException, Producer
+from confluent_kafka import ElectionType, KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -223,3 +223,12 @@ def test_partition_is_reassigned_and_its_old_replica_deleted(
         TopicPartition(name, 7): 3,
         TopicPartition("no-such", 0): 39,
     }
+
+
+def test_operations_that_a_client_may_carry_out_are_told_to_it(cluster: Cluster, admin: AdminClient) -> None:
+    name = new_topic(cluster, admin)
+    found = admin.describe_cluster(include_authorized_operations=True).result(20).authorized_operations
+    of_both = {"CREATE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
+    assert {one.name for one in found} == of_both | {"CLUSTER_ACTION", "IDEMPOTENT_WRITE"}
+    topics = admin.describe_topics(TopicCollection([name]), include_authorized_operations=True)
+    assert {one.name for one in topics[name].result(20).authorized_operations} == of_both | {"READ", "WRITE", "DELETE"}

@@ -11,6 +11,7 @@ from broker.runtime.metadata_handlers import MetadataHandlers
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
+from broker.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.wire.messages.update_metadata import (
@@ -262,6 +263,44 @@ def test_versions_10_and_11_are_not_asked_by_id(
 def test_topic_without_name_and_id_is_refused(cache: MetadataCache) -> None:
     (topic,) = ask_by_id(cache, [MetadataRequestTopic("", None)]).topics
     assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, "")
+
+
+# As Kafka's Java classes count them: AclEntry.supportedOperations, Utils.to32BitField.
+ON_TOPIC, ON_CLUSTER, NOT_ASKED = 3576, 8096, -2147483648
+
+
+def test_operations_are_told_to_those_who_ask_and_to_no_others(cache: MetadataCache) -> None:
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+    told = []
+    for _ in range(2):
+        for of_cluster, of_topics in ((False, False), (True, False), (False, True), (True, True)):
+            topics = [MetadataRequestTopic(name="t")]
+            body = MetadataRequest(topics, False, of_cluster, of_topics).encode(8)
+            answer = MetadataResponse.decode(8, answer_of(handlers, body, 8))
+            told.append((answer.cluster_authorized_operations, answer.topics[0].topic_authorized_operations))
+    assert told == 2 * [(NOT_ASKED, NOT_ASKED), (ON_CLUSTER, NOT_ASKED), (NOT_ASKED, ON_TOPIC), (ON_CLUSTER, ON_TOPIC)]
+
+
+def test_operations_on_topics_are_told_also_of_unknown_names_and_not_of_unknown_ids(cache: MetadataCache) -> None:
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+    for topics, expected in (
+        ([MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new")], [ON_TOPIC, ON_TOPIC]),
+        ([MetadataRequestTopic(NEW_ID, None), MetadataRequestTopic(OLD_ID, None)], [NOT_ASKED, ON_TOPIC]),
+    ):
+        body = MetadataRequest(topics, False, False, True).encode(12)
+        answer = MetadataResponse.decode(12, answer_of(handlers, body, 12))
+        assert [topic.topic_authorized_operations for topic in answer.topics] == expected
+
+
+@pytest.mark.parametrize(("asked", "told"), [(True, ON_CLUSTER), (False, NOT_ASKED)])
+def test_description_of_the_cluster_tells_operations_to_those_who_ask(
+    cache: MetadataCache, asked: bool, told: int
+) -> None:
+    slot, body = FakeSlot(), memoryview(bytearray(DescribeClusterRequest(asked).encode(0)))
+    request = Request(ApiKey.DESCRIBE_CLUSTER, 0, 1, "", body, slot, True)
+    MetadataHandlers(cache, None, FakeLoop()).handle_describe_cluster(request)
+    assert slot.answer is not None
+    assert DescribeClusterResponse.decode(0, slot.answer[5:]).cluster_authorized_operations == told
 
 
 def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> None:
