@@ -113,8 +113,8 @@ def check_size(partitions: int, replication_factor: int) -> None:
         )
 
 
-def check_manual(assignment: Mapping[int, Sequence[BrokerId]], live: Sequence[BrokerId]) -> None:
-    """Raises AssignmentRefused unless partitions are 0…n−1 with equally many, different, live replicas each."""
+def check_manual(assignment: Mapping[int, Sequence[BrokerId]], known: Sequence[BrokerId]) -> None:
+    """Raises AssignmentRefused unless partitions are 0…n−1 with equally many, different, known replicas each."""
     if sorted(assignment) != list(range(len(assignment))):
         raise AssignmentRefused("replica-assignment", "partitions should be a consecutive 0-based integer sequence")
     if len({len(replicas) for replicas in assignment.values()}) != 1:
@@ -131,9 +131,9 @@ def check_manual(assignment: Mapping[int, Sequence[BrokerId]], live: Sequence[Br
                 "replica-assignment",
                 f"Duplicate brokers not allowed in replica assignment: {listed} for partition id {partition}.",
             )
-        if not set(replicas) <= set(live):
+        if not set(replicas) <= set(known):
             raise AssignmentRefused(
                 "replica-assignment",
                 f"Some brokers specified for partition id {partition} are not available. Specified brokers: {listed}, "
-                f"available brokers: {', '.join(map(str, sorted(live)))}.",
+                f"available brokers: {', '.join(map(str, sorted(known)))}.",
             )

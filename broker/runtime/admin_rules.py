@@ -62,8 +62,13 @@ def plan(
     racks: Mapping[BrokerId, str | None],
     settings: Settings,
     dice: Random,
+    away: Collection[BrokerId] = (),
 ) -> Planned | Refused:
-    """racks: of the live brokers. dice: where the round of leaders starts, and the followers' first shift."""
+    """racks: of the live brokers. dice: where the round of leaders starts, and the followers' first shift.
+
+    away: brokers that are down, to which a manual assignment may go all the same. Kafka takes any number there; but a
+    replica on a broker that nobody ever starts keeps its topic from being deleted, so an unknown one is refused.
+    """
     if wanted.name in existing:
         return Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wanted.name}' already exists.")
     name_refusal = topic_names.refusal(wanted.name)
@@ -77,7 +82,7 @@ def plan(
     if isinstance(config, Refused):
         return config
     try:
-        return Planned(wanted.name, _partitions(wanted, racks, settings, dice), config)
+        return Planned(wanted.name, _partitions(wanted, racks, settings, dice, away), config)
     except AssignmentRefused as refused:
         return Refused(_ASSIGNMENT_ERRORS[refused.kind], str(refused))
     except _Contradiction as contradiction:
@@ -107,7 +112,11 @@ def _config(wanted: CreatableTopic, settings: Settings) -> dict[str, str] | Refu
 
 
 def _partitions(
-    wanted: CreatableTopic, racks: Mapping[BrokerId, str | None], settings: Settings, dice: Random
+    wanted: CreatableTopic,
+    racks: Mapping[BrokerId, str | None],
+    settings: Settings,
+    dice: Random,
+    away: Collection[BrokerId],
 ) -> dict[int, tuple[BrokerId, ...]]:
     if wanted.assignments:
         if wanted.num_partitions != _BROKER_DEFAULT or wanted.replication_factor != _BROKER_DEFAULT:
@@ -118,7 +127,7 @@ def _partitions(
         manual = {entry.partition_index: tuple(entry.broker_ids) for entry in wanted.assignments}
         if len(manual) != len(wanted.assignments):
             raise AssignmentRefused("replica-assignment", "A partition is assigned twice.")
-        check_manual(manual, sorted(racks))
+        check_manual(manual, sorted({*racks, *away}))
         return manual
     partitions = wanted.num_partitions
     if partitions == _BROKER_DEFAULT:

@@ -144,7 +144,9 @@ class TopicHandlers:
 
     def _plan(self, topic: CreatableTopic) -> Planned | Refused:
         racks = {broker.id: broker.rack for broker, _ in self._cache.alive()}
-        return plan(topic, self._cache.topics.keys(), racks, self._settings, self._dice)
+        absent = {broker for manual in topic.assignments for broker in manual.broker_ids} - racks.keys()
+        away = absent & self._cache.assigned_brokers() if absent else frozenset()
+        return plan(topic, self._cache.topics.keys(), racks, self._settings, self._dice, away)
 
     def _write(self, planned: list[Planned], then: Callable[[Mapping[str, Refused], Mapping[str, str]], None]) -> None:
         """Create on the worker; then(refusals, topic ids by name) on the loop."""

@@ -68,6 +68,8 @@ class MetadataCache:
         self.controller_epoch: Epoch = -1
         self.generation = 0
         """Counts updates: whatever was computed from an older one is out of date."""
+        self._assigned: tuple[int, frozenset[BrokerId]] = (0, frozenset())
+        """Of which generation, and what `assigned_brokers` found."""
         self._told_epoch = -1
         self._names: dict[str, str] = {}
         """Names by topic id, of what `topics` has."""
@@ -165,6 +167,19 @@ class MetadataCache:
         """Where brokers and clients reach a live broker; None for others."""
         known = self.brokers.get(broker)
         return None if known is None else known.addresses.get(self.listener)
+
+    def assigned_brokers(self) -> frozenset[BrokerId]:
+        """Live or not: all that some partition has a replica on."""
+        generation, assigned = self._assigned
+        if generation != self.generation:
+            assigned = frozenset(
+                broker
+                for topic in self.topics.values()
+                for state in topic.partitions.values()
+                for broker in state.replicas
+            )
+            self._assigned = (self.generation, assigned)
+        return assigned
 
     def alive(self) -> list[tuple[KnownBroker, Address]]:
         """Live brokers that have our listener, by id."""

@@ -96,6 +96,15 @@ def test_refusals_have_kafkas_error_and_text(wanted: CreatableTopic, error: Erro
     assert text in refused.text
 
 
+def test_manual_assignment_may_name_a_broker_that_is_down_and_none_that_nobody_knows() -> None:
+    planned = plan(assigned([9, 1], [1, 2]), (), RACKS, SETTINGS, Random(1), {9})
+    assert isinstance(planned, Planned)
+    assert planned.partitions == {0: (9, 1), 1: (1, 2)}
+    refused = plan(assigned([8, 1], [1, 2]), (), RACKS, SETTINGS, Random(1), {9})
+    assert isinstance(refused, Refused)
+    assert refused.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
 def test_replicas_of_all_partitions_fit_in_a_znode() -> None:
     racks = dict.fromkeys(range(100))
     refused = plan(topic(partitions=10_000, factor=6), (), racks, SETTINGS, Random(1))

@@ -353,6 +353,14 @@ def test_leader_of_and_has_partition(cache: MetadataCache) -> None:
     assert set(cache.live_brokers() or ()) == {1, 2}
 
 
+def test_assigned_brokers_are_those_of_all_replicas_and_follow_the_cluster(cache: MetadataCache) -> None:
+    assert cache.assigned_brokers() == {1, 2}
+    cache.update(update({"t": [partition(1, [1, 7], 1)]}, live=(1,)))
+    assert cache.assigned_brokers() == {1, 2, 7}
+    cache.update(update({"t": [partition(-2, [1, 2]), partition(-2, [1, 7], 1)]}))
+    assert cache.assigned_brokers() == frozenset()
+
+
 def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:
     slot = FakeSlot()
     body = bytearray(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]).encode(4))
