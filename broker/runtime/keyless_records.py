@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from broker.wire.compression import CodecMissing, CompressionError, InflatesTooFar
 from broker.wire.errors import ErrorCode
-from broker.wire.raw_records import ImpossibleTimestamp, inflated, raw_records
-from broker.wire.record_batch import BatchHeader, CorruptBatch, InvalidBatch
+from broker.wire.raw_records import inflated, raw_records
+from broker.wire.record_batch import BatchHeader, CorruptBatch, ImpossibleTimestamp, InvalidBatch
 
 RECORDS_MAX = 500_000
 _SHOWN_MAX = 3

@@ -10,13 +10,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.wire.compression import Compression, CompressionError, decompress
-from broker.wire.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch
+from broker.wire.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, ImpossibleTimestamp
 
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
-
-
-class ImpossibleTimestamp(CorruptBatch):
-    """A record's timestamp, base plus delta, does not fit in 64 bits. Kafka's wraps around."""
 
 
 class RawRecord(NamedTuple):

@@ -50,6 +50,10 @@ class CorruptBatch(Exception):
         self.reason = reason
 
 
+class ImpossibleTimestamp(CorruptBatch):
+    """A record's timestamp, base plus delta, does not fit in 64 bits. Kafka's wraps around."""
+
+
 class UnsupportedMagic(CorruptBatch):
     """A message set of the formats before 0.11."""
 

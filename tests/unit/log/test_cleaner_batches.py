@@ -6,8 +6,8 @@ import pytest
 
 from broker.log.cleaner_batches import DELETE_HORIZON_BIT, Filtered, Keeps, delete_horizon_ms, filter_batch
 from broker.wire.compression import Compression
-from broker.wire.raw_records import ImpossibleTimestamp, payload_of, raw_records
-from broker.wire.record_batch import CorruptBatch, read_header
+from broker.wire.raw_records import payload_of, raw_records
+from broker.wire.record_batch import CorruptBatch, ImpossibleTimestamp, read_header
 from broker.wire.records import NewRecord, decode_records, encode_batch
 
 RECORDS = [
