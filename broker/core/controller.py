@@ -182,11 +182,17 @@ def broker_shutdown(state: ClusterState, leaving: BrokerId, controller_epoch: Ep
 
 
 def remaining_leaderships(state: ClusterState, broker: BrokerId) -> list[TopicPartition]:
-    """Replicated partitions that a broker still leads: what its controlled shutdown waits for."""
+    """Replicated partitions that a broker still leads: what its controlled shutdown waits for.
+
+    None of topics that are being deleted: nobody leads these on, and a deletion may wait for a broker that is dead.
+    Source: ControllerContext.partitionLeadersOnBroker.
+    """
     return [
         topic_partition
         for topic_partition, current in state.states.items()
-        if current.leader == broker and len(state.replicas(topic_partition)) > 1
+        if current.leader == broker
+        and len(state.replicas(topic_partition)) > 1
+        and topic_partition.topic not in state.deleting
     ]
 
 

@@ -209,6 +209,14 @@ def test_shutdown_leaves_what_cannot_move() -> None:
     assert controller.remaining_leaderships(state, 1) == [T0]
 
 
+def test_shutdown_does_not_wait_for_what_is_being_deleted() -> None:
+    state = cluster((1, 2, 3), LeaderAndIsr(1, 4, (1, 2, 3), 1, 0))
+    state.shutting_down.add(1)
+    state.deleting.add(T0.topic)
+    assert controller.broker_shutdown(state, 1, 7) == []
+    assert controller.remaining_leaderships(state, 1) == []
+
+
 CURRENT = LeaderAndIsr(1, 4, (1, 2), 1, 9)
 
 

@@ -6,6 +6,8 @@ from broker.core.cluster_state import Topic
 from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION, Outgoing
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.controlled_shutdown import ControlledShutdownResponse
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
@@ -135,6 +137,21 @@ def test_deletion_of_a_topic_that_is_not_there_is_dropped() -> None:
     world.data.deletions.add("nothing")
     world.step(world.term.deletions_changed)
     assert world.data.deletions == set()
+
+
+def test_leader_whose_topics_deletion_waits_for_a_dead_broker_may_stop() -> None:
+    world = ReassignedCluster((1, 2, 3), 3)
+    world.fail(3)
+    world.data.deletions.add("t")
+    world.step(world.term.deletions_changed)
+    for broker in (1, 2):
+        while world.deliver(broker):
+            pass
+        assert world.nodes[broker].log is None
+    answer = world.step(lambda: world.term.leavers.controlled_shutdown(1, world.nodes[1].epoch))
+    assert isinstance(answer, ControlledShutdownResponse)
+    assert world.data.deletions == {"t"}
+    assert (answer.error_code, answer.remaining_partitions) == (ErrorCode.NONE, [])
 
 
 def test_replica_whose_first_state_is_decided_as_its_broker_starts_is_told_as_new() -> None:
