@@ -104,6 +104,8 @@ class Controller(Reports):
         self._events: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
         self._asked = WantedRequests()
         self._queued: set[str] = set()
+        self._rewritten: set[str] = set()
+        """Topics whose watches have fired and that have not been read again."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
         self._term: ControllerTerm | None = None
@@ -121,7 +123,7 @@ class Controller(Reports):
             log_dirs=lambda: self._put_once("log-dirs", self._log_dirs_changed),
             elections=lambda: self._put_once("elections", self._elections_asked),
             reassignments=lambda: self._put_once("reassignments", self._reassignments_asked),
-            topic=lambda name: lambda: self._put_once(f"topic-{name}", lambda: self._topic_changed(name)),
+            topic=lambda name: lambda: self._on_topic_watch(name),
         )
 
     # Any thread
@@ -361,8 +363,10 @@ class Controller(Reports):
     def _log_dirs_changed(self) -> None:
         self._in_term(lambda term: term.log_dirs_changed())
 
-    def _topic_changed(self, name: str) -> None:
-        self._in_term(lambda term: term.topic_changed(name))
+    def _topics_rewritten(self) -> None:
+        with self._lock:
+            names, self._rewritten = self._rewritten, set()
+        self._in_term(lambda term: term.topics_rewritten(names))
 
     def _elections_asked(self) -> None:
         self._in_term(lambda term: term.admin.elections.on_request())
@@ -385,6 +389,8 @@ class Controller(Reports):
     def _on_session_lost(self) -> None:
         self._registered = False
         self._give_up()
+        # Watches went with the connection, and a registration may take its time.
+        self._controller_changed()
 
     def _on_reconnected(self) -> None:
         self._controller_changed()
@@ -415,6 +421,12 @@ class Controller(Reports):
 
     def _on_controller_watch(self) -> None:
         self._put_once("controller", self._controller_changed)
+
+    def _on_topic_watch(self, name: str) -> None:
+        """One event for all topics that change until it is handled: reading them together costs as much as one."""
+        with self._lock:
+            self._rewritten.add(name)
+        self._put_once("rewritten", self._topics_rewritten)
 
     def _suspect(self, broker: BrokerId) -> Suspect | None:
         if self._term is not None:

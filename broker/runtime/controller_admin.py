@@ -57,12 +57,12 @@ class ControllerAdmin:
         """After every batch of events."""
         self.reassignments.advance()
 
-    def topic_changed(self, name: str) -> None:
-        """A known topic's znode was written, by us or by someone who adds partitions: the new ones get leaders.
+    def topics_rewritten(self, names: Iterable[str]) -> None:
+        """Known topics' znodes were written, by us or by someone who adds partitions: the new ones get leaders.
 
         Replicas of partitions that are known change by reassignments only, which are written here.
         """
-        self._take_added([name])
+        self._take_added(sorted(names))
 
     def _take_added(self, names: Sequence[str]) -> None:
         """Read these topics again, with new watches; partitions that are not known get leaders."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from broker.core import controller as rules
@@ -211,11 +212,11 @@ class ControllerTerm:
             if not self._tools.take_up(new):
                 self.load()
 
-    def topic_changed(self, name: str) -> None:
-        """A topic's znode was written."""
-        if name in self.state.topics:
-            self.admin.topic_changed(name)
-        else:
+    def topics_rewritten(self, names: AbstractSet[str]) -> None:
+        """These topics' znodes were written."""
+        unknown = names - self.state.topics.keys()
+        self.admin.topics_rewritten(names - unknown)
+        if unknown:
             self._look_for_mended_topics()
 
     def _look_for_mended_topics(self) -> None:

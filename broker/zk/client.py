@@ -1,5 +1,7 @@
 """A thin typed wrapper over kazoo: conditional writes whose outcome is always known, watches that fire once.
 
+A watch is called for a change, not for a lost connection, which ends it all the same: see `session`.
+
 Blocking calls are for worker threads, never for kazoo's own or the loop's. While disconnected they wait: kazoo answers
 them when it reconnects, when the session turns out to be expired, or when the client closes. Lost connections are
 retried a bounded number of times with jitter, writes only after reading back (`operations.landed`).
@@ -15,7 +17,7 @@ from typing import Any
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
-from kazoo.protocol.states import ZnodeStat
+from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 
 from broker.core.cluster_state import StoreUnavailable
 from broker.zk.operations import (
@@ -259,9 +261,20 @@ class ZkClient(ZkSession):
             raise StoreUnavailable(f"{doing}: the ZooKeeper client is closing")
 
 
-def _once(watch: Watch | None) -> Callable[[Any], None] | None:
-    """kazoo passes an event; whoever watches re-reads, so its content does not matter."""
-    return None if watch is None else lambda _event: watch()
+def _once(watch: Watch | None) -> Callable[[WatchedEvent], None] | None:
+    """Whoever watches re-reads, so what an event says does not matter, but that it is one.
+
+    When the connection drops kazoo forgets all watches and calls them with NONE. Nothing is known to have changed by
+    then; what is watched is read again after the reconnect, and all of it at once.
+    """
+    if watch is None:
+        return None
+
+    def on_event(event: WatchedEvent) -> None:
+        if event.type != EventType.NONE:
+            watch()
+
+    return on_event
 
 
 def _node(data: bytes, stat: ZnodeStat) -> Node:

@@ -170,6 +170,24 @@ def test_watch_fires_once_on_change(connect: Connect) -> None:
     assert not fired.acquire(timeout=0.2)
 
 
+def test_lost_connection_ends_watches_and_calls_none(proxy: Proxy, proxied: ZkClient, connect: Connect) -> None:
+    back, heard = threading.Event(), threading.Event()
+    proxied.add_session_listener(lambda event: back.set() if event is SessionEvent.CONNECTED else None)
+    fired: list[str] = []
+    proxied.create("/w", b"")
+    proxied.exists("/w", lambda: fired.append("exists"))
+    proxied.get("/w", lambda: fired.append("get"))
+    proxied.get_watched({"/w": lambda: fired.append("get_watched")})
+    proxied.children("/", lambda: fired.append("children"))
+    proxy.cut()
+    assert back.wait(20)
+    proxied.exists("/w", heard.set)
+    connect().multi([SetData("/w", b"1", 0), Create("/new", b"")])
+    # kazoo calls watches one after the other: this one comes last.
+    assert heard.wait(20)
+    assert fired == []
+
+
 def test_delete_recursive_removes_subtree(connect: Connect) -> None:
     client = connect()
     client.ensure_path("/a/b/c")

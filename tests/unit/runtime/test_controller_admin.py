@@ -160,7 +160,7 @@ def test_partitions_that_are_added_get_leaders_and_others_keep_what_they_have() 
     cluster = settled()
     cluster.reassign((4, 2, 3))
     write_topic(cluster, replace(topic(cluster), partitions={0: (1,), 1: (5, 2), 2: (9,)}))
-    cluster.step(lambda: cluster.term.admin.topic_changed("t"))
+    cluster.step(lambda: cluster.term.admin.topics_rewritten({"t"}))
     added = cluster.data.states[TopicPartition("t", 1)].state
     assert (added.leader, added.isr) == (5, (5, 2))
     assert TopicPartition("t", 2) not in cluster.data.states
@@ -171,7 +171,7 @@ def test_partitions_that_a_reassignment_found_first_get_leaders_all_the_same() -
     cluster = settled()
     write_topic(cluster, replace(topic(cluster), partitions={0: (1, 2, 3), 1: (2, 3)}))
     cluster.reassign((4, 2, 3))
-    cluster.step(lambda: cluster.term.admin.topic_changed("t"))
+    cluster.step(lambda: cluster.term.admin.topics_rewritten({"t"}))
     assert cluster.data.states[TopicPartition("t", 1)].state.leader == 2
 
 

@@ -70,7 +70,7 @@ def mend(world: ReassignedCluster) -> None:
 
 
 NOTICED: list[Callable[[ControllerTerm], None]] = [
-    lambda term: term.topic_changed("t"),
+    lambda term: term.topics_rewritten({"t"}),
     lambda term: term.topics_changed(),
     lambda term: term.topic_config_changed("t", {}),
     lambda term: term.brokers_changed(),
@@ -100,17 +100,17 @@ def test_who_bounced_while_a_topic_made_no_sense_is_told_its_role() -> None:
     bounce(world, 1)
     assert leaders_told(world, 1) == []
     mend(world)
-    world.step(lambda: world.term.topic_changed("t"))
+    world.step(lambda: world.term.topics_rewritten({"t"}))
     assert [leaders_told(world, id_) for id_ in (1, 2, 3)] == [[2], [2], [2]]
 
 
 def test_topic_that_makes_no_sense_still_is_looked_at_again() -> None:
     world = ignored_topic()
-    world.step(lambda: world.term.topic_changed("t"))
+    world.step(lambda: world.term.topics_rewritten({"t"}))
     assert world.term.state.topics == {}
     assert "topic-t" in world.store.watches
     mend(world)
-    world.step(lambda: world.term.topic_changed("t"))
+    world.step(lambda: world.term.topics_rewritten({"t"}))
     assert leaders_told(world, 1) == [1]
 
 
@@ -122,7 +122,7 @@ def test_partition_with_a_history_is_judged_as_well() -> None:
     bounce(world, 2)
     world.fail(1)
     world.data.topics["t"] = (Topic("t", TOPIC_ID, {0: (1, 2, 3), 1: (1, 2, 3)}), 1)
-    world.step(lambda: world.term.topic_changed("t"))
+    world.step(lambda: world.term.topics_rewritten({"t"}))
     assert world.data.states[LATE].state.leader == NO_LEADER
     assert asked(world, 2)
 
@@ -138,6 +138,6 @@ def test_topic_that_is_garbled_under_a_reassignment_is_not_taken_for_gone() -> N
     bounce(world, 2)
     assert all(request.type != FULL for request in roles(world, 2)), "its replica is not on the list"
     mend(world)
-    world.step(lambda: world.term.topic_changed("t"))
+    world.step(lambda: world.term.topics_rewritten({"t"}))
     assert world.term.state.topics == {"t": topic}
     assert 2 not in world.data.states[PARTITION].state.isr, "it bounced meanwhile"
