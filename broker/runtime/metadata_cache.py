@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.core.fencing import check_broker_epoch, check_controller_epoch
+from broker.runtime.gone_topics import GoneTopics
 from broker.runtime.ports import BrokerId, Epoch
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
@@ -73,8 +74,7 @@ class MetadataCache:
         self._told_epoch = -1
         self._names: dict[str, str] = {}
         """Names by topic id, of what `topics` has."""
-        self._gone: set[str] = set()
-        """Ids of topics that this controller deleted, or replaced: they never come back, but late words on them may."""
+        self._gone = GoneTopics()
         self._broker_epoch = broker_epoch
         self._overrides = overrides
         self._forget_overrides = forget_overrides

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from broker.core.fencing import check_broker_epoch, check_controller_epoch
 from broker.core.leader import Leader
 from broker.core.partition import NO_LEADER, Change, Following, PartitionState
+from broker.runtime.gone_topics import GoneTopics
 from broker.runtime.ports import CorruptLog, LogDirFailed, TopicPartition
 from broker.runtime.replica import Replica
 from broker.wire.errors import ErrorCode
@@ -48,8 +49,7 @@ class StateChanges:
     def __init__(self, manager: ReplicaManager) -> None:
         self._manager = manager
         self._controller_epoch = -1
-        self._gone: set[str] = set()
-        """Ids of topics that this controller deleted, or replaced: they never come back, but late words on them may."""
+        self._gone = GoneTopics()
         self.made_outside: dict[TopicPartition, int] = {}
         """Logs that were made anew and marked while this broker was not in the ISR, and under which registration."""
 

@@ -32,6 +32,11 @@ class ZkAssignments:
         self._topic_nodes: dict[str, Node] = {}
         """The same of topics, with the version on which a write is conditional."""
 
+    def _forget_texts(self) -> None:
+        """A term begins, which reads all there is: what is gone by then must not stay for ever."""
+        self._raw.clear()
+        self._topic_nodes.clear()
+
     def read_topic(self, name: str, watch: Watch) -> Topic | None:
         """One topic as it is now; None where it is not there, or makes no sense."""
         path = paths.topic(name)

@@ -62,7 +62,7 @@ class ZkControllerStore(ZkAssignments):
             )
         except WriteRefused:
             return None
-        self._raw.clear()
+        self._forget_texts()
         return Term(epoch, version)
 
     def controller_to_suspect(self, broker: BrokerId) -> tuple[int, int] | None:
@@ -97,7 +97,7 @@ class ZkControllerStore(ZkAssignments):
         except WriteRefused as refused:
             _log.info("the controllership of broker %d was not taken over: %s", broker, refused)
             return None
-        self._raw.clear()
+        self._forget_texts()
         return Term(epoch, versions[-1])
 
     def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
@@ -273,6 +273,7 @@ class ZkControllerStore(ZkAssignments):
         there = [path for path, node in self._client.get_many(doomed).items() if node is not None]
         for start in range(0, len(there), _DELETES_PER_MULTI):
             self._write(term, [Delete(path) for path in there[start : start + _DELETES_PER_MULTI]])
+        self._topic_nodes.pop(topic, None)
         for topic_partition in [tp for tp in self._raw if tp.topic == topic]:
             del self._raw[topic_partition]
 

@@ -409,6 +409,29 @@ def test_topic_deletion_waits_for_every_replica(cluster: Cluster) -> None:
     assert cluster.client.get(paths.topic_config("t")) is None
 
 
+def test_nothing_is_kept_of_topics_that_are_gone(cluster: Cluster) -> None:
+    store = cluster.add(1).store
+    for name in ("first", "second", "third"):
+        cluster.create_topic(name, {0: (1,)})
+        cluster.await_leader(name, 1)
+        cluster.client.create(paths.delete_topic(name), b"")
+        eventually(lambda name=name: cluster.client.get(paths.delete_topic(name)) is None)  # type: ignore[misc]
+    eventually(lambda: not store._raw)
+    assert store._topic_nodes == {}
+
+
+def test_new_term_keeps_nothing_of_topics_that_went_meanwhile(cluster: Cluster) -> None:
+    store = cluster.node(1).store
+    first = store.elect(1)
+    assert first is not None
+    cluster.create_topic("t", {0: (1,)})
+    assert store.topics(["t"], lambda name: lambda: None).topics.keys() == {"t"}
+    store.resign(first)
+    cluster.client.delete_recursive(paths.topic("t"))
+    assert store.elect(1) is not None
+    assert store._topic_nodes == {}
+
+
 def test_deletion_of_unknown_topic_is_dropped(cluster: Cluster) -> None:
     cluster.add(1)
     cluster.client.create(paths.delete_topic("nothing"), b"")
