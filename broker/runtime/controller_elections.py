@@ -61,7 +61,10 @@ class AskedElections:
             tools.watches.elections()
 
     def rebalance(self, percentage: int) -> None:
-        """Give leadership back to preferred leaders, where a broker lacks more than percentage of its own."""
+        """Give leadership back to preferred leaders, where a broker lacks more than percentage of its own.
+
+        Also while partitions are reassigned, and of these (KAFKA-10149).
+        """
         wanted = preferred.imbalanced(self._tools.state, percentage)
         if wanted:
             results = self.elect(wanted, ElectionType.PREFERRED)

@@ -198,3 +198,17 @@ def test_rebalance_moves_leadership_only_beyond_the_percentage() -> None:
     assert cluster.data.states[PARTITION].state.leader == 2
     cluster.term.admin.elections.rebalance(99)
     assert cluster.data.states[PARTITION].state.leader == 1
+
+
+def test_rebalance_goes_on_while_partitions_are_reassigned() -> None:
+    # A reassignment takes hours, and a broker that crashes meanwhile gets its leaderships back all the same:
+    # KAFKA-10149, since Kafka 3.4.
+    cluster = settled()
+    cluster.fail(1)
+    cluster.start(1)
+    cluster.settle()
+    cluster.reassign((1, 2, 4))
+    assert cluster.term.admin.reassignments.under_way(None)
+    cluster.term.admin.elections.rebalance(99)
+    assert cluster.data.states[PARTITION].state.leader == 1
+    assert cluster.term.admin.reassignments.under_way(None)
