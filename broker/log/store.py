@@ -25,6 +25,7 @@ _logger = logging.getLogger(__name__)
 Configs = Mapping[str, Mapping[str, str]]
 
 _MADE_ANEW = "the log was made anew for a partition that is not new"
+_SPARE_OVERRIDES = 1000
 
 
 class DiskLogStore(OpenLogs):
@@ -235,12 +236,19 @@ class DiskLogStore(OpenLogs):
     def update_config(self, topic: str, config: Mapping[str, str]) -> None:
         """Replace a topic's overrides. Raises ValueError naming a bad one, changing nothing."""
         parsed = LogConfig.parse(config, self._defaults)
+        if len(self._overrides) > 2 * len(self._homes) + _SPARE_OVERRIDES:
+            self._forget_unused_overrides()
         self._overrides[topic] = dict(config)
         for tp, log in self._logs.items():
             if tp.topic == topic and log.config != parsed:
                 log.config = parsed
                 if parsed.may_have_holes:
                     log.allow_holes()
+
+    def _forget_unused_overrides(self) -> None:
+        """Of topics that have no log here, any more or yet: whoever makes one brings its settings."""
+        used = {tp.topic for tp in self._homes}
+        self._overrides = {topic: config for topic, config in self._overrides.items() if topic in used}
 
     def learn_config(self, topic: str, config: Mapping[str, str]) -> None:
         """The overrides as they are now, which may be those that the logs were opened with. Raises as update_config."""

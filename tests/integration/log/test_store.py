@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from broker.log import recovery
+from broker.log import store as log_store
 from broker.log.log_dir import LogDirInUse, WrongIdentity
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import CorruptLog, LogDirFailed, TopicPartition
@@ -323,6 +324,22 @@ def test_settings_that_changed_since_the_logs_were_opened_reach_them(path: str) 
     assert log.config is same, "nothing is parsed again for what is known"
     store.learn_config(TP.topic, {})
     assert log.config.retention_ms != 1
+    kill(store)
+
+
+def test_settings_of_topics_that_are_gone_do_not_pile_up(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_store, "_SPARE_OVERRIDES", 10)
+    store = open_store(path, Clock())
+    for name in ("stays", "stays-too"):
+        store.create(TopicPartition(name, 0), TOPIC_ID, {"retention.ms": "7"})
+    for number in range(50):
+        tp = TopicPartition(f"t{number}", 0)
+        assert store.create(tp, TOPIC_ID, {"retention.ms": "8"}).config.retention_ms == 8
+        store.delete(tp)
+    assert len(store._overrides) <= 2 * 2 + 10 + 1
+    store.update_defaults({"retention.ms": "9"})
+    assert {log.config.retention_ms for log in store.logs().values()} == {7}
+    assert store.create(TopicPartition("stays", 1), TOPIC_ID, {"retention.ms": "7"}).config.retention_ms == 7
     kill(store)
 
 
