@@ -1,18 +1,30 @@
 """Producer ids for this broker, from blocks claimed in ZooKeeper. Loop thread.
 
 Ids are answered at once while a block lasts; the next block is claimed on the worker when the current one is used up,
-and whoever asks meanwhile waits. Source: kafka.coordinator.transaction.ZkProducerIdManager.
+and whoever asks meanwhile waits, but not for as long as ZooKeeper may be away: other brokers may have ids left.
+Source: kafka.coordinator.transaction.ZkProducerIdManager.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from broker.core.cluster_state import StoreUnavailable
+from broker.runtime.deadlines import Deadlines
 from broker.runtime.ports import Loop
 from broker.runtime.registration import Worker
+
+WAIT_MS: Final = 2000.0
+"""Well within any client's request time-out, and longer than a claim takes that succeeds."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    on_id: Callable[[int], None]
+    on_failure: Callable[[str], None]
 
 
 class ProducerIdStore(Protocol):
@@ -30,17 +42,29 @@ class ProducerIdBlocks:
         self._loop = loop
         self._next = 0
         self._end = 0
-        self._waiting: deque[tuple[Callable[[int], None], Callable[[str], None]]] = deque()
+        self._claiming = False
+        self._waiting: deque[_Waiting] = deque()
+        self._deadlines: Deadlines[_Waiting] = Deadlines(loop, self._on_late)
 
     def next_producer_id(self, on_id: Callable[[int], None], on_failure: Callable[[str], None]) -> None:
-        """Exactly one callback follows; on_id is called at once while the block lasts."""
-        if self._next < self._end and not self._waiting:
+        """Exactly one callback follows within WAIT_MS; on_id is called at once while the block lasts."""
+        if self._next < self._end:
             self._next += 1
             on_id(self._next - 1)
             return
-        self._waiting.append((on_id, on_failure))
-        if len(self._waiting) == 1:
+        waiting = _Waiting(on_id, on_failure)
+        self._waiting.append(waiting)
+        self._deadlines.add(waiting, WAIT_MS)
+        self._claim_more()
+
+    def _claim_more(self) -> None:
+        if not self._claiming:
+            self._claiming = True
             self._worker.submit("claiming producer ids", self._claim)
+
+    def _on_late(self, waiting: _Waiting) -> None:
+        self._waiting.remove(waiting)
+        waiting.on_failure(f"no block of ids was claimed within {WAIT_MS:.0f} ms: is ZooKeeper there?")
 
     def _claim(self) -> None:
         try:
@@ -56,15 +80,21 @@ class ProducerIdBlocks:
             self._loop.call_soon_threadsafe(lambda: self._claimed(first, last))
 
     def _claimed(self, first: int, last: int) -> None:
+        self._claiming = False
         self._next, self._end = first, last + 1
         while self._waiting and self._next < self._end:
-            on_id, _ = self._waiting.popleft()
+            waiting = self._take_first()
             self._next += 1
-            on_id(self._next - 1)
+            waiting.on_id(self._next - 1)
         if self._waiting:
-            self._worker.submit("claiming producer ids", self._claim)
+            self._claim_more()
 
     def _failed(self, reason: str) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for _, on_failure in waiting:
-            on_failure(reason)
+        self._claiming = False
+        for _ in range(len(self._waiting)):
+            self._take_first().on_failure(reason)
+
+    def _take_first(self) -> _Waiting:
+        waiting = self._waiting.popleft()
+        self._deadlines.remove(waiting, WAIT_MS)
+        return waiting

@@ -49,6 +49,13 @@ class FakeLoop:
                 return True
         return False
 
+    def advance(self, by_ms: float) -> None:
+        """Let time pass, with all that is due in it."""
+        until = self.now + by_ms
+        while self.run_due(until):
+            pass
+        self.now = until
+
 
 class FakeTimer:
     def __init__(self, callback: Callable[[], None]) -> None:

@@ -15,7 +15,7 @@ from broker.runtime.alter_partition import VERSION, ControllerAlterPartition
 from broker.runtime.log_failure import LogFailureNotice
 from broker.runtime.metadata_cache import Address, MetadataCache
 from broker.runtime.ports import Peer, TopicPartition
-from broker.runtime.producer_id_blocks import ProducerIdBlocks
+from broker.runtime.producer_id_blocks import WAIT_MS, ProducerIdBlocks
 from broker.runtime.producer_ids import ProducerIdHandler
 from broker.runtime.registration import BrokerRegistration, SessionChange
 from broker.runtime.replication_ports import AlterPartitionAnswer
@@ -209,6 +209,30 @@ def test_producer_ids_follow_blocks_in_order_and_failures_are_told() -> None:
         loop.run_soon()
     assert ids == [10, 11, 30]
     assert failures == ["gone"]
+
+
+def test_nobody_waits_for_a_producer_id_for_as_long_as_zookeeper_is_away() -> None:
+    loop, worker = FakeLoop(), StepWorker()
+    ids: list[int] = []
+    failures: list[str] = []
+    source = ProducerIdBlocks(Blocks((10, 12), (30, 30)), worker, loop)
+    for _ in range(3):
+        source.next_producer_id(ids.append, failures.append)
+        loop.advance(WAIT_MS * 0.4)
+    assert len(failures) == 1
+    loop.advance(WAIT_MS)
+    assert (ids, len(failures)) == ([], 3)
+    # The one claim that was under way is nobody's, and not lost; nor was another one begun.
+    worker.run()
+    loop.run_soon()
+    for _ in range(4):
+        source.next_producer_id(ids.append, failures.append)
+    worker.run()
+    loop.run_soon()
+    assert ids == [10, 11, 12, 30]
+    assert len(failures) == 3
+    loop.advance(WAIT_MS * 2)
+    assert len(failures) == 3
 
 
 def test_producer_is_told_to_ask_again_where_no_block_can_be_claimed() -> None:
