@@ -1,7 +1,8 @@
 """Plugs a broker's log, replication and network together.
 
 Part of the composition root: the one place where `broker.log` and `broker.net` meet `broker.runtime`. Everything runs
-on the loop's thread, but for file work that may wait (checkpoints, deletions), which has a thread of its own.
+on the loop's thread, but for file work that may wait (checkpoints, swaps), deletions, and flushes of group commit, each
+of which has threads of its own.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def run_job(loop: EpollLoop, job: Job, done: Done) -> None:
 class FileWorker:
     """File work off the loop, in the order in which it was asked for; `done` comes back on the loop."""
 
-    def __init__(self, loop: EpollLoop) -> None:
+    def __init__(self, loop: EpollLoop, name: str = "log-files") -> None:
         self._loop = loop
-        self._pool = ThreadPoolExecutor(1, "log-files")
+        self._pool = ThreadPoolExecutor(1, name)
 
     def run(self, job: Job, done: Done) -> None:
         self._pool.submit(run_job, self._loop, job, done)
@@ -61,6 +62,23 @@ class FileWorker:
     def close(self) -> None:
         """Wait for what was asked."""
         self._pool.shutdown()
+
+
+class DeletionWorker(FileWorker):
+    """Deletions, beside all other file work: none of it waits behind some thousand large files that go."""
+
+    def __init__(self, loop: EpollLoop) -> None:
+        super().__init__(loop, "log-deletions")
+        self._closed = False
+
+    def run(self, job: Job, done: Done) -> None:
+        if not self._closed:
+            super().run(job, done)
+
+    def close(self) -> None:
+        """Wait for the file at hand; the next start removes the others."""
+        self._closed = True
+        self._pool.shutdown(cancel_futures=True)
 
 
 class FlushWorkers:
@@ -132,9 +150,10 @@ class DataPlane:
         self._on_log_failure = on_log_failure
         self._files = FileWorker(loop)
         self._flushes = FlushWorkers(loop)
+        self._deletions = DeletionWorker(loop)
         self.store = DiskLogStore(
             settings.log_dirs,
-            Environment(loop.now_ms, loop.call_later, self._files.run, self._flushes.run),
+            Environment(loop.now_ms, loop.call_later, self._files.run, self._flushes.run, self._deletions.run),
             defaults=settings.topic_defaults,
             topic_configs=topic_configs,
             on_dir_failed=self._on_dir_failed,
@@ -319,3 +338,4 @@ class DataPlane:
         self._cleaner_processes.close()
         self._files.close()
         self._flushes.close()
+        self._deletions.close()

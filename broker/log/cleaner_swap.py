@@ -27,6 +27,7 @@ from broker.log.files import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
+    hidden_base,
     parse_segment_file,
     remove_if_there,
     segment_path,
@@ -252,7 +253,7 @@ def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -
     CorruptLog, OSError.
     """
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
-    hidden = [_base(name, DELETED_SUFFIX) for name in names if name.endswith(LOG_SUFFIX + DELETED_SUFFIX)]
+    hidden = [base for name in names if (base := hidden_base(name)) is not None]
     begun = min((_base(name, CLEANED_SUFFIX) for name in cleaned), default=None)
     swaps: list[str] = []
     for name in names:

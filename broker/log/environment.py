@@ -30,9 +30,12 @@ class Environment:
 
     background(job, done): job on any thread, then done(its OSError or None) on the loop's thread.
     flush(dir, job, done): the same on threads of that log dir alone, several jobs at once.
+    remove(job, done): the same on a thread for deletions, in the order in which they were asked for. No stop waits for
+    more than the job at hand: done may never be called.
     """
 
     now_ms: Callable[[], float]
     schedule: Callable[[float, Callable[[], None]], object]
     background: Callable[[Job, Done], None] = run_inline
     flush: Callable[[str, Job, Done], None] = flush_inline
+    remove: Callable[[Job, Done], None] = run_inline

@@ -26,6 +26,7 @@ _NAME_MAX = 255
 
 _PARTITION_DIR = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _DELETED_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
+_DELETED_FILE = re.compile(r".+\.[0-9a-f]{32}\.deleted", re.DOTALL)
 _OFFSET_DIGITS = 20
 
 
@@ -71,6 +72,27 @@ def deleted_dir_name(topic_partition: TopicPartition) -> str:
     """A fresh `<topic>-<partition>.<32 hex>-delete`; the topic is cut where the name would pass 255 bytes."""
     ending = f"-{topic_partition.partition}.{uuid.uuid4().hex}{DELETE_DIR_SUFFIX}"
     return topic_partition.topic[: _NAME_MAX - len(ending)] + ending
+
+
+def set_aside(path: str) -> str:
+    """Give a `….deleted` file a name that no other gets, `….<32 hex>.deleted`; returns it, also where there is none.
+
+    Whoever removes it later, at leisure, removes nothing else: the same segment may be made and deleted again
+    meanwhile. Raises OSError.
+    """
+    if _DELETED_FILE.fullmatch(path):
+        return path
+    aside = f"{path.removesuffix(DELETED_SUFFIX)}.{uuid.uuid4().hex}{DELETED_SUFFIX}"
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, aside)
+    return aside
+
+
+def hidden_base(name: str) -> Offset | None:
+    """Base offset of a segment by the name of its `.log` once that is hidden, set aside or not."""
+    stem = name[: _OFFSET_DIGITS + len(LOG_SUFFIX)]
+    found = parse_segment_file(stem) if name.endswith(DELETED_SUFFIX) and stem.endswith(LOG_SUFFIX) else None
+    return found[0] if found is not None else None
 
 
 def remove_if_there(path: str) -> None:

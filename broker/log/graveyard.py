@@ -1,13 +1,16 @@
 """Segments that are gone from a log but not yet from the disk.
 
 Their names change at once; their descriptors stay open, because reads that were answered with a slice of the file may
-still be on their way out. Source: LocalLog.deleteSegmentFiles.
+still be on their way out. They are closed on the loop after the delay, and only then the files are removed, elsewhere:
+see `broker.log.removal`. Files that a stop leaves have a name that the next start removes.
+Source: LocalLog.deleteSegmentFiles.
 """
 
 from __future__ import annotations
 
 from broker.log.environment import Environment
-from broker.log.files import DELETED_SUFFIX, SUFFIXES, remove_if_there
+from broker.log.files import DELETED_SUFFIX, SUFFIXES, set_aside
+from broker.log.removal import remove_files
 from broker.log.segment import Segment
 
 
@@ -18,7 +21,7 @@ class Graveyard:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._segments: list[Segment] = []
+        self._segments: dict[Segment, list[str]] = {}
 
     def take(self, segment: Segment, delay_ms: float) -> None:
         """Hide the files now, remove them after the delay. Raises OSError."""
@@ -26,19 +29,18 @@ class Graveyard:
         self.bury(segment, delay_ms)
 
     def bury(self, segment: Segment, delay_ms: float) -> None:
-        """The same for one whose files are hidden already."""
-        self._segments.append(segment)
+        """The same for one whose files are hidden already. Raises OSError."""
+        self._segments[segment] = [set_aside(segment.path(suffix) + DELETED_SUFFIX) for suffix in SUFFIXES]
         self._environment.schedule(delay_ms, lambda: self._remove(segment))
 
-    def clear(self) -> None:
-        """Remove all now; no read is in flight."""
-        for segment in list(self._segments):
-            self._remove(segment)
+    def close(self) -> None:
+        """No read is in flight. The files are the next start's business, or go with all of the log."""
+        for segment in self._segments:
+            segment.close()
+        self._segments.clear()
 
     def _remove(self, segment: Segment) -> None:
-        if segment not in self._segments:
-            return
-        self._segments.remove(segment)
-        segment.close()
-        for suffix in SUFFIXES:
-            remove_if_there(segment.path(suffix) + DELETED_SUFFIX)
+        paths = self._segments.pop(segment, None)
+        if paths is not None:
+            segment.close()
+            remove_files(self._environment, paths)

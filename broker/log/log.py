@@ -250,6 +250,6 @@ class PartitionLog(SwappingLog):
                 self._fail(error)
         self._closed = True
         self.abandon_swap()
-        self._graveyard.clear()
+        self._graveyard.close()
         for segment in self._segments.made():
             segment.close()

@@ -29,11 +29,13 @@ from broker.log.files import (
     INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
+    set_aside,
     split_names,
 )
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
 from broker.log.recovery_scan import Damage, Holes, Scan, remove, scan
+from broker.log.removal import remove_files
 from broker.log.segment import Segment
 from broker.log.segments import Segments
 from broker.runtime.ports import CorruptLog, Epoch, Offset, TopicPartition
@@ -108,7 +110,7 @@ def load(
     stems, others = split_names(os.listdir(path))
     if finish_swaps(tp, path, others):
         stems, others = split_names(os.listdir(path))
-    _tidy(tp, path, stems, others)
+    _tidy(tp, path, stems, others, environment)
     # The digits fill their places: sorted as text they are sorted as numbers.
     bases = [int(stem) for stem in sorted(stems)]
     entries = _read_epochs(path)
@@ -232,11 +234,13 @@ def _check_start(
         )
 
 
-def _tidy(tp: TopicPartition, path: str, stems: set[str], others: list[str]) -> None:
-    """Remove leftovers of deletions and interrupted work."""
+def _tidy(tp: TopicPartition, path: str, stems: set[str], others: list[str], environment: Environment) -> None:
+    """Remove leftovers of deletions and interrupted work; what may be large elsewhere, with nobody waiting."""
     for name in others:
         stem, suffix = name[:20], name[20:]
-        if name.endswith((DELETED_SUFFIX, ".tmp")):
+        if name.endswith(DELETED_SUFFIX):
+            remove_files(environment, [set_aside(f"{path}/{name}")])
+        elif name.endswith(".tmp"):
             os.unlink(f"{path}/{name}")
         elif suffix in _INDEX_SUFFIXES and stem not in stems:
             _logger.warning("%s: %s has no segment, removed", tp, name)

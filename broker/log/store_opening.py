@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,6 +23,7 @@ from broker.log.files import is_deleted_dir, parse_deleted_dir, parse_partition_
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
 from broker.log.recovery import RecoveryReport, load
+from broker.log.removal import remove_folder
 from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
@@ -303,6 +303,11 @@ class OpenLogs:
         return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)
 
     def _remove_later(self, path: str, log: PartitionLog | None, delay_ms: float) -> None:
+        """After the delay: close the log here on the loop, then let its folder go elsewhere, file by file.
+
+        The name is nobody else's, so a log that is made anew meanwhile has nothing to wait for. Where the broker stops
+        first, or is killed, the next start comes here.
+        """
         self._deleted[path] = log
         self._environment.schedule(delay_ms, lambda: self._remove(path))
 
@@ -311,17 +316,21 @@ class OpenLogs:
             log = self._deleted.pop(path)
             if log is not None:
                 log.close(clean=False)
-            self._forget_deleted(path)
-            shutil.rmtree(path, ignore_errors=True)
+            if self._forget_deleted(path):
+                remove_folder(self._environment, path)
 
-    def _forget_deleted(self, path: str) -> None:
-        """Before the last trace of a deleted log goes, no checkpoint may know it: it would look lost."""
+    def _forget_deleted(self, path: str) -> bool:
+        """Before the last trace of a deleted log goes, no checkpoint may know it: it would look lost.
+
+        False where one may: its dir has failed, and what is in it is the next start's business.
+        """
         folder, name = os.path.split(path)
         tp = parse_deleted_dir(name)
-        for log_dir in self._dirs:
-            if log_dir.path == folder and tp is not None and tp not in self._homes and log_dir.failed is None:
-                with contextlib.suppress(LogDirFailed):
-                    log_dir.forget_checkpoints(tp)
+        (log_dir,) = (log_dir for log_dir in self._dirs if log_dir.path == folder)
+        if log_dir.failed is None and tp is not None and tp not in self._homes:
+            with contextlib.suppress(LogDirFailed):
+                log_dir.forget_checkpoints(tp)
+        return log_dir.failed is None
 
     # The end
 
