@@ -90,13 +90,13 @@ class Durability:
         self._gate.discarded = True
 
     def flush(self, target: Offset, topic_id: str) -> None:
-        """Make everything below target durable, here and now. Raises OSError."""
+        """Make everything below target durable, here and now. Raises OSError, CorruptLog."""
         job = self._job(target, topic_id)
         job()
         self._done(job)
 
     def flush_in_background(self, target: Offset, topic_id: str) -> None:
-        """The same on the thread for slow file work; a failure takes the dir offline. Raises OSError."""
+        """The same on the thread for slow file work; a failure takes the dir offline. Raises OSError, CorruptLog."""
         job = self._job(target, topic_id)
 
         def done(error: OSError | None) -> None:
@@ -126,7 +126,7 @@ class Durability:
     def commit(self, target: Offset, topic_id: str, then: Callable[[], None]) -> None:
         """The same on the dir's own flush threads, then `then` on the loop; nothing while one is under way.
 
-        `then` is not called when the flush failed. Raises OSError.
+        `then` is not called when the flush failed. Raises OSError, CorruptLog.
         """
         if self._committing:
             return
@@ -145,18 +145,13 @@ class Durability:
 
     def _job(self, target: Offset, topic_id: str) -> FlushJob:
         fds: list[int] = []
+        try:
+            indexed = self._take_files(target, fds)
+        except BaseException:
+            for fd in fds:
+                os.close(fd)
+            raise
         files: list[str] = []
-        indexed = self._indexed
-        for place in range(self._segments.floor(min(self.recovery_point, indexed)), len(self._segments)):
-            segment = self._segments.at(place)
-            indexed = segment.base_offset
-            if indexed >= target and place > 0:
-                break
-            segment.open()
-            fds.append(os.dup(segment.fd))
-            if segment is not self._segments.active:
-                segment.finish()
-                fds += [os.dup(segment.index.fileno()), os.dup(segment.time_index.fileno())]
         names_due = self._names_version > self._names_durable
         if names_due and topic_id:
             files.append(f"{self._path}/{checkpoints.PARTITION_METADATA}")
@@ -175,6 +170,25 @@ class Durability:
             epochs_ticket=self.epoch_file.file.ticket(),
             epochs_text=text,
         )
+
+    def _take_files(self, target: Offset, fds: list[int]) -> Offset:
+        """Add to fds what is to be synced; returns up to where that brings indexes to disk.
+
+        Raises CorruptLog where a segment that nobody has read since the start cannot be right, OSError.
+        """
+        indexed = self._indexed
+        for place in range(self._segments.floor(min(self.recovery_point, indexed)), len(self._segments)):
+            segment = self._segments.at(place)
+            indexed = segment.base_offset
+            if indexed >= target and place > 0:
+                break
+            segment.open()
+            fds.append(os.dup(segment.fd))
+            if segment is not self._segments.active:
+                segment.finish()
+                fds.append(os.dup(segment.index.fileno()))
+                fds.append(os.dup(segment.time_index.fileno()))
+        return indexed
 
     def _done(self, job: FlushJob) -> None:
         if job.generation == self._generation:

@@ -19,7 +19,7 @@ from broker.log.cleaner_swap import SwappingLog
 from broker.log.segment_files import INT32_MAX
 from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
 from broker.log.time_lookup import first_record_at, newest_timestamp
-from broker.runtime.ports import AppendInfo, Epoch, LogDirFailed, Offset, OffsetOutOfRange
+from broker.runtime.ports import AppendInfo, CorruptLog, Epoch, LogDirFailed, Offset, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.record_batch import BatchHeader
 
@@ -84,7 +84,11 @@ class PartitionLog(SwappingLog):
         return _new(AppendInfo, (base, last, newest, size, len(batches)))
 
     def write(self) -> None:
-        """Put all staged batches in the file: one system call, one more per segment rolled."""
+        """Put all staged batches in the file: one system call, one more per segment rolled.
+
+        Raises LogDirFailed; CorruptLog where the flush that follows a roll meets damage in an older segment. What is
+        not written then is not staged any more.
+        """
         runs = self._staging.runs
         if not runs:
             return
@@ -104,6 +108,9 @@ class PartitionLog(SwappingLog):
         except OSError as error:
             self._drop_staged()
             raise self._dir.fail(error) from error
+        except CorruptLog:
+            self._drop_staged()
+            raise
         runs.clear()
         if self._written_leo - self.durability.recovery_point >= self.config.flush_messages:
             self.flush()
@@ -174,7 +181,7 @@ class PartitionLog(SwappingLog):
     # Durability
 
     def flush(self) -> None:
-        """Make everything written durable and move the recovery point there. Raises LogDirFailed."""
+        """Make everything written durable and move the recovery point there. Raises LogDirFailed, CorruptLog."""
         self._dir.check()
         if self.durability.is_due(self._written_leo):
             try:
@@ -183,7 +190,7 @@ class PartitionLog(SwappingLog):
                 self._fail(error)
 
     def flush_in_background(self) -> None:
-        """Begin a flush of everything written; the recovery point moves when it is done."""
+        """Begin a flush of everything written; the recovery point moves when it is done. Raises as `flush`."""
         self._dir.check()
         try:
             self.durability.flush_in_background(self._written_leo, self.topic_id)
@@ -193,7 +200,7 @@ class PartitionLog(SwappingLog):
     def commit(self, then: Callable[[], None]) -> None:
         """Begin a flush beside others in the same dir, then call `then` on the loop; nothing while one is under way.
 
-        Raises LogDirFailed; when the flush itself fails, `then` is not called and the dir is offline.
+        Raises as `flush`; when the flush itself fails, `then` is not called and the dir is offline.
         """
         self._dir.check()
         try:
@@ -234,7 +241,10 @@ class PartitionLog(SwappingLog):
     # The end
 
     def close(self, clean: bool) -> None:
-        """Close all files; clean: everything is flushed and the indexes have their exact sizes first."""
+        """Close all files; clean: everything is flushed and the indexes have their exact sizes first.
+
+        Raises LogDirFailed, and CorruptLog where it cannot be closed clean: then nothing is closed yet.
+        """
         if self._closed:
             return
         if clean and self._dir.failed is None:

@@ -118,9 +118,16 @@ class SegmentFiles:
         return os.stat(self.path(LOG_SUFFIX)).st_mtime * 1000
 
     def open(self) -> None:
-        """Open and check the files if that has not happened yet. Raises CorruptLog, OSError."""
+        """Open and check the files if that has not happened yet. Raises CorruptLog, OSError: then again next time."""
         if self._opened:
             return
+        try:
+            self._open_all()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_all(self) -> None:
         self._open_log()
         size = self._verified_from = self._size
         try:

@@ -356,7 +356,7 @@ class OpenLogs:
             try:
                 for tp, home in self._homes.items():
                     if home is log_dir and tp in self._logs:
-                        self._logs[tp].close(clean)
+                        self._close_log(self._logs[tp], log_dir, clean)
                 if clean and log_dir.failed is None:
                     self._sync_marks(log_dir)
                     log_dir.write_recovery_points()
@@ -370,6 +370,16 @@ class OpenLogs:
         for log in self._deleted.values():
             if log is not None:
                 log.close(clean=False)
+
+    def _close_log(self, log: PartitionLog, log_dir: LogDir, clean: bool) -> None:
+        """Raises LogDirFailed. A log that is found damaged has that in its mark: for it alone the stop is not clean."""
+        try:
+            log.close(clean)
+        except CorruptLog as damage:
+            _logger.error("closed as damaged: %s", damage)
+            reason = stops.damage_reason(damage)
+            log_dir.run(lambda: self._distrust(log.topic_partition, log.path, reason))
+            log.close(clean=False)
 
     def _sync_marks(self, log_dir: LogDir) -> None:
         for tp in self.unclean:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.core.leader import Leader
-from broker.runtime.ports import LogDirFailed
+from broker.runtime.ports import CorruptLog, LogDirFailed
 from broker.runtime.replica import Replica
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class GroupCommit:
             if id(replica) in self.behind:
                 try:
                     replica.log.commit(partial(self._flushed, replica))
-                except LogDirFailed as failure:
+                except (LogDirFailed, CorruptLog) as failure:
                     self._manager.take_offline(replica, failure)
 
     def _flushed(self, replica: Replica) -> None:

@@ -236,8 +236,8 @@ class Log(Protocol):
     def commit(self, then: Callable[[], None]) -> None:
         """Begin to flush all that is written, off the loop, and call `then` once it is on disk; it may call at once.
 
-        Nothing while such a flush is under way. Raises LogDirFailed; a flush that fails later takes the dir offline,
-        without a call.
+        Nothing while such a flush is under way. Raises LogDirFailed, CorruptLog; a flush that fails later takes the
+        dir offline, without a call.
         """
         ...
 

@@ -340,7 +340,8 @@ class ReplicaManager:
         base = log.written_leo
         try:
             log.write()
-        except LogDirFailed as failure:
+        except (LogDirFailed, CorruptLog) as failure:
+            # Damaged: the flush that a roll begins looks at the segments before it, too.
             self.take_offline(replica, failure)
             return
         role = replica.partition.role

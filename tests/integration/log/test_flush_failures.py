@@ -90,6 +90,35 @@ def test_commit_whose_fsync_fails_takes_the_dir_offline_and_is_not_repeated(
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+def test_flush_that_cannot_be_begun_leaves_no_descriptor_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushes, failures = Flushes(), []  # type: tuple[Flushes, list[LogDirFailed]]
+    store = _store(tmp_path, flushes, failures)
+    log = store.create(TP, TOPIC_ID, {})
+    for value in range(40):
+        _append(log, value)
+    assert len(log.segment_base_offsets) > 3
+    for job, _ in flushes.background:
+        # None of them has come to an end: the next one has all segments to sync.
+        job()
+    real, taken = os.dup, []  # type: ignore[var-annotated]
+
+    def dup(fd: int) -> int:
+        if len(taken) == 5:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        taken.append(real(fd))
+        return taken[-1]
+
+    open_before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(os, "dup", dup)
+    with pytest.raises(LogDirFailed):
+        log.flush()
+    assert len(taken) == 5
+    assert os.listdir("/proc/self/fd") == open_before
+    store.close(clean=False)
+
+
 def test_flush_that_was_asked_for_before_another_one_failed_fails_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,14 +9,19 @@ from collections.abc import Iterator
 import pytest
 
 from broker.log.snapshots import ProducerSnapshots
+from broker.runtime.ports import TopicPartition
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import produce
+from broker.wire.record_batch import iter_batches
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import fetched, produced
 from tests.support.memory_node import TOPIC, FakeSlot
+
+_MAGIC_AT = 16
+"""Of a batch: base offset 8, length 4, leader epoch 4."""
 
 
 def _offline(cluster: DiskCluster, i: int) -> bool:
@@ -63,6 +68,71 @@ def test_nothing_staged_is_written_once_the_log_is_found_damaged(cluster: DiskCl
     assert active.stat().st_size == size
     cluster.start(1)
     assert cluster.nodes[1].log.recovery_point == recovery_point
+
+
+def _damage_before_the_recovery_point(cluster: DiskCluster, i: int, policy: str = "interval") -> None:
+    """Broker i was killed and is up again, with the recovery point where its active segment begins; then the header of
+    a batch in the segment before goes bad, behind that one's last index entry.
+    """
+    for n in range(60):
+        cluster.produce(i, f"value-{n}")
+    cluster.settle()
+    cluster.nodes[i].store.checkpoint_recovery_points()
+    cluster.kill(i)
+    cluster.expire(i)
+    cluster.start(i, tell=False)
+    *_, before, active = sorted(cluster.folder_of(i).glob("*.log"))
+    assert cluster.nodes[i].log.recovery_point == int(active.stem)
+    content = bytearray(before.read_bytes())
+    *_, (position, _) = iter_batches(memoryview(content), verify_crc=False)
+    content[position + _MAGIC_AT] ^= 0xFF
+    before.write_bytes(content)
+    cluster.topic_config["flush.policy"] = policy
+    cluster.nodes[i].up.on_topic_config(TOPIC)
+    cluster.tell(i)
+    cluster.elect(i)
+    cluster.settle()
+
+
+@pytest.mark.parametrize("policy", ["interval", "group-commit"])
+def test_damage_that_a_flush_finds_in_an_older_segment_costs_this_replica_alone(
+    cluster: DiskCluster, policy: str
+) -> None:
+    """With group commit all that is not on disk is flushed at once, else the first roll begins a flush."""
+    _damage_before_the_recovery_point(cluster, 1, policy)
+    for n in range(40):
+        slot = cluster.produce(1, f"more-{n}", acks=1)
+        if _offline(cluster, 1):
+            break
+    answer = produced(slot)
+    assert answer is not None
+    assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
+    cluster.expire(1)
+    cluster.settle()
+    slot = cluster.produce(cluster.state.leader, "after")
+    cluster.settle()
+    answer = produced(slot)
+    assert answer is not None
+    assert answer.error == 0
+    cluster.stop(1)
+    cluster.start(1)
+    cluster.advance(3000)
+    assert cluster.values(1) == cluster.values(cluster.state.leader), "found again, and fetched anew"
+
+
+def test_damage_that_the_last_flush_finds_costs_the_mark_of_a_clean_stop_for_its_log_alone(
+    cluster: DiskCluster,
+) -> None:
+    _damage_before_the_recovery_point(cluster, 1)
+    store = cluster.nodes[1].store
+    other = store.create(TopicPartition("zzz-closed-after-it", 0), "", {})
+    cluster.stop(1)
+    assert other._closed
+    assert (cluster.dir_of(1) / ".kafka_cleanshutdown").exists()
+    cluster.start(1)
+    cluster.settle()
+    assert list(cluster.nodes[1].store.offline_logs) == [TopicPartition(TOPIC, 0)]
 
 
 def test_snapshot_that_cannot_be_read_costs_its_log_dir_not_the_start(cluster: DiskCluster) -> None:
