@@ -17,9 +17,10 @@ from broker.control_plane import ControlPlane, Handler
 from broker.log.cleaner_process import ProcessRunner
 from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
 from broker.log.environment import Done, Environment, Job
+from broker.log.open_segments import DESCRIPTORS_PER_SEGMENT, OpenSegments
 from broker.log.store import DiskLogStore
 from broker.net.connection import Connection
-from broker.net.listener import Listener
+from broker.net.listener import Listener, kept_descriptors
 from broker.net.loop import EpollLoop
 from broker.net.peer import FETCHED_BYTES_MAX, BrokerPeer
 from broker.net.resolver import Resolver
@@ -100,6 +101,11 @@ class FlushWorkers:
             pool.shutdown()
 
 
+def _open_segments_max() -> int:
+    """Half of the descriptors that connections leave to files; the others are for new segments and whatever comes."""
+    return max(1, kept_descriptors() // 2 // DESCRIPTORS_PER_SEGMENT)
+
+
 class FetchPeers:
     """One fetch connection per broker, at the address that the controller last told."""
 
@@ -153,7 +159,14 @@ class DataPlane:
         self._deletions = DeletionWorker(loop)
         self.store = DiskLogStore(
             settings.log_dirs,
-            Environment(loop.now_ms, loop.call_later, self._files.run, self._flushes.run, self._deletions.run),
+            Environment(
+                loop.now_ms,
+                loop.call_later,
+                self._files.run,
+                self._flushes.run,
+                self._deletions.run,
+                OpenSegments(_open_segments_max(), lambda: loop.turn),
+            ),
             defaults=settings.topic_defaults,
             topic_configs=topic_configs,
             on_dir_failed=self._on_dir_failed,
@@ -259,6 +272,7 @@ class DataPlane:
             self.cleaner = self._make_cleaner(self.manager)
             self._every(self.settings.log_cleaner_backoff_ms, self.cleaner.check)
         self._every(_FLUSH_CHECK_MS, self.store.flush_due)
+        self._every(_FLUSH_CHECK_MS, self.store.close_unread)
 
     def _every(self, interval_ms: float, duty: Callable[[], None]) -> None:
         def run() -> None:

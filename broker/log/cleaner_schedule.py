@@ -190,8 +190,7 @@ class LogCleaner:
         ]
         if config.min_compaction_lag_ms > 0:
             for segment in dirty:
-                segment.open()
-                if segment.max_timestamp > now_ms - config.min_compaction_lag_ms:
+                if segment.newest_timestamp > now_ms - config.min_compaction_lag_ms:
                     young = segment.base_offset
                     found = cleanable_range(bases, log.log_start_offset, log.leo, last_clean, stable, young)
                     break

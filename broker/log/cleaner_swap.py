@@ -110,6 +110,7 @@ class SwappingLog(ShorteningLog):
             for segment in old:
                 # Reads go on from the descriptors when the names are gone.
                 segment.open()
+                self._segments.hold_open(segment)
         except OSError as error:
             self._fail(error)
         self._swap = swap = _Swap(old, done)
@@ -135,7 +136,13 @@ class SwappingLog(ShorteningLog):
         """Nothing more is done to the files: they are another's, or the next start's, business."""
         swap, self._swap = self._swap, None
         if swap is not None:
+            self._release(swap)
             swap.done(False)
+
+    def _release(self, swap: _Swap) -> None:
+        if not swap.hidden:
+            for segment in swap.old:
+                self._segments.release(segment)
 
     def _begin(self, swap: _Swap, error: OSError | None) -> None:
         if self._step(swap, error, lambda: self._rename(swap.base, CLEANED_SUFFIX, SWAP_SUFFIX)):
@@ -230,6 +237,7 @@ class SwappingLog(ShorteningLog):
                 self._finish(swap)
             else:
                 self._swap = None
+                self._release(swap)
                 discard_cleaned(self.path, swap.base)
                 for suffix in CLEANED_SUFFIXES:
                     remove_if_there(segment_path(self.path, swap.base, suffix) + SWAP_SUFFIX)

@@ -1,9 +1,11 @@
-"""What a log needs of the process around it: a clock, later calls, and a place for slow file work."""
+"""What a log needs of the process around it: a clock, later calls, a place for slow file work, descriptors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from broker.log.open_segments import OpenSegments
 
 Job = Callable[[], None]
 Done = Callable[[OSError | None], None]
@@ -31,7 +33,7 @@ class Environment:
     background(job, done): job on any thread, then done(its OSError or None) on the loop's thread.
     flush(dir, job, done): the same on threads of that log dir alone, several jobs at once.
     remove(job, done): the same on a thread for deletions, in the order in which they were asked for. No stop waits for
-    more than the job at hand: done may never be called.
+    more than the job at hand: done may never be called. open_segments: of all logs in it.
     """
 
     now_ms: Callable[[], float]
@@ -39,3 +41,4 @@ class Environment:
     background: Callable[[Job, Done], None] = run_inline
     flush: Callable[[str, Job, Done], None] = flush_inline
     remove: Callable[[Job, Done], None] = run_inline
+    open_segments: OpenSegments = field(default_factory=OpenSegments)

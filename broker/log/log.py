@@ -19,7 +19,14 @@ from broker.log.cleaner_swap import SwappingLog
 from broker.log.segment_files import INT32_MAX
 from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
 from broker.log.time_lookup import first_record_at, newest_timestamp
-from broker.runtime.ports import AppendInfo, CorruptLog, Epoch, LogDirFailed, Offset, OffsetOutOfRange
+from broker.runtime.ports import (
+    AppendInfo,
+    CorruptLog,
+    Epoch,
+    LogDirFailed,
+    Offset,
+    OffsetOutOfRange,
+)
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.record_batch import BatchHeader
 
@@ -125,7 +132,8 @@ class PartitionLog(SwappingLog):
     def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
         """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
 
-        Raises OffsetOutOfRange when offset is below log_start_offset or above leo; CorruptLog; LogDirFailed.
+        Raises OffsetOutOfRange when offset is below log_start_offset or above leo; CorruptLog; LogDirFailed;
+        NoDescriptorFree.
         """
         if offset < self._log_start or offset > self._leo:
             raise OffsetOutOfRange(self.topic_partition, offset, self._log_start, self._leo)
@@ -144,11 +152,12 @@ class PartitionLog(SwappingLog):
                 segment = self._segments.at(place)
                 end = self._segments.end_of(place, self._written_leo)
                 chunk = segment.read(offset, max_bytes, limit, end, min_one_batch)
+                self._environment.open_segments.touch(segment)
                 if chunk is not None:
                     return chunk if chunk.length else b""
                 place += 1
         except OSError as error:
-            self._fail(error)
+            self._read_failed(error)
         return b""
 
     def distrust(self) -> None:
@@ -162,21 +171,21 @@ class PartitionLog(SwappingLog):
         return self._dir.fail(error)
 
     def newest_timestamp(self) -> int:
-        """The largest timestamp that a written batch claims, −1 without any. Raises LogDirFailed, CorruptLog."""
+        """The largest timestamp that a written batch claims, −1 without any. Raises as `read`."""
         self._dir.check()
         try:
             return newest_timestamp(self._segments)
         except OSError as error:
-            self._fail(error)
+            self._read_failed(error)
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
-        """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
+        """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset. Raises as `read`."""
         self._dir.check()
         limit = min(limit_offset, self._written_leo)
         try:
             return first_record_at(self._segments, timestamp, self._log_start, limit)
         except OSError as error:
-            self._fail(error)
+            self._read_failed(error)
 
     # Durability
 

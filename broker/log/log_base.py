@@ -15,12 +15,13 @@ from broker.log.environment import Environment
 from broker.log.epoch_cache import EpochCache
 from broker.log.graveyard import Graveyard
 from broker.log.log_dir import LogDir
+from broker.log.open_segments import NO_DESCRIPTOR
 from broker.log.segment import Segment
 from broker.log.segments import Segments
 from broker.log.snapshots import ProducerSnapshots
 from broker.log.staging import Staging
 from broker.log.tail import Tail
-from broker.runtime.ports import Epoch, Offset, TopicPartition
+from broker.runtime.ports import Epoch, NoDescriptorFree, Offset, TopicPartition
 
 
 class LogBase:
@@ -68,6 +69,7 @@ class LogBase:
         self.config = config
         """May be replaced; takes effect with the next append, read or check."""
         self._aim_at_active()
+        self._segments.keep_within(environment.open_segments)
 
     # What the log is
 
@@ -164,6 +166,8 @@ class LogBase:
         """Let the next append go behind what the active segment holds."""
         active = self._segments.active
         active.open()
+        # It may be one that was not active before a cut.
+        self._environment.open_segments.forget(active)
         created_ms = active.created_ms or self._environment.now_ms()
         self._staging.aim(active.base_offset, active.size, active.first_timestamp, created_ms)
 
@@ -172,3 +176,9 @@ class LogBase:
 
     def _fail(self, error: OSError) -> NoReturn:
         raise self._dir.fail(error) from error
+
+    def _read_failed(self, error: OSError) -> NoReturn:
+        """Raises NoDescriptorFree where nothing but that kept a segment from being opened, else LogDirFailed."""
+        if error.errno in NO_DESCRIPTOR:
+            raise NoDescriptorFree(error.errno, f"{self.topic_partition}: {error}") from error
+        self._fail(error)

@@ -125,13 +125,17 @@ class ShorteningLog(LogBase):
     def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
         """Remove the oldest segments that retention no longer wants; returns how many.
 
-        Never the active one: where it has expired too, an empty one takes over first.
+        Never the active one: where it has expired too, an empty one takes over first. Raises LogDirFailed, CorruptLog,
+        NoDescriptorFree.
         """
         self._dir.check()
         try:
             count = expired_segments(
                 self._segments, self.config, wall_ms, high_watermark, self._log_start, self._written_leo
             )
+        except OSError as error:
+            self._read_failed(error)
+        try:
             if count == len(self._segments):
                 count -= self._begin_new_active()
             if count == 0:

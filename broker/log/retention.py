@@ -48,11 +48,16 @@ def expired_segments(
         if surplus >= 0:
             count = count_on(count, is_too_much)
     if config.retention_ms >= 0:
-        count = count_on(count, lambda place: wall_ms - _newest_ms(segments.at(place)) > config.retention_ms)
+        count = count_on(count, lambda place: _is_too_old(segments.at(place), wall_ms, config.retention_ms))
     return count
 
 
-def _newest_ms(segment: Segment) -> float:
-    """Largest record timestamp; without timestamps, when the file was last written."""
-    segment.open()
-    return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
+def _is_too_old(segment: Segment, wall_ms: float, retention_ms: int) -> bool:
+    """By its largest record timestamp; without timestamps, by when the file was last written.
+
+    What is to go for its index is looked at more closely first.
+    """
+    newest = segment.newest_timestamp
+    if newest >= 0 and wall_ms - newest > retention_ms:
+        newest = segment.checked_newest_timestamp()
+    return wall_ms - (newest if newest >= 0 else segment.modified_ms) > retention_ms

@@ -123,8 +123,8 @@ class Segment(SegmentFiles):
 
     def distrust(self) -> None:
         """Take no byte for checked any more: the next read of each finds out whether the file still holds it."""
+        self._verified_until = 0
         if self._opened:
-            self._verified_until = 0
             self._verified_from = self._size
 
     def find(self, offset: Offset) -> BatchAt | None:

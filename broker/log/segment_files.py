@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from typing import Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self, TypeVar
 
 from broker.log.batch_scan import BadBatch, BatchAt, parse_header, walk
 from broker.log.files import LOG_SUFFIX, SUFFIXES, segment_path
 from broker.log.index_plan import IndexPlan
 from broker.log.offset_index import OffsetIndex, OffsetPosition
+from broker.log.open_segments import NO_DESCRIPTOR, OpenSegments
 from broker.log.sparse_index import IndexDamaged
 from broker.log.time_index import NO_TIMESTAMP, TimeIndex
 from broker.runtime.ports import CorruptLog, Offset, TopicPartition
 from broker.wire.record_batch import HEADER_SIZE
 
 INT32_MAX = 2**31 - 1
+
+T = TypeVar("T")
 
 
 class SegmentFiles:
@@ -31,6 +34,7 @@ class SegmentFiles:
         "_first_timestamp",
         "_gaps",
         "_interval_bytes",
+        "_newest",
         "_opened",
         "_since_index_bytes",
         "_size",
@@ -41,6 +45,7 @@ class SegmentFiles:
         "directory",
         "fd",
         "index",
+        "keeper",
         "max_timestamp",
         "max_timestamp_offset",
         "time_index",
@@ -66,10 +71,13 @@ class SegmentFiles:
         self.time_index = TimeIndex(directory, base_offset)
         self.fd = -1
         self.created_ms = 0.0
+        self.keeper: OpenSegments | None = None
+        """Who may close it, and is told when it opens; None where nobody may."""
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._interval_bytes = interval_bytes
         self._gaps = gaps
+        self._newest: int | None = None
         self._opened = False
         self._size = -1
         self._first_timestamp: int | None = None
@@ -121,13 +129,53 @@ class SegmentFiles:
         """Open and check the files if that has not happened yet. Raises CorruptLog, OSError: then again next time."""
         if self._opened:
             return
+        self._with_room(self._open_all)
+        if self.keeper is not None:
+            self.keeper.opened(self)
+
+    def _with_room(self, action: Callable[[], T]) -> T:
+        """The action, which opens files; once more where it lacked a descriptor and others could be closed."""
         try:
-            self._open_all()
+            return action()
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTOR or self.keeper is None or not self.keeper.make_room():
+                raise
+        return action()
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened
+
+    @property
+    def newest_timestamp(self) -> int:
+        """`max_timestamp`, also while it is not open, and without leaving it so.
+
+        The last entry of the .timeindex says it, as in Kafka. Where that says nothing it is opened for a moment.
+        Raises CorruptLog, OSError.
+        """
+        if self._opened:
+            return self.max_timestamp
+        if self._newest is None:
+            self._newest = self._with_room(self.time_index.peek_newest)
+        return self.checked_newest_timestamp() if self._newest is None else self._newest
+
+    def checked_newest_timestamp(self) -> int:
+        """The same by index and batches; what is not open is opened for a moment. Raises CorruptLog, OSError."""
+        if self._opened:
+            return self.max_timestamp
+        self.open()
+        self.close()
+        return self.max_timestamp
+
+    def _open_all(self) -> None:
+        try:
+            self._open_checked()
         except BaseException:
+            self._opened = False
             self.close()
             raise
 
-    def _open_all(self) -> None:
+    def _open_checked(self) -> None:
         self._open_log()
         size = self._verified_from = self._size
         try:
@@ -141,7 +189,13 @@ class SegmentFiles:
         self._resume()
 
     def close(self) -> None:
-        """Close the files; reads in flight on `fd` must be over."""
+        """Close the files; reads in flight on `fd` must be over. What is known of it stays known."""
+        if self._opened:
+            self._newest = self.max_timestamp
+            if self._verified_from <= self._verified_until:
+                self._verified_until = self._size
+        if self.keeper is not None:
+            self.keeper.forget(self)
         self.index.close()
         self.time_index.close()
         if self.fd >= 0:

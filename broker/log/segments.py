@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
+from broker.log.open_segments import OpenSegments
 from broker.log.segment import Segment
 from broker.runtime.ports import Offset
 
@@ -16,7 +17,7 @@ from broker.runtime.ports import Offset
 class Segments:
     """Never empty once a log is open. Base offsets rise strictly."""
 
-    __slots__ = ("_bases", "_gaps", "_list", "_make")
+    __slots__ = ("_bases", "_gaps", "_keeper", "_list", "_make")
 
     def __init__(self, bases: Sequence[Offset] = (), make: Callable[[Offset], Segment] | None = None) -> None:
         """bases: of segments that are on disk, rising. make gives one of them when it is first asked for."""
@@ -24,12 +25,33 @@ class Segments:
         self._bases = list(bases)
         self._make = make
         self._gaps = False
+        self._keeper: OpenSegments | None = None
 
     def allow_gaps(self) -> None:
         """Offsets may be missing from now on, in all segments that are there."""
         self._gaps = True
         for segment in self.made():
             segment.allow_gaps()
+
+    def keep_within(self, open_segments: OpenSegments) -> None:
+        """All but the active one count among these from now on while they are open, and may be closed."""
+        self._keeper = open_segments
+        for segment in self.made():
+            segment.keeper = open_segments
+            if segment.is_open and segment is not self._list[-1]:
+                open_segments.opened(segment)
+
+    def hold_open(self, segment: Segment) -> None:
+        """Let nobody close it: its files are about to have other names."""
+        if segment.keeper is not None:
+            segment.keeper.forget(segment)
+            segment.keeper = None
+
+    def release(self, segment: Segment) -> None:
+        """The names are to stay after all."""
+        segment.keeper = self._keeper
+        if self._keeper is not None and segment.is_open:
+            self._keeper.opened(segment)
 
     def __len__(self) -> int:
         return len(self._list)
@@ -63,6 +85,7 @@ class Segments:
         if segment is None:
             assert self._make is not None
             segment = self._list[place] = self._make(self._bases[place])
+            segment.keeper = self._keeper
             if self._gaps:
                 segment.allow_gaps()
         return segment
@@ -73,6 +96,10 @@ class Segments:
 
     def add(self, segment: Segment) -> None:
         assert not self._bases or segment.base_offset > self._bases[-1]
+        segment.keeper = self._keeper
+        before = self._list[-1] if self._list else None
+        if before is not None:
+            self.release(before)
         self._list.append(segment)
         self._bases.append(segment.base_offset)
 
@@ -99,10 +126,12 @@ class Segments:
         assert self._between(place, place + len(old)) == list(old)
         assert new.base_offset == self._bases[place]
         assert place + len(old) < len(self._list)
+        new.keeper = self._keeper
         self._list[place : place + len(old)] = [new]
         self._bases[place : place + len(old)] = [new.base_offset]
 
     def replace_all(self, segment: Segment) -> None:
+        segment.keeper = self._keeper
         self._list = [segment]
         self._bases = [segment.base_offset]
 

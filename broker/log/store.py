@@ -18,7 +18,7 @@ from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
 from broker.log.recovery import load
 from broker.log.store_opening import OpenLogs
-from broker.runtime.ports import CorruptLog, LogDirFailed, Offset, TopicPartition
+from broker.runtime.ports import CorruptLog, LogDirFailed, NoDescriptorFree, Offset, TopicPartition
 
 _logger = logging.getLogger(__name__)
 
@@ -275,6 +275,10 @@ class DiskLogStore(OpenLogs):
                 except (CorruptLog, LogDirFailed) as failure:
                     _logger.error("%s: not flushed: %s", log.topic_partition, failure)
 
+    def close_unread(self) -> None:
+        """Close inactive segments where too many are open."""
+        self._environment.open_segments.trim()
+
     def delete_old_segments(
         self,
         wall_ms: float,
@@ -295,7 +299,7 @@ class DiskLogStore(OpenLogs):
                 _logger.error("no retention: %s", damage)
                 if on_damage is not None:
                     on_damage(damage)
-            except LogDirFailed as failure:
+            except (LogDirFailed, NoDescriptorFree) as failure:
                 _logger.error("%s: no retention: %s", tp, failure)
         return removed
 

@@ -6,11 +6,12 @@ maximum has risen, and once more when the segment is rolled or closed. Source: k
 
 from __future__ import annotations
 
+import os
 import struct
 from typing import NamedTuple
 
 from broker.log.files import TIME_INDEX_SUFFIX
-from broker.log.sparse_index import IndexDamaged, SparseIndex
+from broker.log.sparse_index import Entry, IndexDamaged, SparseIndex
 from broker.runtime.ports import Offset
 
 ENTRY = struct.Struct(">qi")
@@ -57,6 +58,26 @@ class TimeIndex(SparseIndex):
         entry = self.last()
         return None if entry is None else TimestampOffset(entry[0], self._base + entry[1])
 
+    def peek_newest(self) -> int | None:
+        """The last entry's timestamp, for which no file stays open. None where the file is not there, says nothing, or
+        cannot be right. Raises OSError.
+        """
+        try:
+            fd = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            size = os.fstat(fd).st_size
+            if size == 0 or size % ENTRY_BYTES:
+                return None
+            first = ENTRY.unpack(os.pread(fd, ENTRY_BYTES, 0))
+            last = ENTRY.unpack(os.pread(fd, ENTRY_BYTES, size - ENTRY_BYTES))
+        except struct.error:
+            return None
+        finally:
+            os.close(fd)
+        return int(last[0]) if _rise(first, last) else None
+
     def at_or_before(self, timestamp: int) -> TimestampOffset | None:
         """The last entry whose timestamp is ≤ timestamp."""
         number = self.floor(0, timestamp)
@@ -76,9 +97,14 @@ class TimeIndex(SparseIndex):
         if last is None:
             return
         first = self.entry(0)
-        if last[0] < first[0] or last[1] < first[1] or first[1] < 0 or first[0] < 0 or last == (0, 0):
+        if not _rise(first, last):
             raise IndexDamaged(f"{self.path}: entries do not rise from {first} to {last}")
 
     def _reread_last(self) -> None:
         entry = self.last()
         self._last_timestamp = NO_TIMESTAMP if entry is None else entry[0]
+
+
+def _rise(first: Entry, last: Entry) -> bool:
+    """Whether these can be the first and the last entry of an index."""
+    return 0 <= first[0] <= last[0] and 0 <= first[1] <= last[1] and last != (0, 0)

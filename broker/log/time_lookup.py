@@ -1,7 +1,8 @@
 """The first record at or after a timestamp. With compaction the only place of the log that looks inside a batch.
 
 A lookup runs between the requests of others, so it looks into batches as far as a bounded effort reaches; what comes
-next is the answer then. Source: UnifiedLog.fetchOffsetByTimestamp, FileRecords.searchForTimestamp.
+next is the answer then. It opens only segments that may hold the answer, for their time indexes say how far they go.
+Source: UnifiedLog.fetchOffsetByTimestamp, FileRecords.searchForTimestamp.
 """
 
 from __future__ import annotations
@@ -31,12 +32,8 @@ class _Effort:
 
 
 def newest_timestamp(segments: Segments) -> int:
-    """The largest that a batch claims, −1 without batches. Opens segments that nobody has asked for since the start."""
-    newest = NO_TIMESTAMP
-    for segment in segments:
-        segment.open()
-        newest = max(newest, segment.max_timestamp)
-    return newest
+    """The largest that a batch claims, −1 without batches. Opens no segment for good."""
+    return max((segment.newest_timestamp for segment in segments), default=NO_TIMESTAMP)
 
 
 def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit_offset: Offset) -> Found | None:
@@ -47,6 +44,8 @@ def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit
         start = max(log_start, segment.base_offset)
         if start >= limit_offset:
             return None
+        if segment.newest_timestamp < timestamp:
+            continue
         while (batch := segment.find_by_timestamp(timestamp, start)) is not None:
             if batch.base_offset >= limit_offset:
                 return None

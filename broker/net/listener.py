@@ -31,15 +31,19 @@ _SWEEPS_PER_IDLE_TIME: Final = 10
 _SWEEP_MS_MAX: Final = 10_000.0
 
 
-def _descriptor_limit() -> int:
-    """Connections get descriptors below this number: an eighth of them, KEPT_DESCRIPTORS_MAX at most, is for files.
+def kept_descriptors() -> int:
+    """How many no connection gets: an eighth of them, KEPT_DESCRIPTORS_MAX at most, is for files.
 
-    A segment that cannot be opened takes its log dir offline; a client that is turned away comes again.
+    A segment that cannot be made takes its log dir offline; a client that is turned away comes again.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return sys.maxsize
-    return soft - min(KEPT_DESCRIPTORS_MAX, soft // _KEPT_SHARE)
+    return KEPT_DESCRIPTORS_MAX if soft == resource.RLIM_INFINITY else min(KEPT_DESCRIPTORS_MAX, soft // _KEPT_SHARE)
+
+
+def _descriptor_limit() -> int:
+    """Connections get descriptors below this number."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft - kept_descriptors()
 
 
 class Listener:

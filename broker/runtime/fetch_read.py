@@ -12,7 +12,7 @@ from broker.core import epochs
 from broker.core.fencing import check_current_leader_epoch
 from broker.core.leader import Leader
 from broker.runtime.fetch_sessions import SessionPartition
-from broker.runtime.ports import Chunk, CorruptLog, LogDirFailed, OffsetOutOfRange
+from broker.runtime.ports import Chunk, CorruptLog, LogDirFailed, NoDescriptorFree, OffsetOutOfRange
 from broker.runtime.replica import Replica
 from broker.wire.chunks import chunk_length
 from broker.wire.errors import ErrorCode
@@ -93,6 +93,9 @@ class PartitionReader:
                 records = log.read(offset, min(part.max_bytes, max(0, bytes_left)), limit, min_one_batch)
             except OffsetOutOfRange:
                 return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+            except NoDescriptorFree:
+                # Clients and followers take it for something that passes.
+                return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
             except (LogDirFailed, CorruptLog) as failure:
                 self._manager.take_offline(replica, failure)
                 return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.core.fencing import check_current_leader_epoch
 from broker.core.leader import Leader
-from broker.runtime.ports import CorruptLog, LogDirFailed, Offset
+from broker.runtime.ports import CorruptLog, LogDirFailed, NoDescriptorFree, Offset
 from broker.runtime.replica import Replica, chunk_view
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
@@ -61,6 +61,8 @@ def _behind_hole(replica: Replica, end_offset: Offset) -> Offset:
         return max(end_offset, read_header(view).base_offset) if view else end_offset
     except CorruptBatch as damage:
         raise CorruptLog(replica.topic_partition, "reading where an epoch ends", str(damage)) from damage
+    except NoDescriptorFree:
+        raise
     except OSError as error:
         raise log.read_failed(error) from error
 
@@ -120,6 +122,8 @@ class OffsetsHandler:
             return ListOffsetsPartitionResponse(index, ErrorCode.UNSUPPORTED_VERSION)
         try:
             found = log.offset_for_timestamp(log.newest_timestamp() if newest else asked.timestamp, limit)
+        except NoDescriptorFree:
+            return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)
         except (LogDirFailed, CorruptLog) as failure:
             self._manager.take_offline(replica, failure)
             return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -154,6 +158,8 @@ class OffsetsHandler:
         if replica.compacted and not follower:
             try:
                 end_offset = _behind_hole(replica, end_offset)
+            except NoDescriptorFree:
+                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
             except (LogDirFailed, CorruptLog) as failure:
                 self._manager.take_offline(replica, failure)
                 return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)

@@ -131,6 +131,10 @@ class LogDirFailed(Exception):
         self.errno = errno
 
 
+class NoDescriptorFree(OSError):
+    """An older segment could not be opened for a read. Nothing is wrong with it: whoever asks again may be served."""
+
+
 class AppendInfo(NamedTuple):
     """What one append staged. Offsets are [base_offset, last_offset + 1)."""
 

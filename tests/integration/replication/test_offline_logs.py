@@ -16,8 +16,9 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import produce
 from broker.wire.record_batch import iter_batches
 from broker.wire.records import NewRecord, encode_batch
+from tests.support.descriptors import descriptors_left
 from tests.support.disk_cluster import DiskCluster
-from tests.support.memory_cluster import fetched, produced
+from tests.support.memory_cluster import fetched, produced, values_of
 from tests.support.memory_node import TOPIC, FakeSlot
 
 _MAGIC_AT = 16
@@ -133,6 +134,27 @@ def test_damage_that_the_last_flush_finds_costs_the_mark_of_a_clean_stop_for_its
     cluster.start(1)
     cluster.settle()
     assert list(cluster.nodes[1].store.offline_logs) == [TopicPartition(TOPIC, 0)]
+
+
+def test_broker_without_a_free_descriptor_answers_reads_of_old_segments_with_what_passes(cluster: DiskCluster) -> None:
+    for n in range(60):
+        cluster.produce(1, f"value-{n}")
+    cluster.settle()
+    cluster.stop(1)
+    cluster.start(1)
+    cluster.elect(1)
+    cluster.settle()
+    with descriptors_left(0):
+        result = fetched(cluster.fetch(1, 0))
+        assert result is not None
+        assert result.error == ErrorCode.KAFKA_STORAGE_ERROR
+        for timestamp in (0, -3):
+            assert cluster.list_offsets(1, timestamp).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not _offline(cluster, 1)
+    result = fetched(cluster.fetch(1, 0))
+    assert result is not None
+    assert values_of(result)[0] == "value-0"
+    assert cluster.list_offsets(1, 0).offset == 0
 
 
 def test_snapshot_that_cannot_be_read_costs_its_log_dir_not_the_start(cluster: DiskCluster) -> None:

@@ -1,0 +1,85 @@
+"""Which segments of a store are open besides the active ones, and which of them close when they are too many.
+
+Each open segment takes three descriptors. The least recently read one goes first, and opens again at its next read;
+its bytes that were checked stay checked. A read's file slice is good for the turn in which it was handed out (what
+waits longer is on a duplicate, see `broker.net.send`), so what was read in this turn is not closed in it, however many
+there are. Not in here, so never closed: active segments, those whose files a swap has hidden. A flush has duplicates.
+All on the loop's thread, but `opened` while logs are loaded.
+Source: none in Kafka, whose segments stay open (and whose indexes are mapped).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sys
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, Protocol
+
+_logger = logging.getLogger(__name__)
+
+DESCRIPTORS_PER_SEGMENT: Final = 3
+NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
+_ROOM_SEGMENTS: Final = 8
+
+
+class Closable(Protocol):
+    def close(self) -> None:
+        """Calls `OpenSegments.forget`."""
+        ...
+
+
+class OpenSegments:
+    """Inactive segments that are open, the least recently read one first."""
+
+    __slots__ = ("_limit", "_read_in", "_told", "_turn")
+
+    def __init__(self, limit: int = sys.maxsize, turn: Callable[[], int] = lambda: 0) -> None:
+        """limit: so many stay open over a turn. turn: the loop's number of it."""
+        self._limit = limit
+        self._turn = turn
+        self._read_in: dict[Closable, int] = {}
+        self._told = False
+
+    def __len__(self) -> int:
+        return len(self._read_in)
+
+    def opened(self, segment: Closable) -> None:
+        """It is open, and may be closed again in a later turn."""
+        self._read_in[segment] = self._turn()
+
+    def touch(self, segment: Closable) -> None:
+        """It was read. Nothing for one that is not in here."""
+        read_in = self._read_in
+        if segment in read_in:
+            del read_in[segment]
+            read_in[segment] = self._turn()
+            if len(read_in) > self._limit:
+                self.trim()
+
+    def forget(self, segment: Closable) -> None:
+        """It was closed, or has to stay open."""
+        self._read_in.pop(segment, None)
+
+    def trim(self) -> None:
+        """Close what is too much, as far as this turn allows it."""
+        self._close(len(self._read_in) - self._limit)
+
+    def make_room(self) -> bool:
+        """No descriptor is free: close some segments. False when there is none to close."""
+        closed = self._close(_ROOM_SEGMENTS)
+        if not closed and not self._told:
+            _logger.error("no descriptor is free to read an older segment with; answered with errors (ulimit -n)")
+        self._told = not closed
+        return closed > 0
+
+    def _close(self, count: int) -> int:
+        """Up to so many; how many were."""
+        if count <= 0:
+            return 0
+        turn = self._turn()
+        oldest = [segment for segment, read_in in islice(self._read_in.items(), count) if read_in != turn]
+        for segment in oldest:
+            segment.close()
+        return len(oldest)
