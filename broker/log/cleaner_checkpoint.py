@@ -43,9 +43,9 @@ class CleanerOffsets:
         self._offsets[topic_partition] = offset
         return True
 
-    def forget(self, topic_partition: TopicPartition) -> bool:
-        """The log is gone; True when it had an entry."""
-        return self._offsets.pop(topic_partition, None) is not None
+    def keep(self, holds: Callable[[TopicPartition], bool]) -> None:
+        """The logs for which this is False are gone."""
+        self._offsets = {tp: offset for tp, offset in self._offsets.items() if holds(tp)}
 
     def job(self) -> Callable[[], None]:
         """Raises OSError when called."""

@@ -261,7 +261,9 @@ class LogDir:
             self.write_recovery_points()
         if topic_partition in self.checkpointed_log_starts:
             self.write_log_starts()
-        if self.cleaner_offsets.forget(topic_partition):
+        if topic_partition in self.cleaner_offsets:
+            # Of all that are gone, as the others: a topic's partitions go together, and each write is synced.
+            self.cleaner_offsets.keep(self._holds)
             self.run(self.cleaner_offsets.job())
         if topic_partition in self.checkpointed_high_watermarks:
             known = self.checkpointed_high_watermarks

@@ -18,7 +18,9 @@ from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
 from broker.net.loop import EpollLoop
-from tests.property.log.log_tools import TINY, TP, Clock, append_values, kill, open_log, open_store, read_all
+from broker.runtime.ports import TopicPartition
+from tests.property.log.compaction_tools import COMPACTED
+from tests.property.log.log_tools import TINY, TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 from tests.support.wait import eventually
 
 RETAINED = TINY | {"retention.ms": "1"}
@@ -177,6 +179,37 @@ def test_stop_waits_for_the_file_at_hand_only_and_the_next_start_removes_the_oth
     assert again.store.offline_logs == {}
     again.until(lambda: not _hidden(path), "the folder's end")
     again.close()
+
+
+def test_checkpoints_forget_a_topic_of_many_partitions_at_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    store = open_store(path, clock, COMPACTED)
+    partitions = [TopicPartition("t", number) for number in range(30)]
+    for partition in partitions:
+        log = store.create(partition, "", {})
+        log.append_as_leader(batch(1), 0)
+        log.write()
+        log.flush()
+    store.checkpoint_recovery_points()
+    store.checkpoint_high_watermarks(dict.fromkeys(partitions, 1))
+    for partition in partitions:
+        store.delete(partition)
+    synced: list[int] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(fd)
+        real(fd)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        clock.advance(60_000)
+    assert not _hidden(path)
+    # Recovery points, watermarks, cleaner offsets: file and folder.
+    assert len(synced) <= 6
+    for name in ("recovery-point", "replication", "cleaner"):
+        assert Path(path, f"{name}-offset-checkpoint").read_text() == "0\n0\n"
+    kill(store)
 
 
 class _OneByOne(Clock):
