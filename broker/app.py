@@ -113,7 +113,7 @@ class Broker:
             self._on_registered,
             self._on_fenced,
             self._on_suspect,
-            self._on_refused,
+            self._on_unfit,
             lambda address, on_event: Link(self._loop, address.host, address.port, on_event, self._resolver),
         )
         data.build(control, self._resolver, event_log, self._incarnation)
@@ -145,7 +145,7 @@ class Broker:
         assert self._data.manager is not None
         self._data.manager.set_session_deadline_passed(passed)
 
-    def _on_refused(self, error: Exception) -> None:
+    def _on_unfit(self, error: Exception) -> None:
         _log.error("stopping: %s", error)
         self._halt()
 

@@ -110,13 +110,14 @@ class ControlPlane:
         on_registered: Callable[[int], None],
         on_fenced: Callable[[], None],
         on_suspect: Callable[[bool], None],
-        on_refused: Callable[[Exception], None],
+        on_unfit: Callable[[Exception], None],
         open_link: OpenLink | None = None,
     ) -> None:
         """After `prepare`. Callbacks run on the loop's thread. open_link: None watches nobody's process.
 
         on_registered(broker epoch) after a session was lost; on_fenced when it was; on_suspect(passed) often: whether
-        the local deadline of the session has passed; on_refused: another broker has taken our id.
+        the local deadline of the session has passed; on_unfit: this broker must end, for another has taken our id, or
+        the controller's thread broke.
         """
         settings, id_ = self.settings, self.broker_id
         self._loop = loop
@@ -159,6 +160,7 @@ class ControlPlane:
             emit,
             self.cache.controller_moved,
             self.topics.on_deleted,
+            on_broken=on_unfit,
         )
         self.configs.add_listener(self.controller.topic_config_changed)
         self.configs.add_notification_listener(self.controller.topic_config_changed)
@@ -179,7 +181,7 @@ class ControlPlane:
             lambda: self.client.session_deadline_ms,
             on_registered,
             on_fenced,
-            on_refused,
+            on_unfit,
         )
 
         def connect_controller(address: Address) -> Peer:

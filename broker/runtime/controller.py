@@ -3,7 +3,8 @@
 One thread takes events (a watch fired, a broker asked, a broker answered, the session changed) one after the other, so
 no two decisions overlap. Foreign threads only put events. Whoever loses the epoch resigns and forgets; whoever cannot
 reach ZooKeeper in the middle of an event loads everything anew, because it cannot know what was written.
-A broker stands for election only while it is registered.
+A broker stands for election only while it is registered. No other thread is ever needed: what is to come later waits
+in a heap of the thread's own. Should the thread break, its broker must not live on: `/controller` would stay its own.
 Source: kafka.controller.KafkaController, ControllerEventManager.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +22,7 @@ from typing import TypeVar
 from broker.core.cluster_state import ControllerMoved, StoreUnavailable
 from broker.core.elr import ReplicaReport
 from broker.net.backoff import Backoff
+from broker.net.timers import TimerHandle, TimerHeap
 from broker.runtime.controller_channels import ControllerChannels, PeerFactory, Reports
 from broker.runtime.controller_outbox import Emit, LoopOutbox
 from broker.runtime.controller_ports import ControllerStore, Term, Watch
@@ -43,6 +46,10 @@ _Answer = TypeVar("_Answer")
 
 def _always() -> bool:
     return True
+
+
+def _now_ms() -> float:
+    return time.monotonic_ns() / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +96,24 @@ class Controller(Reports):
         on_controller: Callable[[BrokerId | None], None],
         on_topic_deleted: Callable[[str], None] = lambda topic: None,
         retries: Callable[[], Backoff] = Backoff,
+        on_broken: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         """on_controller: who is controller now, as `/controller` says. on_topic_deleted: wholly, by this controller.
 
-        Both are called on the loop's thread. retries: how long to wait before everything is loaded anew.
+        on_broken: the thread has ended by an error; the broker has to end as well, so that others are elected. All
+        three are called on the loop's thread. retries: how long to wait before everything is loaded anew.
         """
         self._settings = settings
         self._store = store
         self._loop = loop
         self._on_controller = on_controller
         self._on_topic_deleted = on_topic_deleted
+        self._on_broken = on_broken
         self._channels = ControllerChannels(loop, connect, settings.socket_timeout_ms, self)
         self._outbox = LoopOutbox(loop, self._channels, emit)
         self._events: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
+        self._delayed = TimerHeap()
+        """Controller's thread only, by the monotonic clock."""
         self._asked = WantedRequests()
         self._queued: set[str] = set()
         self._rewritten: set[str] = set()
@@ -113,7 +125,7 @@ class Controller(Reports):
         self._stopping = False
         self._reload_backoff = retries()
         self._reload_due = False
-        self._rebalance_timer: threading.Timer | None = None
+        self._rebalance_timer: TimerHandle | None = None
         self._unclean_default = settings.unclean_leader_election
         self._min_isr_default = settings.min_insync_replicas
         self._watches = _Watches(
@@ -272,10 +284,21 @@ class Controller(Reports):
             self._queued.add(name)
         self._put(name, event)
 
-    def _put_later(self, name: str, event: Callable[[], None], delay_s: float = _LOOK_AGAIN_S) -> None:
-        timer = threading.Timer(delay_s, self._put_once, (name, event))
-        timer.daemon = True
-        timer.start()
+    def _put_later(self, name: str, event: Callable[[], None], delay_s: float = _LOOK_AGAIN_S) -> TimerHandle:
+        """As _put_once, in delay_s. Controller's thread."""
+        return self._delayed.add(_now_ms() + delay_s * 1000, partial(self._put_once, name, event))
+
+    def _next(self) -> tuple[str, Callable[[], None]]:
+        """Wait for the next event. Controller's thread."""
+        while True:
+            now_ms = _now_ms()
+            while (due := self._delayed.pop_due(now_ms)) is not None:
+                due()
+            next_ms = self._delayed.next_ms()
+            try:
+                return self._events.get(timeout=None if next_ms is None else (next_ms - now_ms) / 1000)
+            except queue.Empty:
+                continue
 
     def _reload_later(self) -> None:
         """Once for all events that failed until then; later each time that a load failed too. Controller's thread."""
@@ -310,9 +333,18 @@ class Controller(Reports):
         self._put("request", self._asked.put(event, wanted))
 
     def _run(self) -> None:
+        try:
+            self._carry_out()
+        except BaseException as error:
+            _log.critical("the controller's thread ends by an error", exc_info=True)
+            if not self._stopping:
+                broken = RuntimeError(f"the controller's thread ended by an error: {error!r}")
+                self._loop.call_soon_threadsafe(lambda: self._on_broken(broken))
+
+    def _carry_out(self) -> None:
         handled = 0
         while not self._stopping:
-            name, event = self._events.get()
+            name, event = self._next()
             with self._lock:
                 self._queued.discard(name)
             self._handle(name, event)
@@ -479,9 +511,9 @@ class Controller(Reports):
         self._term.load()
 
     def _rebalance_in(self, delay_s: float) -> None:
-        self._rebalance_timer = threading.Timer(delay_s, self._put_once, ("rebalance", self._rebalance))
-        self._rebalance_timer.daemon = True
-        self._rebalance_timer.start()
+        if self._rebalance_timer is not None:
+            self._rebalance_timer.cancel()
+        self._rebalance_timer = self._put_later("rebalance", self._rebalance, delay_s)
 
     def _rebalance(self) -> None:
         settings = self._settings.rebalance

@@ -65,7 +65,7 @@ class PlaneBroker:
             lambda epoch: self.events.append(("registered-again", epoch)),
             lambda: self.events.append(("fenced", None)),
             lambda passed: self.events.append(("suspect", passed)),
-            lambda error: self.events.append(("refused", error)),
+            lambda error: self.events.append(("unfit", error)),
         )
         self._handlers = {
             **plane.handlers(),

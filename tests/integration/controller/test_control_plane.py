@@ -119,6 +119,18 @@ def test_replicas_are_spread_over_the_racks_that_brokers_name(start: Start) -> N
         assert {racks[broker] for broker in partition.replicas} == {"a", "b"}, f"{number}: {partition.replicas}"
 
 
+def test_controller_whose_thread_breaks_tells_its_broker_to_end(start: Start) -> None:
+    broker = start(1)
+    eventually(lambda: broker.plane.controller.active)
+
+    def break_off() -> None:
+        raise SystemExit("as no event should")
+
+    broker.plane.controller._put("broken", break_off)
+    told = eventually(lambda: [detail for event, detail in broker.events if event == "unfit"])
+    assert "as no event should" in str(told)
+
+
 def test_unknown_setting_is_refused_by_name(admin: Admin) -> None:
     with pytest.raises(KafkaException, match=r"Unknown topic config name: no\.such"):
         admin.create("t", no_such="1")

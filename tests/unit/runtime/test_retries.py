@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -154,8 +155,8 @@ class Part:
         class Candidate(Controller):
             """Its thread is the loop's, and so is its timer."""
 
-            def _put_later(self, name: str, event: Callable[[], None], delay_s: float = 0.2) -> None:
-                part.loop.call_later(delay_s * 1000, lambda: self._handle(name, event))
+            def _put_later(self, name: str, event: Callable[[], None], delay_s: float = 0.2) -> Any:
+                return part.loop.call_later(delay_s * 1000, lambda: self._handle(name, event))
 
         settings = ControllerSettings(1, False, True, 1000.0)
         made = Candidate(
