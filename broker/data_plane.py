@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from broker.config import Settings
 from broker.control_plane import ControlPlane, Handler
 from broker.log.cleaner_process import ProcessRunner
 from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
-from broker.log.environment import Done, Environment, Job
+from broker.log.environment import Environment
 from broker.log.open_segments import DESCRIPTORS_PER_SEGMENT, OpenSegments
 from broker.log.store import DiskLogStore
 from broker.net.connection import Connection
@@ -34,71 +33,10 @@ from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replica_reports import ReplicaReports
 from broker.runtime.replica_requests import ReplicaRequests
 from broker.wire.api import ApiKey
+from broker.workers import DeletionWorker, FileWorker, FlushWorkers
 
 _FLUSH_CHECK_MS = 1000.0
-_FLUSH_THREADS_PER_DIR = 8
 _DISTRUST_MS = 1000.0
-
-
-def run_job(loop: EpollLoop, job: Job, done: Done) -> None:
-    """On a worker's thread; `done` comes back on the loop."""
-    try:
-        job()
-    except OSError as error:
-        loop.call_soon_threadsafe(partial(done, error))
-    else:
-        loop.call_soon_threadsafe(partial(done, None))
-
-
-class FileWorker:
-    """File work off the loop, in the order in which it was asked for; `done` comes back on the loop."""
-
-    def __init__(self, loop: EpollLoop, name: str = "log-files") -> None:
-        self._loop = loop
-        self._pool = ThreadPoolExecutor(1, name)
-
-    def run(self, job: Job, done: Done) -> None:
-        self._pool.submit(run_job, self._loop, job, done)
-
-    def close(self) -> None:
-        """Wait for what was asked."""
-        self._pool.shutdown()
-
-
-class DeletionWorker(FileWorker):
-    """Deletions, beside all other file work: none of it waits behind some thousand large files that go."""
-
-    def __init__(self, loop: EpollLoop) -> None:
-        super().__init__(loop, "log-deletions")
-        self._closed = False
-
-    def run(self, job: Job, done: Done) -> None:
-        if not self._closed:
-            super().run(job, done)
-
-    def close(self) -> None:
-        """Wait for the file at hand; the next start removes the others."""
-        self._closed = True
-        self._pool.shutdown(cancel_futures=True)
-
-
-class FlushWorkers:
-    """Flushes of group commit: some threads per log dir, for an fsync of one file does not hold up another's."""
-
-    def __init__(self, loop: EpollLoop) -> None:
-        self._loop = loop
-        self._pools: dict[str, ThreadPoolExecutor] = {}
-
-    def run(self, directory: str, job: Job, done: Done) -> None:
-        pool = self._pools.get(directory)
-        if pool is None:
-            pool = self._pools[directory] = ThreadPoolExecutor(_FLUSH_THREADS_PER_DIR, "log-flush")
-        pool.submit(run_job, self._loop, job, done)
-
-    def close(self) -> None:
-        """Wait for what was asked."""
-        for pool in self._pools.values():
-            pool.shutdown()
 
 
 def _open_segments_max() -> int:
@@ -150,12 +88,15 @@ class DataPlane:
         on_log_failure: Callable[[LogDirFailed | CorruptLog], None],
         cluster_id: str,
     ) -> None:
-        """Locks the log dirs and opens their logs. Raises LogDirInUse, WrongIdentity, LogDirFailed, ValueError."""
+        """Locks the log dirs and opens their logs.
+
+        Raises LogDirInUse, WrongIdentity, LogDirFailed, ValueError, and OSError where no thread can be started.
+        """
         self.settings = settings
         self._loop = loop
         self._on_log_failure = on_log_failure
         self._files = FileWorker(loop)
-        self._flushes = FlushWorkers(loop)
+        self._flushes = FlushWorkers(loop, settings.log_dirs)
         self._deletions = DeletionWorker(loop)
         self.store = DiskLogStore(
             settings.log_dirs,

@@ -14,6 +14,7 @@ from broker.net.backoff import Backoff
 from broker.runtime.controller import Controller, ControllerSettings
 from broker.runtime.controller_ports import ControllerStore
 from tests.support.fake_loop import FakeLoop
+from tests.support.thread_limit import refuse_threads
 
 WAIT_S = 20.0
 
@@ -78,11 +79,7 @@ def test_controller_that_no_thread_can_be_started_for_any_more_tries_again_all_t
 ) -> None:
     world = worlds(failures=3)
     world.controller.start()
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    refuse_threads(monkeypatch)
     world.controller.registered()
     assert world.told.get(timeout=WAIT_S) == 2
     assert world.broken.empty()

@@ -1,0 +1,154 @@
+"""File work off the loop's thread: what may wait on one thread, in order, deletions on another, and flushes on several
+per log dir.
+
+Threads that a start needs are there once it is done. More of them, as load rises, are welcome and not needed: a host
+that gives no more (pids.max, RLIMIT_NPROC) makes flushes slower, and ends nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final, Protocol
+
+from broker.log.environment import Done, Job
+
+_log = logging.getLogger("broker")
+
+_FLUSH_THREADS_PER_DIR: Final = 8
+
+
+class WorkerLoop(Protocol):
+    """What the workers need of the loop."""
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None: ...
+
+
+def run_job(loop: WorkerLoop, job: Job, done: Done) -> None:
+    """On a worker's thread; `done` comes back on the loop."""
+    try:
+        job()
+    except OSError as error:
+        loop.call_soon_threadsafe(partial(done, error))
+    else:
+        loop.call_soon_threadsafe(partial(done, None))
+
+
+class Threads:
+    """Threads that share a queue: one from the beginning, others when all are busy. Loop thread, but for `_run`."""
+
+    def __init__(self, name: str, threads_max: int) -> None:
+        """Raises OSError where not even one thread is to be had."""
+        self._name = name
+        self._max = threads_max
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._unfinished = 0
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._short = False
+        self._closed = False
+        try:
+            self._start()
+        except RuntimeError as error:
+            raise OSError(errno.EAGAIN, f"no thread for {name} can be started: {error}") from error
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Run it on one of the threads. What it raises is logged. Not after `close`."""
+        assert not self._closed
+        with self._lock:
+            self._unfinished += 1
+            busy = self._unfinished > len(self._threads)
+        self._jobs.put(job)
+        if busy and len(self._threads) < self._max:
+            try:
+                self._start()
+                self._short = False
+            except RuntimeError as error:
+                if not self._short:
+                    _log.warning("%s: %d threads of %d: %s", self._name, len(self._threads), self._max, error)
+                self._short = True
+
+    def close(self, drop: bool = False) -> None:
+        """Wait for what was asked; drop: for what is at hand, the rest is not done. Idempotent."""
+        self._closed = True
+        while drop and not self._jobs.empty():
+            with suppress(queue.Empty):
+                self._jobs.get_nowait()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"{self._name}-{len(self._threads)}", daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                job()
+            except Exception:
+                _log.exception("a job of %s failed", self._name)
+            with self._lock:
+                self._unfinished -= 1
+
+
+class FileWorker:
+    """File work off the loop, in the order in which it was asked for; `done` comes back on the loop."""
+
+    def __init__(self, loop: WorkerLoop, name: str = "log-files") -> None:
+        """Raises OSError."""
+        self._loop = loop
+        self._threads = Threads(name, 1)
+
+    def run(self, job: Job, done: Done) -> None:
+        self._threads.submit(partial(run_job, self._loop, job, done))
+
+    def close(self) -> None:
+        """Wait for what was asked. Idempotent."""
+        self._threads.close()
+
+
+class DeletionWorker(FileWorker):
+    """Deletions, beside all other file work: none of it waits behind some thousand large files that go."""
+
+    def __init__(self, loop: WorkerLoop) -> None:
+        """Raises OSError."""
+        super().__init__(loop, "log-deletions")
+        self._closed = False
+
+    def run(self, job: Job, done: Done) -> None:
+        if not self._closed:
+            super().run(job, done)
+
+    def close(self) -> None:
+        """Wait for the file at hand; the next start removes the others. Idempotent."""
+        self._closed = True
+        self._threads.close(drop=True)
+
+
+class FlushWorkers:
+    """Flushes of group commit: some threads per log dir, for an fsync of one file does not hold up another's."""
+
+    def __init__(self, loop: WorkerLoop, directories: Iterable[str]) -> None:
+        """directories: log.dirs; jobs name their real paths. Raises OSError."""
+        self._loop = loop
+        self._threads: dict[str, Threads] = {}
+        for path in {os.path.realpath(directory) for directory in directories}:
+            self._threads[path] = Threads("log-flush", _FLUSH_THREADS_PER_DIR)
+
+    def run(self, directory: str, job: Job, done: Done) -> None:
+        self._threads[directory].submit(partial(run_job, self._loop, job, done))
+
+    def close(self) -> None:
+        """Wait for what was asked. Idempotent."""
+        for threads in self._threads.values():
+            threads.close()
