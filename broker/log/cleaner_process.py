@@ -114,7 +114,7 @@ class ProcessRunner:
         self._running: dict[_Child, threading.Thread] = {}
 
     def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
-        """See `Runner`. Waits for nothing; a process that cannot be started is an end like another."""
+        """See `Runner`. Waits for nothing; a process or thread that cannot be started is an end like another."""
         child = _Child()
 
         def follow() -> None:
@@ -127,8 +127,14 @@ class ProcessRunner:
             self._call_soon(tell)
 
         # The parent-death signal is sent when the *thread* that started the process ends.
-        thread = self._running[child] = threading.Thread(target=follow, name="log-cleaner", daemon=True)
-        thread.start()
+        thread = threading.Thread(target=follow, name="log-cleaner", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            end = CleaningEnd("died", f"no thread can be started: {error}")
+            self._call_soon(lambda: on_event(end))
+        else:
+            self._running[child] = thread
         return child.stop
 
     def _carry_out(self, child: _Child, job: CleaningJob, on_event: OnEvent) -> CleaningEnd:

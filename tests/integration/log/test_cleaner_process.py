@@ -19,6 +19,7 @@ from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
 from tests.property.log.compaction_tools import COMPACTED, Replicas, keyed, last_values, records_of
 from tests.property.log.log_tools import TP, Clock, kill, open_log, open_store
+from tests.support.thread_limit import refuse_threads
 
 
 class Loop:
@@ -82,6 +83,25 @@ def test_process_cleans_a_log_from_start_to_swap(tmp_path: Path) -> None:
     assert len(records_of(log)) < 500
     assert last_values(records_of(log)) == before
     assert not _cleaned_names(log)
+    cleaner.close()
+    runner.close()
+    kill(store)
+
+
+def test_cleaning_that_no_thread_can_be_started_for_is_tried_again_and_waited_for_by_nobody(tmp_path: Path) -> None:
+    store, log = _filled(str(tmp_path))
+    loop = Loop()
+    runner = ProcessRunner(loop.call_soon_threadsafe)
+    cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: 1e6)
+    with pytest.MonkeyPatch.context() as patch:
+        refuse_threads(patch)
+        cleaner.check()
+        runner.close()
+    assert cleaner.runs == 0
+    loop.run_until(lambda: not cleaner._running, seconds=5)
+    cleaner.check()
+    loop.run_until(lambda: cleaner.runs == 1)
+    assert len(records_of(log)) < 500
     cleaner.close()
     runner.close()
     kill(store)
