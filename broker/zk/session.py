@@ -66,8 +66,9 @@ class ZkSession:
         """When the proofs that are under way were sent, oldest first."""
         self._closing = threading.Event()
         self._close_lock = threading.Lock()
-        self._ending: threading.Thread | None = None
-        self._contact_thread = threading.Thread(target=self._keep_contact, name="zk-contact", daemon=True)
+        self._ended = False
+        # It ends the session, too: at a stop there may be no other thread to be had.
+        self._contact_thread = threading.Thread(target=self._run, name="zk-contact", daemon=True)
         self._client.add_listener(self._on_state)
         self._listen_to_negotiation()
 
@@ -93,6 +94,7 @@ class ZkSession:
 
     def start(self) -> None:
         """Connect. Raises StoreUnavailable naming the hosts when no server answers in the connection time-out."""
+        self._contact_thread.start()
         connected = self._client.start_async()
         connected.wait(self._connection_timeout_ms / 1000)
         if not self._client.connected:
@@ -101,7 +103,6 @@ class ZkSession:
                 f"no ZooKeeper answered at zookeeper.connect={self.hosts} within {self._connection_timeout_ms} ms "
                 "(zookeeper.connection.timeout.ms): is it running, and is the address right?"
             )
-        self._contact_thread.start()
 
     def close(self) -> None:
         """End the session: its ephemeral znodes go at once. Calls in flight fail. Idempotent; any thread but kazoo's.
@@ -109,20 +110,20 @@ class ZkSession:
         A server that does not answer is not waited for beyond some seconds: the session is left to expire, and calls
         in flight stay where they are.
         """
-        with self._close_lock:
-            self._closing.set()
-            self._prove_soon.set()
-            if self._ending is None:
-                self._ending = threading.Thread(target=self._end, name="zk-close", daemon=True)
-                self._ending.start()
-            ending = self._ending
-        ending.join(_CLOSE_S)
-        if ending.is_alive():
-            _log.warning("ZooKeeper does not answer: the session is left to expire")
+        self._closing.set()
+        self._prove_soon.set()
         if self._contact_thread.is_alive():
-            self._contact_thread.join()
+            self._contact_thread.join(_CLOSE_S)
+        if self._contact_thread.is_alive():
+            _log.warning("ZooKeeper does not answer: the session is left to expire")
+        else:
+            self._end()
 
     def _end(self) -> None:
+        with self._close_lock:
+            if self._ended:
+                return
+            self._ended = True
         try:
             self._client.stop()
             self._client.close()
@@ -169,6 +170,10 @@ class ZkSession:
             event = SessionEvent.SUSPENDED if state == KazooState.SUSPENDED else SessionEvent.LOST
         for listener in self._listeners:
             listener(event)
+
+    def _run(self) -> None:
+        self._keep_contact()
+        self._end()
 
     def _keep_contact(self) -> None:
         """Have a proof carried out six times per session time-out, and one as soon as a server has let us in."""

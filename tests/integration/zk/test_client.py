@@ -18,6 +18,7 @@ from broker.zk.registration import end_session
 from broker.zk.session import SessionEvent
 from broker.zk.session_file import RecordedSession
 from tests.support.proxy import Proxy
+from tests.support.thread_limit import refuse_threads
 from tests.support.wait import eventually
 from tests.support.zookeeper import ZooKeeperServer, free_port, start_zookeeper
 
@@ -257,6 +258,17 @@ def test_server_that_falls_silent_is_left_for_another_before_the_session_is_over
         client.close()
         for door in doors:
             door.close()
+
+
+def test_close_ends_the_session_where_no_further_thread_can_be_started(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher, ending = connect(60_000), connect(60_000)
+    ending.create("/mine", b"", ephemeral=True)
+    refuse_threads(monkeypatch)
+    ending.close()
+    ending.close()
+    eventually(lambda: watcher.get("/mine") is None)
 
 
 def test_close_does_not_wait_for_a_server_that_is_silent(tmp_path: Path) -> None:
