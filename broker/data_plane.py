@@ -173,11 +173,8 @@ class DataPlane:
     def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:
         """Settings of this broker changed at run time: topics without overrides have others now."""
         manager.throttle.set_rates(*control.dynamic.throttle_rates)
-        self.store.update_defaults(self.settings.topic_defaults)
-        for topic in {replica.topic_partition.topic for replica in manager.replicas.values()}:
-            # Where nothing has been read yet its first role brings all.
-            if control.configs.knows(topic):
-                manager.on_topic_config(topic)
+        if self.store.update_defaults(self.settings.topic_defaults):
+            manager.on_defaults(control.configs.knows)
 
     def listen(self) -> None:
         """Bind every listener; requests wait until the loop runs. Raises OSError naming the address."""

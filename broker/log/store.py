@@ -64,7 +64,7 @@ class DiskLogStore(OpenLogs):
         Raises CorruptLog when it is there and offline, ValueError when it is there with another id, LogDirFailed.
         """
         tp = topic_partition
-        self.update_config(tp.topic, config)
+        self.learn_config(tp.topic, config)
         if tp in self.offline_logs and not (new and self._folder_is_gone(tp)):
             raise self.offline_logs[tp]
         if tp in self.offline_logs:
@@ -117,7 +117,7 @@ class DiskLogStore(OpenLogs):
         except OSError as error:
             raise log_dir.fail(error) from error
         self._deleted_beside_offline_dirs.discard(tp)
-        self._logs[tp] = log
+        self._keep(tp, log)
         self._homes[tp] = log_dir
         log_dir.logs[tp] = log
         if unclean:
@@ -171,7 +171,7 @@ class DiskLogStore(OpenLogs):
         self._forget_offline(tp)
         self.reports.append(report)
         self._homes[tp] = log_dir
-        self._logs[tp] = log
+        self._keep(tp, log)
         log_dir.logs[tp] = log
         log_dir.remember_end(tp, log.leo)
         self._lower_marks(log_dir, report)
@@ -199,7 +199,7 @@ class DiskLogStore(OpenLogs):
         renamed = [self._rename_deleted(tp, log_dir) for log_dir in places if log_dir not in gone]
         self._forget_offline(tp)
         self._homes.pop(tp, None)
-        log = self._logs.pop(tp, None)
+        log = self._let_go(tp)
         self.unclean.pop(tp, None)
         self._high_watermarks.pop(tp, None)
         if self.offline_dirs:
@@ -211,6 +211,15 @@ class DiskLogStore(OpenLogs):
             self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
         for log_dir in gone:
             log_dir.forget_checkpoints(tp)
+
+    def _let_go(self, tp: TopicPartition) -> PartitionLog | None:
+        log = self._logs.pop(tp, None)
+        if log is not None:
+            others = self._of_topic[tp.topic]
+            del others[tp]
+            if not others:
+                del self._of_topic[tp.topic]
+        return log
 
     def _rename_deleted(self, tp: TopicPartition, log_dir: LogDir) -> str:
         """The path that the folder has from now on. Raises LogDirFailed."""
@@ -239,8 +248,11 @@ class DiskLogStore(OpenLogs):
         if len(self._overrides) > 2 * len(self._homes) + _SPARE_OVERRIDES:
             self._forget_unused_overrides()
         self._overrides[topic] = dict(config)
-        for tp, log in self._logs.items():
-            if tp.topic == topic and log.config != parsed:
+        self._configure(topic, parsed)
+
+    def _configure(self, topic: str, parsed: LogConfig) -> None:
+        for log in self._of_topic.get(topic, {}).values():
+            if log.config != parsed:
                 log.config = parsed
                 if parsed.may_have_holes:
                     log.allow_holes()
@@ -255,12 +267,15 @@ class DiskLogStore(OpenLogs):
         if self._overrides.get(topic, {}) != config:
             self.update_config(topic, config)
 
-    def update_defaults(self, defaults: Mapping[str, str]) -> None:
-        """Replace the broker's defaults. Raises ValueError naming a bad one, changing nothing."""
-        LogConfig.parse({}, defaults)
+    def update_defaults(self, defaults: Mapping[str, str]) -> bool:
+        """Replace the broker's defaults; False where they are the same. Raises ValueError naming a bad one."""
+        if defaults == self._defaults:
+            return False
+        without_overrides = LogConfig.parse({}, defaults)
         self._defaults = dict(defaults)
-        for topic in {tp.topic for tp in self._logs}:
-            self.update_config(topic, self._overrides.get(topic, {}))
+        for topic in self._of_topic:
+            self._configure(topic, self._config(topic) if self._overrides.get(topic) else without_overrides)
+        return True
 
     # Periodic work
 

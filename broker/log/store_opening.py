@@ -64,6 +64,8 @@ class OpenLogs:
         self._defaults = dict(defaults or {})
         self._overrides = {topic: dict(config) for topic, config in (topic_configs or {}).items()}
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._of_topic: dict[str, dict[TopicPartition, PartitionLog]] = {}
+        """The same by topic: a topic's settings change without a look at all others."""
         self._homes: dict[TopicPartition, LogDir] = {}
         self._high_watermarks: dict[TopicPartition, Offset] = {}
         self._deleted: dict[str, PartitionLog | None] = {}
@@ -181,7 +183,7 @@ class OpenLogs:
                 stops.sync_mark(found[tp])
                 continue
             log, report = result
-            self._logs[tp] = log
+            self._keep(tp, log)
             log_dir.logs[tp] = log
             if log.has_holes:
                 log.allow_holes()
@@ -298,6 +300,11 @@ class OpenLogs:
                 log_dir.fail(error)
 
     # Settings and deletions
+
+    def _keep(self, tp: TopicPartition, log: PartitionLog) -> None:
+        """It is open."""
+        self._logs[tp] = log
+        self._of_topic.setdefault(tp.topic, {})[tp] = log
 
     def _config(self, topic: str) -> LogConfig:
         return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)

@@ -24,7 +24,18 @@ from broker.runtime.follower_logs import FollowerLogs
 from broker.runtime.group_commit import GroupCommit
 from broker.runtime.isr_changes import IsrChanges
 from broker.runtime.offsets import OffsetsHandler
-from broker.runtime.ports import BrokerId, CorruptLog, Log, LogDirFailed, LogStore, Loop, Offset, Peer, Timer
+from broker.runtime.ports import (
+    BrokerId,
+    CorruptLog,
+    Log,
+    LogDirFailed,
+    LogStore,
+    Loop,
+    Offset,
+    Peer,
+    Timer,
+    TopicPartition,
+)
 from broker.runtime.produce import ProduceHandler
 from broker.runtime.producer_ids import ProducerIdHandler
 from broker.runtime.replica import Replica
@@ -87,7 +98,9 @@ class ReplicaManager:
         self._advanced: dict[int, Replica] = {}
         self._touched: dict[int, Replica] = {}
         self._wakes: dict[int, Fetcher] = {}
+        self._of_topic: dict[str, dict[int, Replica]] = {}
         self._topics_by_id: dict[str, str] = {}
+        self._partitions_by_id: dict[str, set[TopicPartition]] = {}
         self._timers: dict[str, Timer] = {}
         self._on_log_failure = on_log_failure
         self._session_deadline_ms = session_deadline_ms
@@ -160,7 +173,9 @@ class ReplicaManager:
         """
         replica = Replica(self.broker_id, log, high_watermark)
         replica.watch_rolls(self.loop.now_ms)
+        topic, partition = log.topic_partition
         self.replicas[log.topic_partition] = replica
+        self._of_topic.setdefault(topic, {})[partition] = replica
         self.learn_topic_id(replica)
         now_ms = self.loop.now_ms()
         replica.restore_producers(now_ms)
@@ -181,16 +196,23 @@ class ReplicaManager:
         """Fetches name topics by id."""
         if replica.topic_id:
             self._topics_by_id[replica.topic_id] = replica.topic_partition.topic
+            self._partitions_by_id.setdefault(replica.topic_id, set()).add(replica.topic_partition)
 
     def forget(self, replica: Replica) -> None:
         """It is no longer this broker's; its log is the caller's business."""
         self.replicas.pop(replica.topic_partition, None)
         self.group_commit.forget(replica)
-        topic, topic_id = replica.topic_partition.topic, replica.topic_id
+        (topic, partition), topic_id = replica.topic_partition, replica.topic_id
         # Where a topic was deleted and made anew, replicas of both may be here.
-        if not any(other.topic_id == topic_id for other in self.replicas.values()):
+        of_id = self._partitions_by_id.get(topic_id, set())
+        of_id.discard(replica.topic_partition)
+        if not of_id:
+            self._partitions_by_id.pop(topic_id, None)
             self._topics_by_id.pop(topic_id, None)
-        if not any(other.topic_partition.topic == topic for other in self.replicas.values()):
+        of_topic = self._of_topic.get(topic, {})
+        of_topic.pop(partition, None)
+        if not of_topic:
+            self._of_topic.pop(topic, None)
             self.throttle.set_topic(topic, {})
 
     # -- requests --------------------------------------------------------------------------------------------------
@@ -246,13 +268,22 @@ class ReplicaManager:
     def on_topic_config(self, topic: str) -> None:
         """A topic's overrides changed."""
         self.log_store.update_config(topic, self.topic_configs.overrides(topic))
-        for replica in self.replicas.values():
-            if replica.topic_partition.topic == topic:
-                self.configure(replica)
-                role = replica.leader
-                if role is not None:
-                    role.min_insync_replicas = replica.min_insync_replicas
-                    self.maybe_advance(replica, role)
+        self._reconfigure(topic)
+
+    def on_defaults(self, known: Callable[[str], bool]) -> None:
+        """What topics without overrides have changed; the log store knows. known: whether a topic's were read."""
+        for topic in list(self._of_topic):
+            # Where nothing has been read yet its first role brings all.
+            if known(topic):
+                self._reconfigure(topic)
+
+    def _reconfigure(self, topic: str) -> None:
+        for replica in self._of_topic.get(topic, {}).values():
+            self.configure(replica)
+            role = replica.leader
+            if role is not None:
+                role.min_insync_replicas = replica.min_insync_replicas
+                self.maybe_advance(replica, role)
 
     def configure(self, replica: Replica) -> None:
         """Take a replica's settings from its topic's overrides and the broker's defaults."""
