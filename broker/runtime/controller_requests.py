@@ -72,6 +72,7 @@ class RequestBatch:
     _roles: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
     _full: set[BrokerId] = field(default_factory=set)
     _metadata: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
+    _whole: set[BrokerId] = field(default_factory=set)
     _stops: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
     _reports: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
 
@@ -98,6 +99,11 @@ class RequestBatch:
         wanted = list(partitions)
         for broker in brokers:
             self._metadata.setdefault(broker, set()).update(wanted)
+
+    def all_metadata(self, broker: BrokerId) -> None:
+        """Make this broker's UpdateMetadata name all topics there are; those that it does not name are gone."""
+        self._metadata.setdefault(broker, set())
+        self._whole.add(broker)
 
     def stop(self, broker: BrokerId, topic_partition: TopicPartition, delete: bool) -> None:
         self._stops.setdefault(broker, {})[topic_partition] = delete
@@ -194,6 +200,7 @@ class RequestBatch:
             broker_epoch=broker.epoch,
             topic_states=list(topics.values()),
             live_brokers=[_live_broker(other) for _, other in sorted(state.brokers.items())],
+            whole=broker.id in self._whole,
         )
         body = request.encode(UPDATE_METADATA_VERSION)
         return Outgoing(broker.id, broker.epoch, ApiKey.UPDATE_METADATA, UPDATE_METADATA_VERSION, body)

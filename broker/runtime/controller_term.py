@@ -142,10 +142,13 @@ class ControllerTerm:
 
         may_be_new: a partition whose state nobody has written since it was made may be one that it never heard of. It
         has a leader: where nobody leads, a log that is made now is one that was lost, and its broker has to say so.
-        With a topic or state that could not be read the list is not whole, and must not look so: brokers remove what a
-        whole list does not name. One that leaves has no more roles than what it still leads.
+        With a topic or state that could not be read neither is whole, and must not look so: brokers remove what a whole
+        list does not name, and forget the topics that whole metadata do not name. One that leaves has no more roles
+        than what it still leads.
         """
         batch.metadata((broker,), self.state.states)
+        if not self._topics.malformed and not self.state.unreadable:
+            batch.all_metadata(broker)
         own = self.state.partitions_of((broker,))
         if broker in self.state.shutting_down:
             own = [tp for tp in own if tp in self.state.states and self.state.states[tp].leader == broker]

@@ -2,7 +2,8 @@
 
 Filled by UpdateMetadata only, in the order in which the controller sends it; a controller of an older epoch is refused.
 The first word of a new controller, or to a new registration of this broker, is everything: it replaces what was known,
-so that a topic deleted meanwhile does not stay. What is older than what is known, by partition, is passed over: a
+so that a topic deleted meanwhile does not stay. So does any word that says it is whole: what came between the word
+before and this one may never have been sent. What is older than what is known, by partition, is passed over: a
 connection that was given up can deliver late. Source: kafka.server.metadata.ZkMetadataCache.
 """
 
@@ -116,6 +117,11 @@ class MetadataCache:
         }
         for state in request.topic_states:
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
+        if request.whole:
+            for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
+                # Not among those that never come back: a deletion says so, and this word may have been under way long.
+                self._names.pop(self.topics.pop(name).topic_id, None)
+                self._forget_overrides(name)
         self._changed()
         return ErrorCode.NONE
 

@@ -1,6 +1,6 @@
 """UpdateMetadata: the controller tells every broker what Metadata should answer.
 
-The live brokers' epochs (docs/adr/0011) are highwater's own; Kafka passes over tags that it does not know.
+The live brokers' epochs (docs/adr/0011) and `whole` are highwater's own; Kafka passes over tags that it does not know.
 Source: UpdateMetadataRequest.json, UpdateMetadataResponse.json.
 """
 
@@ -72,6 +72,8 @@ class UpdateMetadataRequest(Message):
     broker_epoch: int = int64("5+", -1, ignorable=True)
     topic_states: list[UpdateMetadataTopicState] = array(UpdateMetadataTopicState, "5+")
     live_brokers: list[UpdateMetadataBroker] = array(UpdateMetadataBroker, "0+")
+    whole: bool = boolean("6+", tag=OWN_TAG, tagged="6+", ignorable=True)
+    """There are no topics but those that it names."""
 
 
 @dataclass(slots=True)

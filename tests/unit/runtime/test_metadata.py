@@ -44,6 +44,7 @@ def update(
     controller_epoch: int = 1,
     broker_epoch: int = EPOCH,
     topic_id: str = OLD_ID,
+    whole: bool = False,
 ) -> UpdateMetadataRequest:
     return UpdateMetadataRequest(
         controller_id=1,
@@ -51,6 +52,7 @@ def update(
         broker_epoch=broker_epoch,
         topic_states=[UpdateMetadataTopicState(name, topic_id, parts) for name, parts in states.items()],
         live_brokers=[broker(id_) for id_ in live],
+        whole=whole,
     )
 
 
@@ -111,6 +113,28 @@ def test_update_merges_partitions_and_replaces_brokers(cache: MetadataCache) -> 
 def test_first_word_of_new_controller_replaces_topics(cache: MetadataCache) -> None:
     cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2))
     assert list(cache.topics) == ["u"]
+
+
+def test_word_that_is_whole_leaves_no_topic_that_it_does_not_name(cache: MetadataCache, forgotten: list[str]) -> None:
+    cache.update(update({"u": [partition(1, [1])]}, topic_id="B" * 22))
+    cache.update(update({"u": [partition(2, [2], epoch=2)]}, topic_id="B" * 22, whole=True))
+    assert list(cache.topics) == ["u"]
+    assert cache.leader_of("u", 0) == (1, 3), "what is older than what is known is passed over all the same"
+    assert forgotten == ["t"]
+    assert (cache.name_of(OLD_ID), cache.name_of("B" * 22)) == (None, "u")
+
+
+def test_first_word_without_topics_counts_where_it_is_whole(cache: MetadataCache) -> None:
+    cache.update(update({}, controller_epoch=2))
+    assert list(cache.topics) == ["t"], "Kafka's controller tells of the brokers first"
+    cache.update(update({}, controller_epoch=3, whole=True))
+    assert not cache.topics
+
+
+def test_topic_that_a_whole_word_did_not_name_may_come_back(cache: MetadataCache) -> None:
+    cache.update(update({}, whole=True))
+    cache.update(update({"t": [partition(1, [1, 2])]}))
+    assert list(cache.topics) == ["t"]
 
 
 def test_topic_under_deletion_vanishes_with_its_settings(cache: MetadataCache, forgotten: list[str]) -> None:
