@@ -2,8 +2,8 @@
 
 Start: ZooKeeper and identity, logs, listeners bound, registered, the loop. Stop on SIGTERM or SIGINT: leaderships moved
 away (controlled shutdown), logs closed with the mark of a clean stop, ZooKeeper session ended. A second signal, or a
-failure that leaves nothing to serve, stops without the mark. A start that fails, or is told to stop before it is done,
-leaves the mark as it found it.
+failure that leaves nothing to serve, stops without the mark; one that comes while the logs are closed ends the process.
+A start that fails, or is told to stop before it is done, leaves the mark as it found it.
 Source: kafka.server.KafkaServer.startup, shutdown.
 """
 
@@ -38,6 +38,7 @@ _INCARNATION_BYTES = 8
 _COLLECT_AFTER_ALLOCATIONS = 20_000
 _HAND_OVER_LOOK_MS = 5.0
 _HAND_OVER_MAX_MS = 300.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class _ToldToStop(BaseException):
@@ -55,6 +56,7 @@ class Broker:
         self._event_log: EventLog | None = None
         self._serving = False
         self._stopping = False
+        self._closing = False
         self._halted = False
         self._clean = True
         self._exit_code = 0
@@ -85,7 +87,7 @@ class Broker:
         settings = self._settings
         if settings.unknown:
             _log.warning("settings that this broker does not know: %s", ", ".join(settings.unknown))
-        for name in (signal.SIGTERM, signal.SIGINT):
+        for name in _STOP_SIGNALS:
             signal.signal(name, self._on_signal)
         control = self._control = ControlPlane(settings, _broker_id(settings), settings.log_dirs[0])
         control.prepare()
@@ -163,6 +165,10 @@ class Broker:
             self._halt()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if self._closing:
+            # It ends by itself, which this asks for; the next one does not wait for that.
+            _let_signals_end_us()
+            return
         if not self._serving:
             # The start may be waiting for ZooKeeper or another broker's session. A second signal ends the process.
             signal.signal(number, signal.SIG_DFL)
@@ -214,8 +220,12 @@ class Broker:
     def _close(self) -> None:
         """The registration goes last: until the logs are closed nobody else may think that this broker is done.
 
-        The controllership goes first: another broker takes it on while the logs are closed.
+        The controllership goes first: another broker takes it on while the logs are closed. The loop hears of no signal
+        any more: a second one ends the process at once, whatever a close waits for.
         """
+        self._closing = True
+        if self._stopping:
+            _let_signals_end_us()
         control, data = self._control, self._data
         try:
             if control is not None:
@@ -241,6 +251,12 @@ class Broker:
                     self._event_log.close()
                 self._resolver.close()
                 self._loop.close()
+
+
+def _let_signals_end_us() -> None:
+    """The kernel does it, even where a system call keeps the interpreter from its handlers."""
+    for number in _STOP_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _calm_collector() -> None:

@@ -243,3 +243,30 @@ def test_second_signal_ends_a_stop_that_waits(tmp_path: Path) -> None:
         stopped.process = None
         assert "SIGTERM again: stopping at once" in stopped.output
         assert not (stopped.folder / "data" / checkpoints.CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.patches
+def test_second_signal_ends_a_close_that_does_not_end(tmp_path: Path) -> None:
+    hanging = """
+import sys, threading
+from broker import cli, data_plane
+
+def close(plane, clean):
+    print("closing for ever", flush=True)
+    threading.Event().wait()
+
+data_plane.DataPlane.close = close
+sys.exit(cli.main())
+"""
+    with running_cluster(tmp_path, brokers=1) as cluster:
+        broker = cluster.brokers[1]
+        assert broker.stop() == 0
+        broker._command = [sys.executable, "-c", hanging]
+        broker.start()
+        wait_until(lambda: cluster.live() == {1} and _brokers_known(broker) == 1, lambda: broker.output)
+        assert broker.process is not None
+        broker.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "closing for ever" in broker.output, lambda: broker.output)
+        broker.process.send_signal(signal.SIGTERM)
+        assert broker.process.wait(20) == -signal.SIGTERM
+        broker.process = None
