@@ -28,6 +28,7 @@ ACCEPT_PAUSE_MS: Final = 200.0
 KEPT_DESCRIPTORS_MAX: Final = 8192
 _KEPT_SHARE: Final = 8
 _SWEEPS_PER_IDLE_TIME: Final = 10
+_SWEEP_MS_MIN: Final = 5.0
 _SWEEP_MS_MAX: Final = 10_000.0
 
 
@@ -70,6 +71,7 @@ class Listener:
         on_close(connection): in the turn after the connection closed, whoever closed it.
         send_buffer_bytes, receive_buffer_bytes: of each connection's socket; the system may round them, and takes no
         more than net.core.wmem_max and rmem_max.
+        idle_ms_max: negative to close none for being idle.
         on_file_failure(failure): a connection closed because a file slice of its answers could not be read.
         """
         self._loop = loop
@@ -97,8 +99,10 @@ class Listener:
         self._descriptor_limit = _descriptor_limit()
         self._turned_away = False  # and said so
         loop.register(self._socket.fileno(), READABLE, self._on_events)
-        self._sweep_ms = min(_SWEEP_MS_MAX, idle_ms_max / _SWEEPS_PER_IDLE_TIME)
-        self._sweep: TimerHandle = loop.call_later(self._sweep_ms, self._close_idle)
+        self._sweep_ms = min(_SWEEP_MS_MAX, max(_SWEEP_MS_MIN, idle_ms_max / _SWEEPS_PER_IDLE_TIME))
+        self._sweep: TimerHandle | None = None
+        if idle_ms_max >= 0:
+            self._sweep = loop.call_later(self._sweep_ms, self._close_idle)
 
     def stop_accepting(self) -> None:
         """Refuse new connections; those that are there go on."""
@@ -110,7 +114,8 @@ class Listener:
     def close(self) -> None:
         """Stop accepting and close every connection at once."""
         self.stop_accepting()
-        self._sweep.cancel()
+        if self._sweep is not None:
+            self._sweep.cancel()
         for connection in list(self.connections):
             connection.close()
 

@@ -609,6 +609,19 @@ def test_listener_gives_its_connections_the_buffers_that_were_asked_for(loop: Ep
         sock.close()
 
 
+def test_connection_is_never_too_idle_where_that_is_turned_off(loop: EpollLoop, until: Until) -> None:
+    server = Server(loop, idle_ms_max=-1)
+    client = server.connect()
+    until(lambda: len(server.listener.connections) == 1)
+    start_ms = loop.now_ms()
+    while loop.now_ms() < start_ms + 50:
+        loop.run_once(timeout_ms_max=10)
+    assert len(server.listener.connections) == 1
+    client.send(framed(b"late"))
+    until(lambda: server.frames == [b"late"])
+    shut(server)
+
+
 def test_listener_taken_port_is_named(server: Server, loop: EpollLoop) -> None:
     with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{server.listener.port}"):
         Listener(loop, "127.0.0.1", server.listener.port, lambda _c, _f, _s: None)

@@ -55,6 +55,10 @@ def test_settings_with_a_bad_value_name_setting_value_and_remedy(
         assert fragment in str(caught.value)
 
 
+def test_connections_may_be_idle_for_ever_as_in_kafka() -> None:
+    assert Settings.parse(MINIMAL | {"connections.max.idle.ms": "-1"}).connections_max_idle_ms == -1
+
+
 def test_settings_with_an_unread_name_keep_it_to_be_reported() -> None:
     assert Settings.parse(MINIMAL | {"num.io.threads": "8"}).unknown == ("num.io.threads",)
 
