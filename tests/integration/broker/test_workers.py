@@ -6,13 +6,14 @@ import errno
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from broker.workers import FileWorker, FlushWorkers
+from broker.workers import DeletionWorker, FileWorker, FlushWorkers
 from tests.support.thread_limit import refuse_threads
 
 WAIT_S = 20.0
@@ -95,3 +96,27 @@ def test_start_without_a_single_thread_says_so(
     refuse_threads(monkeypatch)
     with pytest.raises(OSError, match=r"no thread for log-\w+ can be started: can't start new thread"):
         make(loop)
+
+
+def test_deletions_that_wait_are_left_to_the_next_start(loop: Loop) -> None:
+    worker = DeletionWorker(loop)
+    begun, go_on = threading.Event(), threading.Event()
+    ran: list[int] = []
+
+    def at_hand() -> None:
+        begun.set()
+        assert go_on.wait(WAIT_S)
+        ran.append(0)
+
+    worker.run(at_hand, lambda error: None)
+    for number in range(1, 5):
+        worker.run(partial(ran.append, number), lambda error: None)
+    assert begun.wait(WAIT_S)
+    closing = threading.Thread(target=worker.close)
+    closing.start()
+    while worker._threads._jobs.qsize() != 1:  # the word that it is over
+        time.sleep(0)
+    go_on.set()
+    closing.join(WAIT_S)
+    worker.run(partial(ran.append, 9), lambda error: None)
+    assert ran == [0]
