@@ -82,11 +82,12 @@ class HeldFiles:
 class OutputQueue:
     """Chunks to be sent, in order. `pending_bytes` counts what the kernel has not taken."""
 
-    __slots__ = ("_chunks", "_held", "_owned", "pending_bytes")
+    __slots__ = ("_begun", "_chunks", "_held", "_owned", "pending_bytes")
 
     def __init__(self, held: HeldFiles | None = None) -> None:
         """held: of this loop; None for one of its own."""
         self._chunks: deque[Chunk] = deque()
+        self._begun = False  # the first is what is left of a slice that goes by sendfile, however little
         self._held = held if held is not None else HeldFiles()
         self._owned: dict[int, int] = {}  # descriptors that stay good: descriptor → slices here that still need it
         self.pending_bytes = 0
@@ -155,6 +156,7 @@ class OutputQueue:
     def close(self) -> None:
         """Drop everything."""
         self._chunks.clear()
+        self._begun = False
         self.pending_bytes = 0
         for fd in self._owned:
             self._held.give_back(fd)
@@ -165,6 +167,8 @@ class OutputQueue:
         chunks = self._chunks
         buffers: list[Buffer] = []
         size = 0
+        if self._begun:
+            return buffers, size
         while chunks and len(buffers) < _BUFFERS_PER_SEND_MAX and size < _BYTES_PER_SEND_MAX:
             chunk = chunks[0]
             if isinstance(chunk, FileSlice):
@@ -201,6 +205,7 @@ class OutputQueue:
                 sent = os.sendfile(sock.fileno(), fd, position, length)
             except BlockingIOError:
                 self._chunks[0] = FileSlice(fd, position, length)
+                self._begun = True
                 return False
             except OSError as error:
                 if error.errno in _FILE_ERRORS:
@@ -212,6 +217,7 @@ class OutputQueue:
             length -= sent
             self.pending_bytes -= sent
         self._chunks.popleft()
+        self._begun = False
         self._done_with(fd)
         return True
 
