@@ -15,6 +15,7 @@ import os
 import secrets
 import signal
 import socket
+import time
 from dataclasses import replace
 from types import FrameType
 
@@ -39,6 +40,7 @@ _COLLECT_AFTER_ALLOCATIONS = 20_000
 _HAND_OVER_LOOK_MS = 5.0
 _HAND_OVER_MAX_MS = 300.0
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SAME_WORD_S = 1.0
 
 
 class _ToldToStop(BaseException):
@@ -56,6 +58,8 @@ class Broker:
         self._event_log: EventLog | None = None
         self._serving = False
         self._stopping = False
+        self._told_s: float | None = None
+        """When the first signal came."""
         self._closing = False
         self._halted = False
         self._clean = True
@@ -165,9 +169,10 @@ class Broker:
             self._halt()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if self._told_s is None:
+            self._told_s = time.monotonic()
         if self._closing:
-            # It ends by itself, which this asks for; the next one does not wait for that.
-            _let_signals_end_us()
+            self._on_signal_while_closing(number, time.monotonic() - self._told_s)
             return
         if not self._serving:
             # The start may be waiting for ZooKeeper or another broker's session. A second signal ends the process.
@@ -177,6 +182,13 @@ class Broker:
                 raise _ToldToStop(signal.Signals(number).name)
             return
         self._loop.call_soon_threadsafe(lambda: self._on_stop(signal.Signals(number).name))
+
+    def _on_signal_while_closing(self, number: int, since_first_s: float) -> None:
+        """A launcher may say the same twice, to the group and to the process; who means it says it later."""
+        if since_first_s >= _SAME_WORD_S:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            os._exit(128 + number)  # the first process of a container is not ended by a signal
 
     # -- stop ------------------------------------------------------------------------------------------------------
 
@@ -221,11 +233,9 @@ class Broker:
         """The registration goes last: until the logs are closed nobody else may think that this broker is done.
 
         The controllership goes first: another broker takes it on while the logs are closed. The loop hears of no signal
-        any more: a second one ends the process at once, whatever a close waits for.
+        any more: one that comes _SAME_WORD_S after the first ends the process at once, whatever a close waits for.
         """
         self._closing = True
-        if self._stopping:
-            _let_signals_end_us()
         control, data = self._control, self._data
         try:
             if control is not None:
@@ -251,12 +261,6 @@ class Broker:
                     self._event_log.close()
                 self._resolver.close()
                 self._loop.close()
-
-
-def _let_signals_end_us() -> None:
-    """The kernel does it, even where a system call keeps the interpreter from its handlers."""
-    for number in _STOP_SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _calm_collector() -> None:

@@ -245,28 +245,65 @@ def test_second_signal_ends_a_stop_that_waits(tmp_path: Path) -> None:
         assert not (stopped.folder / "data" / checkpoints.CLEAN_SHUTDOWN).exists()
 
 
-@pytest.mark.patches
-def test_second_signal_ends_a_close_that_does_not_end(tmp_path: Path) -> None:
-    hanging = """
-import sys, threading
-from broker import cli, data_plane
+def _restarted_with(broker: Broker, cluster: Cluster, program: str) -> None:
+    """What runs is this broker, with a part of it replaced."""
+    assert broker.stop() == 0
+    broker._command = [sys.executable, "-c", program]
+    broker.start()
+    wait_until(lambda: cluster.live() == {1} and _brokers_known(broker) == 1, lambda: broker.output)
+
+
+_CLOSE = """
+import sys, threading, time
+from broker import app, cli, data_plane
+
+app._SAME_WORD_S = {same_word_s}
+real = data_plane.DataPlane.close
 
 def close(plane, clean):
-    print("closing for ever", flush=True)
-    threading.Event().wait()
+    print("closing", flush=True)
+    {waits}
+    real(plane, clean)
 
 data_plane.DataPlane.close = close
 sys.exit(cli.main())
 """
+
+
+@pytest.mark.patches
+def test_second_signal_ends_a_close_that_does_not_end(tmp_path: Path) -> None:
     with running_cluster(tmp_path, brokers=1) as cluster:
         broker = cluster.brokers[1]
-        assert broker.stop() == 0
-        broker._command = [sys.executable, "-c", hanging]
-        broker.start()
-        wait_until(lambda: cluster.live() == {1} and _brokers_known(broker) == 1, lambda: broker.output)
-        assert broker.process is not None
-        broker.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: "closing for ever" in broker.output, lambda: broker.output)
-        broker.process.send_signal(signal.SIGTERM)
-        assert broker.process.wait(20) == -signal.SIGTERM
+        _restarted_with(broker, cluster, _CLOSE.format(same_word_s=0.5, waits="threading.Event().wait()"))
+        process = broker.process
+        assert process is not None
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "closing" in broker.output, lambda: broker.output)
+
+        def ended() -> bool:
+            process.send_signal(signal.SIGTERM)
+            return process.poll() is not None
+
+        wait_until(ended, lambda: broker.output)
+        assert process.returncode == -signal.SIGTERM
         broker.process = None
+
+
+@pytest.mark.patches
+def test_signal_that_comes_twice_at_once_leaves_a_close_alone(tmp_path: Path) -> None:
+    """As from a launcher that tells the group, and then the process."""
+    with running_cluster(tmp_path, brokers=1) as cluster:
+        broker = cluster.brokers[1]
+        go_on = tmp_path / "go-on"
+        waits = f"while not __import__('os').path.exists({str(go_on)!r}): time.sleep(0.01)"
+        _restarted_with(broker, cluster, _CLOSE.format(same_word_s=3600, waits=waits))
+        process = broker.process
+        assert process is not None
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "closing" in broker.output, lambda: broker.output)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        go_on.touch()
+        assert process.wait(20) == 0
+        broker.process = None
+        assert (broker.folder / "data" / checkpoints.CLEAN_SHUTDOWN).exists()
