@@ -40,6 +40,7 @@ _log = logging.getLogger("broker.controller")
 _LOOK_AGAIN_S = 0.2
 _FIRST_REBALANCE_S = 5.0
 _FLUSH_EVENTS_MAX = 50
+_WAIT_S_MAX = 3600.0  # what a queue waits for has to fit in the system's time
 
 _Answer = TypeVar("_Answer")
 
@@ -296,7 +297,8 @@ class Controller(Reports):
                 due()
             next_ms = self._delayed.next_ms()
             try:
-                return self._events.get(timeout=None if next_ms is None else (next_ms - now_ms) / 1000)
+                wait_s = None if next_ms is None else min((next_ms - now_ms) / 1000, _WAIT_S_MAX)
+                return self._events.get(timeout=wait_s)
             except queue.Empty:
                 continue
 

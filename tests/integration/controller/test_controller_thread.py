@@ -15,6 +15,7 @@ from broker.runtime.controller import Controller, ControllerSettings
 from broker.runtime.controller_ports import ControllerStore
 from tests.support.fake_loop import FakeLoop
 from tests.support.thread_limit import refuse_threads
+from tests.support.wait import eventually
 
 WAIT_S = 20.0
 
@@ -114,3 +115,16 @@ def test_delayed_events_come_in_the_order_of_their_times_and_past_a_queue_that_i
     world.controller.start()
     assert done.wait(WAIT_S)
     assert order == ["first", "second"]
+
+
+def test_event_that_is_as_good_as_never_ends_nobodys_thread(worlds: Callable[..., World]) -> None:
+    """`leader.imbalance.check.interval.seconds` is any long: more than the system can wait for."""
+    world, done = worlds(), threading.Event()
+    world.controller._put("never", lambda: world.controller._put_later("never", done.set, 9.2e18))
+    world.controller.start()
+    eventually(lambda: world.controller._delayed.next_ms() is not None, "the delayed event")
+    for _ in range(2):
+        world.controller._put("next", done.set)
+        assert done.wait(WAIT_S)
+        done.clear()
+    assert world.broken.empty()
