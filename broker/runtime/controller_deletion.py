@@ -23,7 +23,7 @@ class TopicDeletion:
 
     def __init__(self, tools: TermTools, enabled: bool) -> None:
         self._tools = tools
-        self._enabled = enabled
+        self.enabled = enabled
         self._open: dict[str, set[Replica]] = {}
 
     def load(self, requested: AbstractSet[str], anew: bool = False) -> None:
@@ -33,7 +33,7 @@ class TopicDeletion:
             # Done already, though the answer was lost; what has the name by now is another topic.
             del self._open[topic]
         for topic in sorted(requested - self._open.keys()):
-            if not self._enabled or topic not in state.topics:
+            if not self.enabled or topic not in state.topics:
                 self._tools.store.drop_deletion(self._tools.term, topic)
                 state.deleting.discard(topic)
                 continue

@@ -84,7 +84,8 @@ class ControllerTerm:
         self._tools.state = state
         self.isr_changes.untold.clear()
         self._topics.load(names)
-        state.deleting = set(deletions & state.topics.keys())
+        # Where deletion is not enabled the request is dropped below, and the topic lives.
+        state.deleting = set(deletions & state.topics.keys()) if self._deletion.enabled else set()
         partitions = dict(state.partitions())
         read = self._store.states(list(partitions))
         stored = read.found

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from broker.core.cluster_state import Topic
-from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION, Outgoing
+from broker.runtime.controller_requests import (
+    LEADER_AND_ISR_VERSION,
+    STOP_REPLICA_VERSION,
+    UPDATE_METADATA_VERSION,
+    Outgoing,
+)
 from broker.runtime.ports import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.controlled_shutdown import ControlledShutdownResponse
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
+from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
 
 NEW_ID = "B" * 21 + "A"
@@ -137,6 +143,29 @@ def test_deletion_of_a_topic_that_is_not_there_is_dropped() -> None:
     world.data.deletions.add("nothing")
     world.step(world.term.deletions_changed)
     assert world.data.deletions == set()
+
+
+def test_deletion_that_is_not_enabled_costs_a_new_controller_nothing_of_the_topic() -> None:
+    """Asked for by a tool, while nobody was controller: the request is dropped, and the topic lives."""
+    world = three_with_two_in_sync()
+    world.term._deletion.enabled = False
+    world.data.deletions.add("t")
+    for node in world.nodes.values():
+        node.queue.clear()
+    world.step(world.term.load)
+    assert world.data.deletions == set()
+    assert led_by(world, 2) == {"t": 1}
+    assert set(_leaders_in_metadata(world, 2)) == {1}
+
+
+def _leaders_in_metadata(world: ReassignedCluster, broker: int) -> list[int]:
+    return [
+        state.leader
+        for request in world.nodes[broker].queue
+        if request.api_key == ApiKey.UPDATE_METADATA
+        for topic in UpdateMetadataRequest.decode(UPDATE_METADATA_VERSION, request.body).topic_states
+        for state in topic.partition_states
+    ]
 
 
 def test_leader_whose_topics_deletion_waits_for_a_dead_broker_may_stop() -> None:
