@@ -209,7 +209,7 @@ class DataPlane:
         if self.settings.log_cleaner_enable:
             self.cleaner = self._make_cleaner(self.manager)
             self._every(self.settings.log_cleaner_backoff_ms, self.cleaner.check)
-        self._every(_FLUSH_CHECK_MS, self.store.flush_due)
+        self._every(_FLUSH_CHECK_MS, partial(self.store.flush_due, self._on_damage))
         self._every(_FLUSH_CHECK_MS, self.store.close_unread)
 
     def _every(self, interval_ms: float, duty: Callable[[], None]) -> None:

@@ -279,15 +279,20 @@ class DiskLogStore(OpenLogs):
 
     # Periodic work
 
-    def flush_due(self) -> None:
-        """Begin flushes of logs whose flush.ms has passed since their last one."""
+    def flush_due(self, on_damage: Callable[[CorruptLog], None] | None = None) -> None:
+        """Begin flushes of logs whose flush.ms has passed since their last one. on_damage: as in
+        `delete_old_segments`."""
         now_ms = self._environment.now_ms()
         for log in list(self.logs().values()):
             if log.written_leo > log.recovery_point and now_ms - log.durability.last_flush_ms >= log.config.flush_ms:
                 log.durability.last_flush_ms = now_ms
                 try:
                     log.flush_in_background()
-                except (CorruptLog, LogDirFailed) as failure:
+                except CorruptLog as damage:
+                    _logger.error("not flushed: %s", damage)
+                    if on_damage is not None:
+                        on_damage(damage)
+                except LogDirFailed as failure:
                     _logger.error("%s: not flushed: %s", log.topic_partition, failure)
 
     def close_unread(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.log.snapshots import ProducerSnapshots
-from broker.runtime.ports import TopicPartition
+from broker.runtime.ports import CorruptLog, TopicPartition
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
@@ -120,6 +120,19 @@ def test_damage_that_a_flush_finds_in_an_older_segment_costs_this_replica_alone(
     cluster.start(1)
     cluster.advance(3000)
     assert cluster.values(1) == cluster.values(cluster.state.leader), "found again, and fetched anew"
+
+
+def test_damage_that_a_flush_finds_by_its_time_costs_this_replica_alone(cluster: DiskCluster) -> None:
+    """`flush.ms`: else the leader went on acknowledging what was never flushed again."""
+    _damage_before_the_recovery_point(cluster, 1)
+    cluster.topic_config["flush.ms"] = "1"
+    node = cluster.nodes[1]
+    node.up.on_topic_config(TOPIC)
+    cluster.produce(1, "more", acks=1)
+    cluster.advance(10)
+    told: list[CorruptLog] = []
+    node.store.flush_due(told.append)
+    assert [damage.topic_partition for damage in told] == [TopicPartition(TOPIC, 0)]
 
 
 def test_damage_that_the_last_flush_finds_costs_the_mark_of_a_clean_stop_for_its_log_alone(
