@@ -285,7 +285,9 @@ def _convert(name: str, setting: Setting, text: str) -> object:
         limit = 1 << (_BITS[setting.kind] - 1)
         _check_range(name, text, int(text), -limit, limit - 1)
         if int(text) in setting.excluded:
-            raise ConfigError(f"{name}={text}: must be from {setting.minimum} to {setting.maximum}, but not {text}")
+            least = "" if setting.minimum is None else f" from {setting.minimum}"
+            most = "" if setting.maximum is None else f" to {setting.maximum}"
+            raise ConfigError(f"{name}={text}: must be a whole number{least}{most}, but not {text}")
         return int(text)
     if setting.choices is not None and text not in setting.choices:
         raise ConfigError(f"{name}={text!r}: must be one of {', '.join(setting.choices)}")

@@ -75,7 +75,7 @@ SETTINGS: tuple[Setting, ...] = (
     # Kafka's default is measurably cheaper than the system's own sizes for sending, and dearer for receiving.
     Setting("socket.send.buffer.bytes", "int", 102400, -1, excluded=(0,)),
     Setting("socket.receive.buffer.bytes", "int", -1, -1, excluded=(0,)),
-    Setting("connections.max.idle.ms", "long", 600000),
+    Setting("connections.max.idle.ms", "long", 600000, excluded=(0,)),
     Setting("fetch.max.bytes", "int", 57671680, 1024),
     Setting("max.incremental.fetch.session.cache.slots", "int", 1000, 0),
     Setting("message.max.bytes", "int", 1048588, 0, topic_name="max.message.bytes"),

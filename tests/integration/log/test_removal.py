@@ -159,16 +159,8 @@ def test_stop_waits_for_the_file_at_hand_only_and_the_next_start_removes_the_oth
     threads.until(unlinks.waiting.is_set, "the first unlink")
     closing = threading.Thread(target=threads.close)
     closing.start()
-    pool = threads.plane._deletions._pool
-
-    def refuses() -> bool:
-        try:
-            pool.submit(int)
-        except RuntimeError:
-            return True
-        return False
-
-    eventually(refuses, "the stop")
+    jobs = threads.plane._deletions._threads._jobs
+    eventually(lambda: jobs.qsize() == 1, "the stop: nothing but the word that it is over")
     unlinks.may_go.set()
     closing.join()
     (folder,) = _hidden(path)
