@@ -44,6 +44,7 @@ class Connection:
     __slots__ = (
         "_closing",
         "_events",
+        "_full",
         "_linger",
         "_loop",
         "_on_close",
@@ -91,6 +92,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         self._unsent_bytes = 0  # fulfilled and not yet taken by the kernel
         self._send_wanted = False
+        self._full = False  # the kernel takes no more until it says so
         self._paused = False
         self._rest_pending = False  # resumed, and what was in the buffer then is not handed out yet
         self._reading_done = False  # set by close_connection: later frames are not served
@@ -168,8 +170,8 @@ class Connection:
 
     def _on_events(self, events: int) -> None:
         if events & WRITABLE:
+            self._full = False
             self._want_send()
-            self._set_events(self._events & ~WRITABLE)
         if events & (READABLE | FAILED):
             if self._linger is not None:
                 self._discard()
@@ -258,10 +260,7 @@ class Connection:
             self._slots.clear()
         before = self._output.pending_bytes
         try:
-            if self._events & WRITABLE:
-                done = not self._output
-            else:
-                done = self._output.send(self._socket)
+            done = not self._output if self._full else self._output.send(self._socket)
             if not done:
                 self._output.own_pending()
         except FileFailure as failure:
@@ -282,9 +281,13 @@ class Connection:
             self._unsent_bytes -= sent
             self.last_progress_ms = self._loop.now_ms()
         if not done:
+            # Asked for until all is gone: a large answer leaves in some ten parts.
+            self._full = True
             self._set_events(self._events | WRITABLE)
-        elif self._closing and self._linger is None:
-            self._begin_linger()
+        else:
+            self._set_events(self._events & ~WRITABLE)
+            if self._closing and self._linger is None:
+                self._begin_linger()
         if self._paused:
             self._resume_if_drained()
 

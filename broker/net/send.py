@@ -199,23 +199,25 @@ class OutputQueue:
         self._chunks.extendleft(reversed(rest))
 
     def _send_file(self, sock: socket.socket, chunk: FileSlice) -> bool:
+        """One call: the kernel goes on by itself until all is gone, the socket is full, or the file ends."""
         fd, position, length = chunk
-        while length:
-            try:
-                sent = os.sendfile(sock.fileno(), fd, position, length)
-            except BlockingIOError:
-                self._chunks[0] = FileSlice(fd, position, length)
-                self._begun = True
-                return False
-            except OSError as error:
-                if error.errno in _FILE_ERRORS:
-                    raise UnreadableFile(FileSlice(fd, position, length), error) from error
-                raise
-            if sent == 0:
-                raise ShortRead(FileSlice(fd, position, length), 0)
-            position += sent
-            length -= sent
-            self.pending_bytes -= sent
+        try:
+            sent = os.sendfile(sock.fileno(), fd, position, length)
+        except BlockingIOError:
+            self._begun = True
+            return False
+        except OSError as error:
+            if error.errno in _FILE_ERRORS:
+                raise UnreadableFile(chunk, error) from error
+            raise
+        if sent == 0:
+            raise ShortRead(chunk, 0)
+        self.pending_bytes -= sent
+        if sent < length:
+            # Where the file ended the next call says so.
+            self._chunks[0] = FileSlice(fd, position + sent, length - sent)
+            self._begun = True
+            return False
         self._chunks.popleft()
         self._begun = False
         self._done_with(fd)
