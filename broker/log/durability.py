@@ -182,12 +182,12 @@ class Durability:
             indexed = segment.base_offset
             if indexed >= target and place > 0:
                 break
-            segment.open()
-            fds.append(os.dup(segment.fd))
-            if segment is not self._segments.active:
-                segment.finish()
-                fds.append(os.dup(segment.index.fileno()))
-                fds.append(os.dup(segment.time_index.fileno()))
+            with segment.briefly_open():
+                fds.append(os.dup(segment.fd))
+                if segment is not self._segments.active:
+                    segment.finish()
+                    fds.append(os.dup(segment.index.fileno()))
+                    fds.append(os.dup(segment.time_index.fileno()))
         return indexed
 
     def _done(self, job: FlushJob) -> None:

@@ -4,7 +4,7 @@ Each open segment takes three descriptors. The least recently read one goes firs
 its bytes that were checked stay checked. A read's file slice is good for the turn in which it was handed out (what
 waits longer is on a duplicate, see `broker.net.send`), so what was read in this turn is not closed in it, however many
 there are. Not in here, so never closed: active segments, those whose files a swap has hidden. A flush has duplicates.
-All on the loop's thread, but `opened` while logs are loaded.
+All on the loop's thread, but `add` while logs are loaded.
 Source: none in Kafka, whose segments stay open (and whose indexes are mapped).
 """
 
@@ -45,9 +45,15 @@ class OpenSegments:
     def __len__(self) -> int:
         return len(self._read_in)
 
-    def opened(self, segment: Closable) -> None:
+    def add(self, segment: Closable) -> None:
         """It is open, and may be closed again in a later turn."""
         self._read_in[segment] = self._turn()
+
+    def opened(self, segment: Closable) -> None:
+        """The same; if that makes too many, the oldest of earlier turns close."""
+        self.add(segment)
+        if len(self._read_in) > self._limit:
+            self.trim()
 
     def touch(self, segment: Closable) -> None:
         """It was read. Nothing for one that is not in here."""

@@ -27,12 +27,12 @@ class Segment(SegmentFiles):
 
     @property
     def first_timestamp(self) -> int:
-        """Max timestamp of the first batch, −1 when empty: segment.ms counts from it."""
+        """Max timestamp of the first batch, −1 when empty: segment.ms counts from it. Leaves it as open as it is."""
         if self._first_timestamp is None:
-            self.open()
-            if self._size == 0:
-                return NO_TIMESTAMP
-            self._first_timestamp = self._header_at(0).max_timestamp
+            with self.briefly_open():
+                if self._size == 0:
+                    return NO_TIMESTAMP
+                self._first_timestamp = self._header_at(0).max_timestamp
         return self._first_timestamp
 
     def append(self, views: Sequence[memoryview]) -> int:

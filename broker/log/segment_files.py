@@ -133,6 +133,17 @@ class SegmentFiles:
         if self.keeper is not None:
             self.keeper.opened(self)
 
+    @contextlib.contextmanager
+    def briefly_open(self) -> Iterator[None]:
+        """Open in here; what was not open before is closed behind it, for no slice of it is handed out. As `open`."""
+        was_open = self._opened
+        self.open()
+        try:
+            yield
+        finally:
+            if not was_open:
+                self.close()
+
     def _with_room(self, action: Callable[[], T]) -> T:
         """The action, which opens files; once more where it lacked a descriptor and others could be closed."""
         try:

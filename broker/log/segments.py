@@ -39,7 +39,7 @@ class Segments:
         for segment in self.made():
             segment.keeper = open_segments
             if segment.is_open and segment is not self._list[-1]:
-                open_segments.opened(segment)
+                open_segments.add(segment)
 
     def hold_open(self, segment: Segment) -> None:
         """Let nobody close it: its files are about to have other names."""

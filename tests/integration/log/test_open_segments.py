@@ -11,6 +11,9 @@ import pytest
 
 from broker.config import Settings
 from broker.data_plane import DataPlane
+from broker.log.cleaner import CleaningJob
+from broker.log.cleaner_process import OnEvent, Stop
+from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
 from broker.log.open_segments import OpenSegments
@@ -18,7 +21,14 @@ from broker.log.store import DiskLogStore
 from broker.net.loop import EpollLoop
 from broker.runtime.ports import CorruptLog, NoDescriptorFree
 from broker.wire.chunks import FileSlice
-from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed, last_values, records_of
+from tests.property.log.compaction_tools import (
+    COMPACTED,
+    Replicas,
+    cleaner_for,
+    keyed,
+    last_values,
+    records_of,
+)
 from tests.property.log.log_tools import (
     TINY,
     TP,
@@ -63,6 +73,17 @@ class Turns(Clock):
             run_inline(*self.waiting.pop(0))
 
 
+class _IdleRunner:
+    """Takes jobs and does none."""
+
+    def __init__(self) -> None:
+        self.jobs: list[CleaningJob] = []
+
+    def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
+        self.jobs.append(job)
+        return lambda: None
+
+
 def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
@@ -84,7 +105,7 @@ def test_lookups_by_time_after_a_restart_open_what_holds_the_answer_alone(path: 
     assert log.offset_for_timestamp(1450, 450) is None
     assert _descriptors() == before
     assert log.offset_for_timestamp(1300, 450) == (1300, 300, 0)
-    assert _descriptors() == before + 3
+    assert _descriptors() == before
     kill(store)
 
 
@@ -144,6 +165,73 @@ def test_reads_over_all_segments_keep_a_bounded_number_open(path: str) -> None:
             assert batch(value, 1, 1000 + value)[61:].tobytes() in fetch(log, value, 1)
             assert _descriptors() <= before + 3 * (BOUND + 1)
             clock.turn += 1
+    kill(store)
+
+
+@pytest.mark.parametrize("turns", [0, 1], ids=["one turn", "a turn each"])
+def test_lookups_by_time_over_all_segments_leave_none_open(path: str, turns: int) -> None:
+    _stopped_with_many_segments(path)
+    clock = Turns()
+    store = open_store(path, clock, MANY)
+    log = store.logs()[TP]
+    before = _descriptors()
+    for value in range(0, 400, 4):
+        assert log.offset_for_timestamp(1000 + value, 450) == (1000 + value, value, 0)
+        assert _descriptors() <= before + 3 * (BOUND + 1)
+        clock.turn += turns
+    assert _descriptors() == before
+    kill(store)
+
+
+def test_lookup_by_time_closes_nothing_that_a_read_of_the_same_turn_needs(path: str) -> None:
+    _stopped_with_many_segments(path)
+    store = open_store(path, Turns(), MANY)
+    log = store.logs()[TP]
+    chunk = log.read(200, 1, 450, True)
+    assert isinstance(chunk, FileSlice)
+    assert log.offset_for_timestamp(1200, 450) == (1200, 200, 0)
+    assert os.pread(chunk.fd, chunk.length, chunk.position) == fetch(log, 200, 1)
+    kill(store)
+
+
+def test_cleaner_that_asks_how_old_segments_are_leaves_none_open(path: str) -> None:
+    _stopped_with_many_segments(path)
+    clock = Turns()
+    store = open_store(path, clock, MANY | {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000"})
+    runner = _IdleRunner()
+    cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: clock.now)
+    before = _descriptors()
+    cleaner.check()
+    assert [len(job.bases) for job in runner.jobs] == [len(store.logs()[TP].segment_base_offsets) - 1]
+    assert _descriptors() == before
+    kill(store)
+
+
+def test_segments_that_roll_turn_by_turn_close_without_being_told(path: str) -> None:
+    clock = Turns()
+    store = open_store(path, clock, MANY)
+    open_log(store)
+    before = _descriptors()
+    for value in range(200):
+        append_values(store, range(value, value + 1))
+        clock.turn += 1
+        assert _descriptors() <= before + 3 * (BOUND + 1)
+    kill(store)
+
+
+def test_flush_of_segments_that_were_closed_leaves_none_open(path: str) -> None:
+    store = open_store(path, Turns(patient=True), MANY)
+    append_values(store, range(60))
+    kill(store)
+    clock = Turns(bound=0)
+    store = open_store(path, clock, MANY)
+    log = store.logs()[TP]
+    clock.next_turn(store)
+    before = _descriptors()
+    assert log.recovery_point == 0
+    log.flush()
+    assert log.recovery_point == 60
+    assert _descriptors() == before
     kill(store)
 
 

@@ -52,6 +52,15 @@ def test_nothing_closes_in_the_turn_in_which_it_was_read() -> None:
     assert [segment.open for segment in segments] == [False] * 4 + [True]
 
 
+def test_opening_one_too_many_closes_those_of_earlier_turns_at_once() -> None:
+    turns = _Turns()
+    kept = OpenSegments(2, turns)
+    first, second = _Segment(kept), _Segment(kept)
+    turns.turn += 1
+    third, fourth, fifth = (_Segment(kept) for _ in range(3))
+    assert [segment.open for segment in (first, second, third, fourth, fifth)] == [False, False, True, True, True]
+
+
 def test_what_is_not_in_it_is_not_taken_up_by_a_read() -> None:
     turns = _Turns()
     kept = OpenSegments(0, turns)
