@@ -160,6 +160,17 @@ class PartitionLog(SwappingLog):
             self._read_failed(error)
         return b""
 
+    def read_bytes(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> memoryview:
+        """What `read` finds, read. No older segment stays open for it that was not. Raises as `read`."""
+        with self._environment.open_segments.briefly():
+            chunk = self.read(offset, max_bytes, limit_offset, min_one_batch)
+            if not isinstance(chunk, FileSlice):
+                return memoryview(chunk)
+            try:
+                return memoryview(_content(chunk))
+            except OSError as error:
+                self._fail(error)
+
     def distrust(self) -> None:
         """Check again, at its next read, everything that was written or checked before; damage is CorruptLog then."""
         self._tail.clear()
@@ -241,11 +252,12 @@ class PartitionLog(SwappingLog):
             self._fail(error)
 
     def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None:
-        """The newest snapshot at or below `at_most` (the LEO by default). Raises LogDirFailed."""
+        """The newest snapshot at or below `at_most` (the LEO by default). Raises LogDirFailed, NoDescriptorFree."""
+        offset = self._leo if at_most is None else at_most
         try:
-            return self.snapshots.latest(self._leo if at_most is None else at_most)
+            return self._environment.open_segments.with_room(lambda: self.snapshots.latest(offset))
         except OSError as error:
-            self._fail(error)
+            self._read_failed(error)
 
     # The end
 
@@ -272,3 +284,14 @@ class PartitionLog(SwappingLog):
         self._graveyard.close()
         for segment in self._segments.made():
             segment.close()
+
+
+def _content(piece: FileSlice) -> bytes:
+    """Short where the file is. Raises OSError."""
+    data = b""
+    while len(data) < piece.length:
+        more = os.pread(piece.fd, piece.length - len(data), piece.position + len(data))
+        if not more:
+            break
+        data += more
+    return data

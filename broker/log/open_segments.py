@@ -13,15 +13,18 @@ from __future__ import annotations
 import errno
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 _logger = logging.getLogger(__name__)
 
 DESCRIPTORS_PER_SEGMENT: Final = 3
 NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
 _ROOM_SEGMENTS: Final = 8
+
+T = TypeVar("T")
 
 
 class Closable(Protocol):
@@ -33,7 +36,7 @@ class Closable(Protocol):
 class OpenSegments:
     """Inactive segments that are open, the least recently read one first."""
 
-    __slots__ = ("_limit", "_read_in", "_told", "_turn")
+    __slots__ = ("_brief", "_limit", "_read_in", "_told", "_turn")
 
     def __init__(self, limit: int = sys.maxsize, turn: Callable[[], int] = lambda: 0) -> None:
         """limit: so many stay open over a turn. turn: the loop's number of it."""
@@ -41,6 +44,7 @@ class OpenSegments:
         self._turn = turn
         self._read_in: dict[Closable, int] = {}
         self._told = False
+        self._brief: list[Closable] | None = None
 
     def __len__(self) -> int:
         return len(self._read_in)
@@ -52,6 +56,8 @@ class OpenSegments:
     def opened(self, segment: Closable) -> None:
         """The same; if that makes too many, the oldest of earlier turns close."""
         self.add(segment)
+        if self._brief is not None:
+            self._brief.append(segment)
         if len(self._read_in) > self._limit:
             self.trim()
 
@@ -71,6 +77,26 @@ class OpenSegments:
     def trim(self) -> None:
         """Close what is too much, as far as this turn allows it."""
         self._close(len(self._read_in) - self._limit)
+
+    @contextmanager
+    def briefly(self) -> Iterator[None]:
+        """What opens in here closes at its end: no slice of it may be used later. Not one within another."""
+        opened = self._brief = []
+        try:
+            yield
+        finally:
+            self._brief = None
+            for segment in opened:
+                segment.close()
+
+    def with_room(self, action: Callable[[], T]) -> T:
+        """The action, which opens files; once more where it lacked a descriptor and others could be closed."""
+        try:
+            return action()
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTOR or not self.make_room():
+                raise
+        return action()
 
     def make_room(self) -> bool:
         """No descriptor is free: close some segments. False when there is none to close."""

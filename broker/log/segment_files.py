@@ -16,7 +16,7 @@ from broker.log.batch_scan import BadBatch, BatchAt, parse_header, walk
 from broker.log.files import LOG_SUFFIX, SUFFIXES, segment_path
 from broker.log.index_plan import IndexPlan
 from broker.log.offset_index import OffsetIndex, OffsetPosition
-from broker.log.open_segments import NO_DESCRIPTOR, OpenSegments
+from broker.log.open_segments import OpenSegments
 from broker.log.sparse_index import IndexDamaged
 from broker.log.time_index import NO_TIMESTAMP, TimeIndex
 from broker.runtime.ports import CorruptLog, Offset, TopicPartition
@@ -145,13 +145,7 @@ class SegmentFiles:
                 self.close()
 
     def _with_room(self, action: Callable[[], T]) -> T:
-        """The action, which opens files; once more where it lacked a descriptor and others could be closed."""
-        try:
-            return action()
-        except OSError as error:
-            if error.errno not in NO_DESCRIPTOR or self.keeper is None or not self.keeper.make_room():
-                raise
-        return action()
+        return action() if self.keeper is None else self.keeper.with_room(action)
 
     @property
     def is_open(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.core.fencing import check_current_leader_epoch
 from broker.core.leader import Leader
 from broker.runtime.ports import CorruptLog, LogDirFailed, NoDescriptorFree, Offset
-from broker.runtime.replica import Replica, chunk_view
+from broker.runtime.replica import Replica
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.list_offsets import (
@@ -57,14 +57,10 @@ def _behind_hole(replica: Replica, end_offset: Offset) -> Offset:
     if not log.log_start_offset <= end_offset < log.written_leo:
         return end_offset
     try:
-        view = chunk_view(log.read(end_offset, HEADER_SIZE, log.written_leo, True))
+        view = log.read_bytes(end_offset, HEADER_SIZE, log.written_leo, True)
         return max(end_offset, read_header(view).base_offset) if view else end_offset
     except CorruptBatch as damage:
         raise CorruptLog(replica.topic_partition, "reading where an epoch ends", str(damage)) from damage
-    except NoDescriptorFree:
-        raise
-    except OSError as error:
-        raise log.read_failed(error) from error
 
 
 class OffsetsHandler:

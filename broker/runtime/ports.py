@@ -122,6 +122,10 @@ class CorruptLog(Exception):
         self.reason = reason
 
 
+class ProducersUnread(CorruptLog):
+    """No descriptor was free to read a replica's producers with: it goes offline until a restart, with sound files."""
+
+
 class LogDirFailed(Exception):
     """A write, read or fsync in this log dir failed; every later one in it raises the same, none is retried."""
 
@@ -200,6 +204,13 @@ class Log(Protocol):
         """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
 
         Raises OffsetOutOfRange when offset is below log_start_offset or above leo.
+        """
+        ...
+
+    def read_bytes(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> memoryview:
+        """What `read` finds, for whoever needs no slice of a file: nothing stays open for it.
+
+        Raises as `read`; LogDirFailed, CorruptLog, NoDescriptorFree.
         """
         ...
 

@@ -16,7 +16,7 @@ from broker.core.leader import Leader
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.keyless_records import refuse_keyless
 from broker.runtime.ports import CorruptLog, LogDirFailed, Offset
-from broker.runtime.replica import Replica, chunk_view
+from broker.runtime.replica import Replica
 from broker.runtime.request import Request, refuse, respond, respond_and_hang_up, respond_nothing
 from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
@@ -397,7 +397,7 @@ def _with_append_time_of(result: ProducePartitionResult, replica: Replica) -> Pr
     if not log.log_start_offset <= base < log.written_leo:
         return result
     try:
-        view = chunk_view(log.read(base, HEADER_SIZE, log.written_leo, True))
+        view = log.read_bytes(base, HEADER_SIZE, log.written_leo, True)
         return result._replace(log_append_time=_append_time(read_header(view))) if view else result
     except (LogDirFailed, CorruptLog, CorruptBatch, OSError):
         return result  # whoever reads it next reports that; the batch is in the log all the same

@@ -17,7 +17,16 @@ from broker.core.producer_state import ProducerStates
 from broker.core.purgatory import OffsetWaiters
 from broker.runtime import producer_snapshot
 from broker.runtime.append_policy import AppendPolicy
-from broker.runtime.ports import CorruptLog, Epoch, FileSlice, Log, Offset, TopicPartition
+from broker.runtime.ports import (
+    CorruptLog,
+    Epoch,
+    FileSlice,
+    Log,
+    NoDescriptorFree,
+    Offset,
+    ProducersUnread,
+    TopicPartition,
+)
 from broker.runtime.replication_ports import SnapshotLog
 from broker.wire.record_batch import (
     HEADER,
@@ -161,14 +170,14 @@ class Replica:
     def restore_producers(self, now_ms: float) -> None:
         """Rebuild the producers' state: newest snapshot that is not damaged, then batch headers.
 
-        Raises LogDirFailed and CorruptLog: the state is in part then, and the replica has to go offline.
+        Raises LogDirFailed, CorruptLog, ProducersUnread: the state is in part then, and the replica has to go offline.
         """
         try:
             self._replay_producers(now_ms)
         except CorruptBatch as damage:
             raise CorruptLog(self.topic_partition, "reading its producers", str(damage)) from damage
-        except OSError as error:
-            raise self.log.read_failed(error) from error
+        except NoDescriptorFree as error:
+            raise ProducersUnread(self.topic_partition, "reading its producers", str(error)) from error
 
     def _replay_producers(self, now_ms: float) -> None:
         log = self.log
@@ -188,7 +197,7 @@ class Replica:
                 kept = log.latest_producer_snapshot(kept[0] - 1)
         end = log.written_leo
         while position < end:
-            view = chunk_view(log.read(position, _REPLAY_BYTES, end, True))
+            view = log.read_bytes(position, _REPLAY_BYTES, end, True)
             if not view:
                 break
             runs = self.take_producers([header for _, header in iter_batches(view, verify_crc=False)], now_ms)
@@ -216,19 +225,6 @@ class Replica:
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def chunk_view(chunk: bytes | bytearray | memoryview | FileSlice) -> memoryview:
-    """The bytes of a chunk, read if they are in a file. For cold paths only."""
-    if isinstance(chunk, FileSlice):
-        data = b""
-        while len(data) < chunk.length:
-            more = os.pread(chunk.fd, chunk.length - len(data), chunk.position + len(data))
-            if not more:
-                break
-            data += more
-        return memoryview(data)
-    return memoryview(chunk)
 
 
 def end_offset_of(chunk: bytes | bytearray | memoryview | FileSlice) -> Offset:

@@ -33,6 +33,7 @@ from broker.runtime.ports import (
     Loop,
     Offset,
     Peer,
+    ProducersUnread,
     Timer,
     TopicPartition,
 )
@@ -428,7 +429,8 @@ class ReplicaManager:
     def take_offline(self, replica: Replica, failure: LogDirFailed | CorruptLog) -> None:
         """This replica's files failed: it serves nothing more.
 
-        A damaged log comes back from its leader once it is out of the ISR; a failed dir needs a restart.
+        A damaged log comes back from its leader once it is out of the ISR; a failed dir needs a restart, and so does a
+        log whose producers could not be read.
         """
         if replica.offline:
             return
@@ -436,7 +438,7 @@ class ReplicaManager:
         replica.offline = True
         # What this turn staged is not written any more, and lies in buffers that later requests will fill.
         replica.log.discard_staged()
-        replica.damaged = isinstance(failure, CorruptLog)
+        replica.damaged = isinstance(failure, CorruptLog) and not isinstance(failure, ProducersUnread)
         self.group_commit.forget(replica)
         self.state_changes.drop_role(replica, ErrorCode.KAFKA_STORAGE_ERROR)
         self._on_log_failure(failure)

@@ -8,7 +8,6 @@ from typing import Any
 from broker.log.environment import Environment
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
-from broker.runtime.replica import chunk_view
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.record_batch import read_header
 from broker.wire.records import decode_records
@@ -61,7 +60,7 @@ class DiskCluster(MemoryCluster):
         found: list[str] = []
         position = log.log_start_offset
         while position < log.written_leo:
-            view = chunk_view(log.read(position, 1 << 20, log.written_leo, True))
+            view = log.read_bytes(position, 1 << 20, log.written_leo, True)
             start = 0
             while start < len(view):
                 header = read_header(view, start)

@@ -14,6 +14,7 @@ from broker.runtime.ports import (
 )
 from broker.wire.record_batch import BatchHeader, read_header, stamp
 from broker.wire.records import decode_records
+from tests.support.chunks import chunk_view
 
 
 class MemoryLog:
@@ -142,6 +143,9 @@ class MemoryLog:
                 break
             found += data
         return found
+
+    def read_bytes(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> memoryview:
+        return chunk_view(self.read(offset, max_bytes, limit_offset, min_one_batch))
 
     def maybe_raise_log_start(self, offset: int) -> bool:
         if offset <= self.start:

@@ -13,8 +13,8 @@ from broker.runtime.ports import (
     Chunk,
     TopicPartition,
 )
-from broker.runtime.replica import chunk_view
 from broker.runtime.replica_manager import ReplicaManager
+from tests.support.chunks import chunk_view
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_log import MemoryLog, MemoryStore
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import resource
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from broker.log.log import PartitionLog
 from broker.log.open_segments import OpenSegments
 from broker.log.store import DiskLogStore
 from broker.net.loop import EpollLoop
-from broker.runtime.ports import CorruptLog, NoDescriptorFree
+from broker.runtime.ports import CorruptLog, NoDescriptorFree, ProducersUnread
+from broker.runtime.replica import Replica
 from broker.wire.chunks import FileSlice
 from tests.property.log.compaction_tools import (
     COMPACTED,
@@ -372,6 +374,64 @@ def test_read_for_which_no_descriptor_can_be_freed_costs_that_read_alone(path: s
     assert store.offline_dirs == []
     assert fetch(log, 200, 1)
     assert log.offset_for_timestamp(1200, 450) == (1200, 200, 0)
+    kill(store)
+
+
+def test_bytes_that_are_read_for_no_answer_leave_no_segment_open(path: str) -> None:
+    store, log = _restarted_with_many_segments(path, Turns())
+    before = _descriptors()
+    for value in range(450):
+        data = log.read_bytes(value, 1, 450, True)
+        assert data[61:] == batch(value, 1, 1000 + value)[61:]
+        assert _descriptors() == before
+    chunk = log.read(200, 1, 450, True)
+    assert isinstance(chunk, FileSlice)
+    assert log.read_bytes(200, 1, 450, True) == os.pread(chunk.fd, chunk.length, chunk.position)
+    assert log.read_bytes(449, 1, 450, True) == fetch(log, 449, 1)
+    assert log.read_bytes(450, 1, 450, True) == b""
+    kill(store)
+
+
+def _stopped_with_producers(path: str) -> None:
+    """A producer's batches in more than 200 segments, and no snapshot."""
+    store = open_store(path, Clock(), MANY)
+    log = open_log(store)
+    for sequence in range(450):
+        log.append_as_leader(keyed([(None, bytes(40))], producer_id=7, producer_epoch=0, base_sequence=sequence), 0)
+    log.write()
+    assert len(log.segment_base_offsets) > 200
+    store.close(clean=True)
+    assert not glob.glob(f"{path}/{TP}/*.snapshot")
+
+
+def _last_sequence(replica: Replica) -> int:
+    [(_, entry)] = replica.producers
+    return entry.batches[-1].last_sequence
+
+
+def test_producers_of_a_long_log_without_snapshots_are_read_with_few_descriptors(path: str) -> None:
+    """As at a start, which is one turn."""
+    _stopped_with_producers(path)
+    store = open_store(path, Turns(), MANY)
+    replica = Replica(1, store.logs()[TP], 0)
+    before = _descriptors()
+    with descriptors_left(5):
+        replica.restore_producers(0.0)
+    assert _last_sequence(replica) == 449
+    assert _descriptors() == before
+    kill(store)
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_producers_that_no_descriptor_is_free_to_read_cost_no_log_dir(path: str, left: int) -> None:
+    _stopped_with_producers(path)
+    store = open_store(path, Turns(), MANY)
+    replica = Replica(1, store.logs()[TP], 0)
+    with descriptors_left(left), pytest.raises(ProducersUnread):
+        replica.restore_producers(0.0)
+    assert store.offline_dirs == []
+    replica.restore_producers(0.0)
+    assert _last_sequence(replica) == 449
     kill(store)
 
 
