@@ -171,7 +171,8 @@ class SwappingLog(ShorteningLog):
         try:
             if error is not None:
                 raise error
-            work()
+            if self._dir.failed is None:
+                work()
         except OSError as failure:
             self._dir.fail(failure)
         if self._dir.failed is not None:
@@ -180,14 +181,15 @@ class SwappingLog(ShorteningLog):
         return True
 
     def _finish(self, swap: _Swap) -> None:
+        """Raises OSError, with the swap under way still: whoever gives it up tells its cleaning."""
         self._rename(swap.base, SWAP_SUFFIX, "")
-        self._swap = None
         new = Segment(self.topic_partition, self.path, swap.base, self.config.index_interval_bytes, gaps=True)
         self._segments.replace(swap.old, new)
         for segment in swap.old:
             self._graveyard.bury(segment, self.config.file_delete_delay_ms)
             if segment.base_offset != swap.base:
                 remove_if_there(segment_path(self.path, segment.base_offset, SNAPSHOT_SUFFIX))
+        self._swap = None
 
     def _rename(self, base: Offset, before: str, after: str) -> None:
         # The .log's name changes first to .swap and last from it. Half of the files with either name are no harm: while
@@ -236,16 +238,17 @@ class SwappingLog(ShorteningLog):
                 fsync_dir(self.path)
                 self._finish(swap)
             else:
-                self._swap = None
                 self._release(swap)
                 discard_cleaned(self.path, swap.base)
                 for suffix in CLEANED_SUFFIXES:
                     remove_if_there(segment_path(self.path, swap.base, suffix) + SWAP_SUFFIX)
                 # A start after a crash must not swap it in behind what is cut now.
                 fsync_dir(self.path)
+                self._swap = None
         except OSError as error:
+            failed = self._dir.fail(error)
             self.abandon_swap()
-            self._fail(error)
+            raise failed from error
         # Either way what else was cleaned is of no use, and must not be swapped in before the cut is made.
         swap.done(False)
 

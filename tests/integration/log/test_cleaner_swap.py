@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +18,7 @@ from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
 from broker.log.cleaner_throttle import unlimited
 from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
-from broker.runtime.ports import UnexpectedAppendOffset
+from broker.runtime.ports import LogDirFailed, UnexpectedAppendOffset
 from broker.wire.chunks import FileSlice
 from broker.wire.compression import Compression
 from broker.wire.record_batch import read_header
@@ -218,6 +219,76 @@ def test_failing_dir_ends_a_swap_and_its_cleaning(path: str, monkeypatch: pytest
     again = open_store(path, Clock(), COMPACTED)
     assert again.logs()[TP].leo == 60
     kill(again)
+
+
+def _nothing_is_hidden_after_the_swap(path: str) -> Callable[[str, str], None]:
+    """`os.rename` that fails for old segments once the new one has its name."""
+    rename = os.rename
+
+    def failing(before: str, after: str) -> None:
+        if after.endswith(".deleted") and not _names(path, ".swap"):
+            raise OSError(errno.EIO, "Input/output error")
+        rename(before, after)
+
+    return failing
+
+
+def test_swap_whose_last_step_fails_ends_its_cleaning(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = PatientClock()
+    store, _, bench = _ready(path, clock)
+    bench.cleaner.check()
+    clock.work(2)
+    assert _names(path, ".swap")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", _nothing_is_hidden_after_the_swap(path))
+        clock.work()
+    assert store.offline_dirs == [path]
+    assert bench.cleaner._running == {}, "another dir's logs would wait for it"
+    kill(store)
+    again = open_store(path, Clock(), COMPACTED)
+    assert again.logs()[TP].leo == 60
+    kill(again)
+
+
+def test_dir_that_fails_before_the_last_step_of_a_swap_ends_its_cleaning(path: str) -> None:
+    clock = PatientClock()
+    store, log, bench = _ready(path, clock)
+    bench.cleaner.check()
+    clock.work(2)
+    log.report_io_error(OSError(errno.EIO, "Input/output error"))
+    clock.work()
+    assert _names(path, ".swap"), "nothing more is done in that dir"
+    assert bench.cleaner._running == {}
+    kill(store)
+
+
+@pytest.mark.parametrize("steps", range(3))
+def test_cut_that_cannot_settle_a_swap_ends_its_cleaning(
+    path: str, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    clock = PatientClock()
+    store, log, bench = _ready(path, clock)
+    before = last_values(records_of(log))
+    bench.cleaner.check()
+    clock.work(steps)
+    broken = OSError(errno.EIO, "Input/output error")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", _nothing_is_hidden_after_the_swap(path))
+        patch.setattr("broker.log.cleaner_swap.remove_if_there", partial(_raise, broken))
+        with pytest.raises(LogDirFailed):
+            log.truncate_to(5)
+    clock.work()
+    bench.cleaner.check()
+    assert store.offline_dirs == [path]
+    assert bench.cleaner._running == {}
+    kill(store)
+    again = open_store(path, Clock(), COMPACTED)
+    assert last_values(records_of(again.logs()[TP])) == before, "nothing was cut"
+    kill(again)
+
+
+def _raise(error: OSError, *_: object) -> None:
+    raise error
 
 
 def test_log_that_was_compacted_keeps_its_holes_when_it_is_not_any_more(path: str) -> None:
