@@ -222,9 +222,12 @@ def test_segments_that_roll_turn_by_turn_close_without_being_told(path: str) -> 
 
 
 def test_flush_of_segments_that_were_closed_leaves_none_open(path: str) -> None:
-    store = open_store(path, Turns(patient=True), MANY)
+    patient = Turns(patient=True)
+    store = open_store(path, patient, MANY)
     append_values(store, range(60))
     kill(store)
+    for job, _ in patient.waiting:
+        job()  # too late for the log, and it gives its descriptors back
     clock = Turns(bound=0)
     store = open_store(path, clock, MANY)
     log = store.logs()[TP]

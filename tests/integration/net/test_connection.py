@@ -634,9 +634,9 @@ def test_listener_keeps_descriptors_for_files_says_so_once_and_goes_on_when_ther
     server = Server(loop)
     first = server.connect()
     until(lambda: len(server.listener.connections) == 1)
-    # Every number up to the limit is taken; this process may have left holes among them.
-    fillers = [socket.socket()]
-    server.listener._descriptor_limit = limit = max(first.fileno(), fillers[0].fileno()) + 20
+    # Every number up to the limit is taken, for the lowest goes first; twenty of them are free again later.
+    fillers = [socket.socket() for _ in range(20)]
+    server.listener._descriptor_limit = limit = max(first.fileno(), fillers[-1].fileno()) + 1
     while fillers[-1].fileno() < limit:
         fillers.append(socket.socket())
     turned_away = [server.connect() for _ in range(3)]
