@@ -6,8 +6,7 @@ offset for read_committed). What may wait is read at the end of the turn, after 
 when it finds too little: appends wake followers, the watermark wakes consumers, a role change wakes both. A session's
 answer looks at the partitions that were named or that something happened to, and at all of them once a second, so
 that idle partitions cost nothing.
-Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-227;
-KafkaApis.maybeDownConvertStorageError.
+Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-227.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from broker.core.purgatory import Watchers
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.fetch_read import PartitionReader
 from broker.runtime.fetch_sessions import FetchSession, FetchSessions, SessionKey, SessionPartition
+from broker.runtime.old_clients import without_storage_errors
 from broker.runtime.ports import CorruptLog, Epoch, LogDirFailed, Offset
 from broker.runtime.replica import Replica, end_offset_of
 from broker.runtime.request import Request, refuse, respond
@@ -347,7 +347,7 @@ class FetchHandler:
         version = wait.request.api_version
         answers = [result for _, result in results]
         if version < _STORAGE_ERROR_FROM:
-            answers = [_for_old_client(result) for result in answers]
+            answers = without_storage_errors(answers)
         respond(wait.request, encode_response(version, answers, session_id=session.session_id))
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -446,13 +446,6 @@ class FetchHandler:
             hw=replica.high_watermark,
         )
         return True
-
-
-def _for_old_client(result: FetchPartitionResult) -> FetchPartitionResult:
-    """An error that the client does not know is fatal to it; by this one it asks again who leads."""
-    if result.error != ErrorCode.KAFKA_STORAGE_ERROR:
-        return result
-    return result._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def _key(session: FetchSession, replica: Replica) -> SessionKey:

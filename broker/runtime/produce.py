@@ -15,6 +15,7 @@ from broker.core import topic_names
 from broker.core.leader import Leader
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.keyless_records import refuse_keyless
+from broker.runtime.old_clients import without_storage_errors
 from broker.runtime.ports import CorruptLog, LogDirFailed, Offset
 from broker.runtime.replica import Replica
 from broker.runtime.request import Request, refuse, respond, respond_and_hang_up, respond_nothing
@@ -365,20 +366,13 @@ class ProduceHandler:
         pending.done = True
         request = pending.request
         if request.api_version < _STORAGE_ERROR_FROM:
-            pending.results = [_for_old_client(result) for result in pending.results]
+            pending.results = without_storage_errors(pending.results)
         body = encode_response(request.api_version, pending.results)
         if self._manager.frozen and any(result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER for result in pending.results):
             # Our metadata still names us. A client that is connected to nobody else would ask us for ever.
             respond_and_hang_up(request, body)
         else:
             respond(request, body)
-
-
-def _for_old_client(result: ProducePartitionResult) -> ProducePartitionResult:
-    """An error that the client does not know is fatal to it; by this one it asks again who leads (Kafka 1.0 to 2.7)."""
-    if result.error != ErrorCode.KAFKA_STORAGE_ERROR:
-        return result
-    return result._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def _appended(topic: str, index: int, replica: Replica, base_offset: Offset) -> ProducePartitionResult:
