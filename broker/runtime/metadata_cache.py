@@ -120,8 +120,7 @@ class MetadataCache:
         if request.whole:
             for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
                 # Not among those that never come back: a deletion says so, and this word may have been under way long.
-                self._names.pop(self.topics.pop(name).topic_id, None)
-                self._forget_overrides(name)
+                self._drop(name)
         self._changed()
         return ErrorCode.NONE
 
@@ -154,9 +153,11 @@ class MetadataCache:
         if not topic.partitions:
             if topic_id:
                 self._gone.add(topic_id)
-                self._names.pop(topic_id, None)
-            del self.topics[name]
-            self._forget_overrides(name)
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        self._names.pop(self.topics.pop(name).topic_id, None)
+        self._forget_overrides(name)
 
     def controller_moved(self, broker: BrokerId | None) -> None:
         """`/controller` as this broker saw it; UpdateMetadata of that controller follows."""
