@@ -285,7 +285,8 @@ class Connection:
             self._full = True
             self._set_events(self._events | WRITABLE)
         else:
-            self._set_events(self._events & ~WRITABLE)
+            if self._events & WRITABLE:
+                self._set_events(self._events & ~WRITABLE)
             if self._closing and self._linger is None:
                 self._begin_linger()
         if self._paused:
