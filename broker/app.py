@@ -2,7 +2,8 @@
 
 Start: ZooKeeper and identity, logs, listeners bound, registered, the loop. Stop on SIGTERM or SIGINT: leaderships moved
 away (controlled shutdown), logs closed with the mark of a clean stop, ZooKeeper session ended. A second signal, or a
-failure that leaves nothing to serve, stops without the mark; one that comes while the logs are closed ends the process.
+failure that leaves nothing to serve, stops without the mark; while the logs are closed one that comes later than the
+first by _SAME_WORD_S ends the process.
 A start that fails, or is told to stop before it is done, leaves the mark as it found it.
 Source: kafka.server.KafkaServer.startup, shutdown.
 """

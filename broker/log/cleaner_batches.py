@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.wire.compression import Compression, CompressionError, compress
-from broker.wire.raw_records import RawRecord, payload_of, raw_records, read_varint
+from broker.wire.raw_records import LONG_MAX, LONG_MIN, RawRecord, payload_of, raw_records, read_varint
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
     HEADER_SIZE,
@@ -24,7 +24,6 @@ from broker.wire.record_batch import (
 
 DELETE_HORIZON_BIT = 0x40
 _NO_TIMESTAMP = -1
-_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 
 Keeps = Callable[[RawRecord], bool]
 
@@ -85,7 +84,7 @@ def filter_batch(
 def _fits(header: BatchHeader, kept: list[RawRecord], horizon_ms: int) -> bool:
     """Whether a horizon, and what is then relative to it, has room in the batch."""
     shift = header.base_timestamp - horizon_ms
-    return horizon_ms <= _LONG_MAX and all(_LONG_MIN <= record.timestamp_delta + shift <= _LONG_MAX for record in kept)
+    return horizon_ms <= LONG_MAX and all(LONG_MIN <= record.timestamp_delta + shift <= LONG_MAX for record in kept)
 
 
 def _empty(header: BatchHeader) -> bytes:

@@ -166,11 +166,8 @@ class SegmentFiles:
 
     def checked_newest_timestamp(self) -> int:
         """The same by index and batches; what is not open is opened for a moment. Raises CorruptLog, OSError."""
-        if self._opened:
+        with self.briefly_open():
             return self.max_timestamp
-        self.open()
-        self.close()
-        return self.max_timestamp
 
     def _open_all(self) -> None:
         try:

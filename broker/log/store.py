@@ -279,7 +279,7 @@ class DiskLogStore(OpenLogs):
 
     # Periodic work
 
-    def flush_due(self, on_damage: Callable[[CorruptLog], None] | None = None) -> None:
+    def flush_due(self, on_damage: Callable[[CorruptLog], None] = lambda damage: None) -> None:
         """Begin flushes of logs whose flush.ms has passed since their last one. on_damage: as in
         `delete_old_segments`."""
         now_ms = self._environment.now_ms()
@@ -290,8 +290,7 @@ class DiskLogStore(OpenLogs):
                     log.flush_in_background()
                 except CorruptLog as damage:
                     _logger.error("not flushed: %s", damage)
-                    if on_damage is not None:
-                        on_damage(damage)
+                    on_damage(damage)
                 except LogDirFailed as failure:
                     _logger.error("%s: not flushed: %s", log.topic_partition, failure)
 
@@ -303,7 +302,7 @@ class DiskLogStore(OpenLogs):
         self,
         wall_ms: float,
         high_watermarks: Mapping[TopicPartition, Offset],
-        on_damage: Callable[[CorruptLog], None] | None = None,
+        on_damage: Callable[[CorruptLog], None] = lambda damage: None,
     ) -> int:
         """Apply retention to every log with a known high watermark; returns segments removed.
 
@@ -317,8 +316,7 @@ class DiskLogStore(OpenLogs):
                 removed += log.delete_old_segments(wall_ms, high_watermarks[tp])
             except CorruptLog as damage:
                 _logger.error("no retention: %s", damage)
-                if on_damage is not None:
-                    on_damage(damage)
+                on_damage(damage)
             except (LogDirFailed, NoDescriptorFree) as failure:
                 _logger.error("%s: no retention: %s", tp, failure)
         return removed

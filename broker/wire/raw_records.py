@@ -12,7 +12,7 @@ from typing import NamedTuple
 from broker.wire.compression import Compression, CompressionError, decompress
 from broker.wire.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, ImpossibleTimestamp
 
-_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
+LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class RawRecord(NamedTuple):
@@ -59,7 +59,7 @@ def raw_records(header: BatchHeader, payload: bytes | memoryview) -> Iterator[Ra
     ImpossibleTimestamp."""
     position = 0
     last = -1
-    earliest, latest = _LONG_MIN - header.base_timestamp, _LONG_MAX - header.base_timestamp
+    earliest, latest = LONG_MIN - header.base_timestamp, LONG_MAX - header.base_timestamp
     size = len(payload)
     try:
         for _ in range(header.record_count):

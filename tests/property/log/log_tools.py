@@ -11,9 +11,9 @@ from broker.log.environment import Environment
 from broker.log.log import PartitionLog
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
-from broker.wire.chunks import FileSlice
 from broker.wire.record_batch import BatchHeader, iter_batches
 from broker.wire.records import NewRecord, encode_batch
+from tests.support.chunks import chunk_view
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -70,12 +70,7 @@ def batch(value: int, records: int = 1, timestamp: int = 1000, size: int = 40) -
 
 
 def fetch(log: PartitionLog, offset: int, max_bytes: int = 1 << 20, limit: int = 1 << 62, one: bool = True) -> bytes:
-    chunk = log.read(offset, max_bytes, limit, one)
-    if isinstance(chunk, FileSlice):
-        data = os.pread(chunk.fd, chunk.length, chunk.position)
-        assert len(data) == chunk.length
-        return data
-    return bytes(chunk)
+    return bytes(chunk_view(log.read(offset, max_bytes, limit, one)))
 
 
 def read_batches(log: PartitionLog, holes: bool = False) -> Iterator[tuple[BatchHeader, bytes]]:
