@@ -23,7 +23,7 @@ from broker.wire.messages.alter_partition import (
     RequestPartitionData,
     RequestTopicData,
 )
-from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from broker.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
 from tests.support.memory_store import Data, Died, MemoryStore
 
@@ -53,6 +53,16 @@ class Node:
     @property
     def leads(self) -> bool:
         return self.alive and self.has_role and self.leader == self.id
+
+    def roles_told(self) -> list[tuple[str, LeaderAndIsrPartitionState]]:
+        """(topic, state) by partition, of the LeaderAndIsr requests that wait for it."""
+        return [
+            (topic.topic_name, state)
+            for request in self.queue
+            if request.api_key == ApiKey.LEADER_AND_ISR
+            for topic in LeaderAndIsrRequest.decode(LEADER_AND_ISR_VERSION, request.body).topic_states
+            for state in topic.partition_states
+        ]
 
     def forget_role(self) -> None:
         self.has_role = False

@@ -97,10 +97,14 @@ def _stopped_with_many_segments(path: str) -> None:
     store.close(clean=True)
 
 
-def test_lookups_by_time_after_a_restart_open_what_holds_the_answer_alone(path: str) -> None:
+def _restarted_with_many_segments(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
     _stopped_with_many_segments(path)
-    store = open_store(path, Clock(), MANY)
-    log = store.logs()[TP]
+    store = open_store(path, clock, MANY)
+    return store, store.logs()[TP]
+
+
+def test_lookups_by_time_after_a_restart_open_what_holds_the_answer_alone(path: str) -> None:
+    store, log = _restarted_with_many_segments(path, Clock())
     before = _descriptors()
     assert log.newest_timestamp() == 1449
     assert log.offset_for_timestamp(1449, 450) == (1449, 449, 0)
@@ -157,10 +161,8 @@ def test_retention_keeps_what_the_batches_behind_a_torn_time_index_are_too_young
 
 
 def test_reads_over_all_segments_keep_a_bounded_number_open(path: str) -> None:
-    _stopped_with_many_segments(path)
     clock = Turns()
-    store = open_store(path, clock, MANY)
-    log = store.logs()[TP]
+    store, log = _restarted_with_many_segments(path, clock)
     before = _descriptors()
     for _ in range(2):
         for value in range(450):
@@ -172,10 +174,8 @@ def test_reads_over_all_segments_keep_a_bounded_number_open(path: str) -> None:
 
 @pytest.mark.parametrize("turns", [0, 1], ids=["one turn", "a turn each"])
 def test_lookups_by_time_over_all_segments_leave_none_open(path: str, turns: int) -> None:
-    _stopped_with_many_segments(path)
     clock = Turns()
-    store = open_store(path, clock, MANY)
-    log = store.logs()[TP]
+    store, log = _restarted_with_many_segments(path, clock)
     before = _descriptors()
     for value in range(0, 400, 4):
         assert log.offset_for_timestamp(1000 + value, 450) == (1000 + value, value, 0)
@@ -186,9 +186,7 @@ def test_lookups_by_time_over_all_segments_leave_none_open(path: str, turns: int
 
 
 def test_lookup_by_time_closes_nothing_that_a_read_of_the_same_turn_needs(path: str) -> None:
-    _stopped_with_many_segments(path)
-    store = open_store(path, Turns(), MANY)
-    log = store.logs()[TP]
+    store, log = _restarted_with_many_segments(path, Turns())
     chunk = log.read(200, 1, 450, True)
     assert isinstance(chunk, FileSlice)
     assert log.offset_for_timestamp(1200, 450) == (1200, 200, 0)
@@ -241,10 +239,8 @@ def test_flush_of_segments_that_were_closed_leaves_none_open(path: str) -> None:
 
 
 def test_slices_of_one_turn_are_good_to_its_end_however_many_segments_they_are_of(path: str) -> None:
-    _stopped_with_many_segments(path)
     clock = Turns()
-    store = open_store(path, clock, MANY)
-    log = store.logs()[TP]
+    store, log = _restarted_with_many_segments(path, clock)
     before = _descriptors()
     slices = [log.read(base, 1 << 20, 450, True) for base in log.segment_base_offsets[:100]]
     store.close_unread()
@@ -341,12 +337,6 @@ def test_closed_segment_that_is_not_trusted_any_more_is_checked_when_it_opens_ag
     with pytest.raises(CorruptLog):
         fetch(log, 0, 1)
     kill(store)
-
-
-def _restarted_with_many_segments(path: str, clock: Turns) -> tuple[DiskLogStore, PartitionLog]:
-    _stopped_with_many_segments(path)
-    store = open_store(path, clock, MANY)
-    return store, store.logs()[TP]
 
 
 def test_read_without_a_free_descriptor_closes_older_segments(path: str) -> None:

@@ -81,9 +81,12 @@ class Unlinks:
 
         return remove
 
-    @property
-    def idents(self) -> set[int]:
-        return set(self.by.values())
+    def were_made_elsewhere(self, count: int) -> None:
+        """So many, on one thread, which is not this one."""
+        assert len(self.by) == count
+        idents = set(self.by.values())
+        assert len(idents) == 1
+        assert threading.get_ident() not in idents
 
 
 def _hidden(path: str) -> list[str]:
@@ -110,9 +113,7 @@ def test_deleted_log_is_unlinked_on_the_thread_for_deletions(
     unlinks = Unlinks(monkeypatch)
     threads.store.delete(TP)
     threads.until(lambda: not _hidden(path), "the folder's end")
-    assert len(unlinks.by) == files + 1
-    assert len(unlinks.idents) == 1
-    assert threading.get_ident() not in unlinks.idents
+    unlinks.were_made_elsewhere(files + 1)
 
 
 def test_expired_segments_are_unlinked_on_the_thread_for_deletions(
@@ -123,9 +124,7 @@ def test_expired_segments_are_unlinked_on_the_thread_for_deletions(
     assert log.delete_old_segments(1e15, 40) > 3
     files = len(_deleted(path))
     threads.until(lambda: not _deleted(path), "the segments' end")
-    assert len(unlinks.by) == files
-    assert len(unlinks.idents) == 1
-    assert threading.get_ident() not in unlinks.idents
+    unlinks.were_made_elsewhere(files)
 
 
 def test_slow_unlink_holds_up_neither_the_loop_nor_other_file_work(

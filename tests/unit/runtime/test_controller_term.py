@@ -53,13 +53,7 @@ def told(world: ReassignedCluster, leaving: int) -> list[tuple[int, str]]:
 
 def led_by(world: ReassignedCluster, broker: int) -> dict[str, int]:
     """Leaders by topic, as this broker's LeaderAndIsr names them."""
-    return {
-        topic.topic_name: state.leader
-        for request in world.nodes[broker].queue
-        if request.api_key == ApiKey.LEADER_AND_ISR
-        for topic in LeaderAndIsrRequest.decode(LEADER_AND_ISR_VERSION, request.body).topic_states
-        for state in topic.partition_states
-    }
+    return {topic: state.leader for topic, state in world.nodes[broker].roles_told()}
 
 
 def stopped(world: ReassignedCluster, broker: int) -> list[str]:

@@ -11,10 +11,8 @@ import pytest
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr
 from broker.core.partition import PartitionState
 from broker.runtime.controller_ports import StoredState
-from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION
 from broker.runtime.replica_reports import ReplicaReports
 from broker.wire.api import ApiKey
-from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.replica_report import ReplicaReportRequest, ReportedPartition, ReportTopic
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_node import TOPIC, TOPIC_ID
@@ -39,13 +37,7 @@ def said(world: ReassignedCluster, broker: int) -> list[str]:
 
 
 def new_to(world: ReassignedCluster, broker: int) -> list[bool]:
-    return [
-        state.is_new
-        for request in world.nodes[broker].queue
-        if request.api_key == ApiKey.LEADER_AND_ISR
-        for topic in LeaderAndIsrRequest.decode(LEADER_AND_ISR_VERSION, request.body).topic_states
-        for state in topic.partition_states
-    ]
+    return [state.is_new for _, state in world.nodes[broker].roles_told()]
 
 
 def test_replica_is_told_that_nobody_leads_before_it_is_asked() -> None:
