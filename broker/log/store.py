@@ -215,10 +215,7 @@ class DiskLogStore(OpenLogs):
     def _let_go(self, tp: TopicPartition) -> PartitionLog | None:
         log = self._logs.pop(tp, None)
         if log is not None:
-            others = self._of_topic[tp.topic]
-            del others[tp]
-            if not others:
-                del self._of_topic[tp.topic]
+            self._of_topic.remove(tp.topic, tp)
         return log
 
     def _rename_deleted(self, tp: TopicPartition, log_dir: LogDir) -> str:
@@ -251,7 +248,7 @@ class DiskLogStore(OpenLogs):
         self._configure(topic, parsed)
 
     def _configure(self, topic: str, parsed: LogConfig) -> None:
-        for log in self._of_topic.get(topic, {}).values():
+        for log in self._of_topic.of(topic):
             if log.config != parsed:
                 log.config = parsed
                 if parsed.may_have_holes:

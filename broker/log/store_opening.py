@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from broker.core.groups import Groups
 from broker.log import checkpoints, run_mark, stops
 from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
 from broker.log.config import LogConfig
@@ -64,7 +65,7 @@ class OpenLogs:
         self._defaults = dict(defaults or {})
         self._overrides = {topic: dict(config) for topic, config in (topic_configs or {}).items()}
         self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._of_topic: dict[str, dict[TopicPartition, PartitionLog]] = {}
+        self._of_topic: Groups[TopicPartition, PartitionLog] = Groups()
         """The same by topic: a topic's settings change without a look at all others."""
         self._homes: dict[TopicPartition, LogDir] = {}
         self._high_watermarks: dict[TopicPartition, Offset] = {}
@@ -304,7 +305,7 @@ class OpenLogs:
     def _keep(self, tp: TopicPartition, log: PartitionLog) -> None:
         """It is open."""
         self._logs[tp] = log
-        self._of_topic.setdefault(tp.topic, {})[tp] = log
+        self._of_topic.add(tp.topic, tp, log)
 
     def _config(self, topic: str) -> LogConfig:
         return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)

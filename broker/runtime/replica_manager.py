@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Collection
 
 from broker.config import Settings, topic_bool, topic_int, topic_text
+from broker.core.groups import Groups
 from broker.core.leader import Leader
 from broker.runtime.append_policy import AppendPolicy
 from broker.runtime.delete_records import DeleteRecordsHandler
@@ -99,9 +100,9 @@ class ReplicaManager:
         self._advanced: dict[int, Replica] = {}
         self._touched: dict[int, Replica] = {}
         self._wakes: dict[int, Fetcher] = {}
-        self._of_topic: dict[str, dict[int, Replica]] = {}
+        self._of_topic: Groups[TopicPartition, Replica] = Groups()
         self._topics_by_id: dict[str, str] = {}
-        self._partitions_by_id: dict[str, set[TopicPartition]] = {}
+        self._of_id: Groups[TopicPartition, Replica] = Groups()
         self._timers: dict[str, Timer] = {}
         self._on_log_failure = on_log_failure
         self._session_deadline_ms = session_deadline_ms
@@ -174,9 +175,8 @@ class ReplicaManager:
         """
         replica = Replica(self.broker_id, log, high_watermark)
         replica.watch_rolls(self.loop.now_ms)
-        topic, partition = log.topic_partition
         self.replicas[log.topic_partition] = replica
-        self._of_topic.setdefault(topic, {})[partition] = replica
+        self._of_topic.add(log.topic_partition.topic, log.topic_partition, replica)
         self.learn_topic_id(replica)
         now_ms = self.loop.now_ms()
         replica.restore_producers(now_ms)
@@ -197,23 +197,17 @@ class ReplicaManager:
         """Fetches name topics by id."""
         if replica.topic_id:
             self._topics_by_id[replica.topic_id] = replica.topic_partition.topic
-            self._partitions_by_id.setdefault(replica.topic_id, set()).add(replica.topic_partition)
+            self._of_id.add(replica.topic_id, replica.topic_partition, replica)
 
     def forget(self, replica: Replica) -> None:
         """It is no longer this broker's; its log is the caller's business."""
         self.replicas.pop(replica.topic_partition, None)
         self.group_commit.forget(replica)
-        (topic, partition), topic_id = replica.topic_partition, replica.topic_id
+        topic, topic_id = replica.topic_partition.topic, replica.topic_id
         # Where a topic was deleted and made anew, replicas of both may be here.
-        of_id = self._partitions_by_id.get(topic_id, set())
-        of_id.discard(replica.topic_partition)
-        if not of_id:
-            self._partitions_by_id.pop(topic_id, None)
+        if self._of_id.remove(topic_id, replica.topic_partition):
             self._topics_by_id.pop(topic_id, None)
-        of_topic = self._of_topic.get(topic, {})
-        of_topic.pop(partition, None)
-        if not of_topic:
-            self._of_topic.pop(topic, None)
+        if self._of_topic.remove(topic, replica.topic_partition):
             self.throttle.set_topic(topic, {})
 
     # -- requests --------------------------------------------------------------------------------------------------
@@ -279,7 +273,7 @@ class ReplicaManager:
                 self._reconfigure(topic)
 
     def _reconfigure(self, topic: str) -> None:
-        for replica in self._of_topic.get(topic, {}).values():
+        for replica in self._of_topic.of(topic):
             self.configure(replica)
             role = replica.leader
             if role is not None:
