@@ -16,7 +16,7 @@ from broker.control_plane import ControlPlane, Handler
 from broker.log.cleaner_process import ProcessRunner
 from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
 from broker.log.environment import Environment
-from broker.log.open_segments import DESCRIPTORS_PER_SEGMENT, OpenSegments
+from broker.log.open_segments import OpenSegments
 from broker.log.store import DiskLogStore
 from broker.net.connection import Connection
 from broker.net.listener import Listener, kept_descriptors
@@ -41,7 +41,7 @@ _DISTRUST_MS = 1000.0
 
 def _open_segments_max() -> int:
     """Half of the descriptors that connections leave to files; the others are for new segments and whatever comes."""
-    return max(1, kept_descriptors() // 2 // DESCRIPTORS_PER_SEGMENT)
+    return max(1, kept_descriptors() // 2)
 
 
 class FetchPeers:

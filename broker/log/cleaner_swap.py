@@ -110,6 +110,7 @@ class SwappingLog(ShorteningLog):
             for segment in old:
                 # Reads go on from the descriptors when the names are gone.
                 segment.open()
+                segment.hold_indexes()
                 self._segments.hold_open(segment)
         except OSError as error:
             self._fail(error)
@@ -142,6 +143,7 @@ class SwappingLog(ShorteningLog):
     def _release(self, swap: _Swap) -> None:
         if not swap.hidden:
             for segment in swap.old:
+                segment.let_indexes_go()
                 self._segments.release(segment)
 
     def _begin(self, swap: _Swap, error: OSError | None) -> None:

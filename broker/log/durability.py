@@ -186,8 +186,7 @@ class Durability:
                 fds.append(os.dup(segment.fd))
                 if segment is not self._segments.active:
                     segment.finish()
-                    fds.append(os.dup(segment.index.fileno()))
-                    fds.append(os.dup(segment.time_index.fileno()))
+                    fds.extend(segment.index_descriptors())
         return indexed
 
     def _done(self, job: FlushJob) -> None:

@@ -274,9 +274,7 @@ class PartitionLog(SwappingLog):
                 for segment in self._segments.made():
                     segment.finish()
                 self.durability.flush(self._written_leo, self.topic_id)
-                active = self._segments.active
-                os.fdatasync(active.index.fileno())
-                os.fdatasync(active.time_index.fileno())
+                self._segments.active.sync_indexes()
             except OSError as error:
                 self._fail(error)
         self._closed = True

@@ -1,11 +1,12 @@
 """Which segments of a store are open besides the active ones, and which of them close when they are too many.
 
-Each open segment takes three descriptors. The least recently read one goes first, and opens again at its next read;
-its bytes that were checked stay checked. A read's file slice is good for the turn in which it was handed out (what
-waits longer is on a duplicate, see `broker.net.send`), so what was read in this turn is not closed in it, however many
-there are. Not in here, so never closed: active segments, those whose files a swap has hidden. A flush has duplicates.
+Each open segment takes a descriptor, and some memory for what its index said last. The least recently read one goes
+first, and opens again at its next read; its bytes that were checked stay checked. A read's file slice is good for the
+turn in which it was handed out (what waits longer is on a duplicate, see `broker.net.send`), so what was read in this
+turn is not closed in it, however many there are. Not in here, so never closed: active segments, those whose files a
+swap has hidden. A flush has duplicates.
 All on the loop's thread, but `add` while logs are loaded.
-Source: none in Kafka, whose segments stay open (and whose indexes are mapped).
+Source: none in Kafka, whose segments stay open, and whose indexes are mapped.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import Final, Protocol, TypeVar
 
 _logger = logging.getLogger(__name__)
 
-DESCRIPTORS_PER_SEGMENT: Final = 3
 NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
 _ROOM_SEGMENTS: Final = 8
 

@@ -166,8 +166,8 @@ class Segment(SegmentFiles):
             return None
         try:
             entry = self.time_index.at_or_before(timestamp)
-        except IndexDamaged:
-            self.rebuild_indexes()
+        except (IndexDamaged, OSError) as error:
+            self._make_readable(error)
             entry = self.time_index.at_or_before(timestamp)
         position = 0
         if entry is not None:
@@ -209,12 +209,18 @@ class Segment(SegmentFiles):
         return first.base_offset if first.base_offset <= offset else self.next_offset()
 
     def _cut(self, position: int, offset: Offset) -> None:
-        self.index.cut_at_position(position)
-        self.time_index.cut_at_offset(offset)
+        try:
+            self.index.cut_at_position(position)
+            self.time_index.cut_at_offset(offset)
+            whole = True
+        except IndexDamaged:
+            whole = False
         os.ftruncate(self.fd, position)
         self._size = position
         self._verified_until = min(self._verified_until, position)
         self._verified_from = min(self._verified_from, position)
         if position == 0:
             self._first_timestamp = None
+        if not whole:
+            self.rebuild_indexes()
         self._resume()

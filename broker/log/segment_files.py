@@ -16,7 +16,7 @@ from broker.log.batch_scan import BadBatch, BatchAt, parse_header, walk
 from broker.log.files import LOG_SUFFIX, SUFFIXES, segment_path
 from broker.log.index_plan import IndexPlan
 from broker.log.offset_index import OffsetIndex, OffsetPosition
-from broker.log.open_segments import OpenSegments
+from broker.log.open_segments import NO_DESCRIPTOR, OpenSegments
 from broker.log.sparse_index import IndexDamaged
 from broker.log.time_index import NO_TIMESTAMP, TimeIndex
 from broker.runtime.ports import CorruptLog, Offset, TopicPartition
@@ -185,7 +185,7 @@ class SegmentFiles:
             self.time_index.open()
             self.index.check(size)
             self.time_index.check()
-        except (IndexDamaged, FileNotFoundError):
+        except IndexDamaged:
             self.rebuild_indexes()
         self._opened = True
         self._resume()
@@ -240,11 +240,50 @@ class SegmentFiles:
         self._size = position
 
     def finish(self) -> None:
-        """Give the indexes their last entries and exact sizes: at roll, flush and close. Raises OSError."""
+        """Give the indexes their last entries and exact sizes: at roll, flush and close. Raises OSError, CorruptLog."""
         if self._opened:
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-            self.index.spill()
-            self.time_index.spill()
+            try:
+                self.index.spill()
+                self.time_index.spill()
+            except IndexDamaged:
+                self.rebuild_indexes()
+
+    def index_descriptors(self) -> tuple[int, int]:
+        """New ones of both indexes, for whoever syncs them, and closes them. Raises OSError, CorruptLog."""
+        try:
+            return self._index_descriptors()
+        except IndexDamaged:
+            self.rebuild_indexes()
+            return self._index_descriptors()
+
+    def sync_indexes(self) -> None:
+        """Raises OSError, CorruptLog."""
+        descriptors = self.index_descriptors()
+        try:
+            for fd in descriptors:
+                os.fdatasync(fd)
+        finally:
+            for fd in descriptors:
+                os.close(fd)
+
+    def _index_descriptors(self) -> tuple[int, int]:
+        first = self.index.descriptor()
+        try:
+            return first, self.time_index.descriptor()
+        except BaseException:
+            os.close(first)
+            raise
+
+    def hold_indexes(self) -> None:
+        """Keep their files at hand: all names are about to change. Raises OSError."""
+        self.index.hold()
+        self.time_index.hold()
+
+    def let_indexes_go(self) -> None:
+        """The names stay after all."""
+        self.index.let_go()
+        self.time_index.let_go()
 
     def plan_indexes(self) -> IndexPlan:
         """For a reader of all its batches; `reset_to` takes it."""
@@ -311,16 +350,23 @@ class SegmentFiles:
     def _indexed_offset(self, offset: Offset) -> OffsetPosition | None:
         try:
             return self.index.at_or_before_offset(offset)
-        except IndexDamaged:
-            self.rebuild_indexes()
+        except (IndexDamaged, OSError) as error:
+            self._make_readable(error)
             return self.index.at_or_before_offset(offset)
 
     def _indexed_position(self, position: int) -> OffsetPosition | None:
         try:
             return self.index.at_or_before_position(position)
-        except IndexDamaged:
-            self.rebuild_indexes()
+        except (IndexDamaged, OSError) as error:
+            self._make_readable(error)
             return self.index.at_or_before_position(position)
+
+    def _make_readable(self, error: IndexDamaged | OSError) -> None:
+        """After an index could not be read: build both anew, or find a descriptor. Raises OSError, CorruptLog."""
+        if isinstance(error, IndexDamaged):
+            self.rebuild_indexes()
+        elif error.errno not in NO_DESCRIPTOR or self.keeper is None or not self.keeper.make_room():
+            raise error
 
     def _trusted(self, entry: OffsetPosition | None) -> int:
         """Position of a batch that the index names, 0 without an entry; a false entry rebuilds the indexes."""

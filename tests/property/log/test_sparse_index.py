@@ -14,6 +14,8 @@ _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("push"), st.integers(1, 1500)),
         st.tuples(st.just("spill"), st.just(0)),
+        st.tuples(st.just("open again"), st.just(0)),
+        st.tuples(st.just("hold"), st.integers(0, 1)),
         st.tuples(st.just("cut"), st.integers(0, 10_000)),
         st.tuples(st.just("read on"), st.integers(0, 10_000)),
         st.tuples(st.just("offset"), st.integers(-5, 12_000)),
@@ -23,7 +25,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=120)
 @given(_STEPS)
 def test_index_any_history_finds_what_a_list_would(steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -45,6 +47,16 @@ def test_index_any_history_finds_what_a_list_would(steps: list[tuple[str, int]])
                     index.push(*entries[-1])
             elif step == "spill":
                 index.spill()
+            elif step == "open again":
+                index.spill()
+                index.close()
+                index.open()
+                assert index.last() == (entries[-1] if entries else None)
+            elif step == "hold":
+                if amount:
+                    index.hold()
+                else:
+                    index.let_go()
             elif step == "cut":
                 del entries[amount:]
                 index.truncate(amount)
