@@ -276,7 +276,14 @@ class SegmentFiles:
             raise
 
     def hold_indexes(self) -> None:
-        """Keep their files at hand: all names are about to change. Raises OSError."""
+        """Keep their files at hand: all names are about to change. Raises OSError, CorruptLog."""
+        try:
+            self._hold_indexes()
+        except (IndexDamaged, OSError) as error:
+            self._make_readable(error)
+            self._hold_indexes()
+
+    def _hold_indexes(self) -> None:
         self.index.hold()
         self.time_index.hold()
 
@@ -365,7 +372,11 @@ class SegmentFiles:
         """After an index could not be read: build both anew, or find a descriptor. Raises OSError, CorruptLog."""
         if isinstance(error, IndexDamaged):
             self.rebuild_indexes()
-        elif error.errno not in NO_DESCRIPTOR or self.keeper is None or not self.keeper.make_room():
+            return
+        if self.keeper is not None:
+            # It is being read, though that is noted when it has been: others close for it, not itself.
+            self.keeper.touch(self)
+        if error.errno not in NO_DESCRIPTOR or self.keeper is None or not self.keeper.make_room():
             raise error
 
     def _trusted(self, entry: OffsetPosition | None) -> int:

@@ -73,9 +73,9 @@ class SparseIndex:
                 self._block = self._read(fd, self._block_at, self._file_entries - self._block_at)
 
     def hold(self) -> None:
-        """Keep the file at hand: its name is about to change. Raises OSError."""
+        """Keep the file at hand: its name is about to change. Raises IndexDamaged, OSError."""
         if self._fd < 0:
-            self._fd = os.open(self.path, os.O_RDWR)
+            self._fd = self._open(os.O_RDWR)
 
     def let_go(self) -> None:
         """Its name stays after all."""
@@ -128,6 +128,8 @@ class SparseIndex:
         low, high = self._held(column, key)
         if low == high:
             return low - 1
+        if not low and self._block and not self._block_at and self._codec.unpack_from(self._block)[column] > key:
+            return -1
         block, block_at = (self._block, self._block_at) if low else (b"", 0)
         if block:
             return self._search(block, block_at, column, key, low, high) - 1

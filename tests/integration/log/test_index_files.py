@@ -9,6 +9,7 @@ import pytest
 
 from broker.log.offset_index import OffsetIndex
 from broker.log.sparse_index import SPILL_ENTRIES, IndexDamaged
+from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed, last_values, records_of
 from tests.property.log.log_tools import TINY, TP, Clock, append_values, fetch, kill, open_log, open_store
 from tests.support.descriptors import descriptors_left
 
@@ -116,4 +117,24 @@ def test_log_whose_index_is_removed_under_it_goes_on_and_has_it_again(path: str,
     assert not store.offline_dirs
     assert not store.offline_logs
     assert os.stat(removed).st_size > 0
+    kill(store)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_segment_whose_index_is_removed_before_it_is_swapped_is_swapped_all_the_same(path: str, suffix: str) -> None:
+    clock = Clock()
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    for n in range(60):
+        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), 0)
+        log.write()
+    before = last_values(records_of(log))
+    first = log.inactive_segments(log.leo)[0]
+    assert first.is_open
+    os.unlink(first.path(suffix))
+    bench = cleaner_for(store, clock)
+    bench.cleaner.check()
+    assert bench.cleaner.runs == 1
+    assert last_values(records_of(log)) == before
+    assert not store.offline_dirs
     kill(store)

@@ -370,6 +370,34 @@ def test_read_for_which_no_descriptor_can_be_freed_costs_that_read_alone(path: s
     kill(store)
 
 
+def test_read_that_lacks_a_descriptor_does_not_close_what_it_reads(path: str) -> None:
+    """An open segment's index is opened for a search that what it said last cannot answer."""
+    dense = TINY | {"segment.bytes": "300000", "index.interval.bytes": "0", "segment.index.bytes": "1000000"}
+    store = open_store(path, Turns(), dense)
+    append_values(store, range(6000))
+    store.close(clean=True)
+    clock = Turns(bound=1000)
+    store = open_store(path, clock, dense)
+    log = store.logs()[TP]
+    second = log.segment_base_offsets[1]
+    assert second > 2500
+    assert fetch(log, 0, 1)
+    clock.turn += 1
+    with descriptors_left(0):
+        with pytest.raises(NoDescriptorFree):
+            fetch(log, 2000, 1)
+        with pytest.raises(NoDescriptorFree):
+            log.offset_for_timestamp(2200, 6000)
+    assert store.offline_dirs == []
+    assert fetch(log, second, 1)
+    clock.turn += 1
+    with descriptors_left(0):
+        assert fetch(log, 2000, 1)
+        assert log.offset_for_timestamp(1500, 6000) == (1500, 500, 0)
+    assert store.offline_dirs == []
+    kill(store)
+
+
 def test_bytes_that_are_read_for_no_answer_leave_no_segment_open(path: str) -> None:
     store, log = _restarted_with_many_segments(path, Turns())
     before = _descriptors()
