@@ -32,6 +32,7 @@ LEADER_TRIES = 3
 IDLE_WINDOW_S = 2.0
 IDLE_LIMIT_S = 60.0
 IDLE_FLAT_CORES = 0.02
+IDLE_FLAT_WINDOWS = 8
 ONE_IN_FLIGHT = 3000
 _RECORD_BYTES = 1024
 _BATCH_RECORDS = 15
@@ -167,15 +168,15 @@ def own_cluster(bench: Bench, folder: Path) -> Iterator[Bench]:
 
 
 def _flat_idle_cores(cluster: Cluster) -> float:
-    """CPU without load, once it falls no more: what a new topic gives to do takes a while."""
-    deadline, before = time.monotonic() + IDLE_LIMIT_S, float("inf")
-    while True:
+    """CPU without load, once it has not fallen for a while: what a new topic gives to do takes its time, in steps."""
+    deadline, least, flat = time.monotonic() + IDLE_LIMIT_S, float("inf"), 0
+    while flat < IDLE_FLAT_WINDOWS and time.monotonic() < deadline:
         begun, cpu = time.monotonic(), cluster.cpu_time()
         time.sleep(IDLE_WINDOW_S)
         cores = cluster.cpu_time().since(cpu).total_s / (time.monotonic() - begun)
-        if cores > before - IDLE_FLAT_CORES or time.monotonic() > deadline:
-            return min(cores, before)
-        before = cores
+        flat = flat + 1 if cores > least - IDLE_FLAT_CORES else 0
+        least = min(cores, least)
+    return least
 
 
 def _one_in_flight(own: Bench, topic: str, found: Found) -> None:
