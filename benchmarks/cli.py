@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import resource
 import shutil
 import signal
@@ -166,7 +167,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kafka-home", type=_path, metavar="FOLDER", help="an installed Kafka instead of Maven's jars")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="default: benchmarks/results")
     parser.add_argument("--work", type=Path, default=Path("/var/tmp"), metavar="FOLDER", help="data of the brokers")
-    parser.add_argument("--rows", metavar="PATTERN", help="only rows whose title matches this regular expression")
+    parser.add_argument(
+        "--rows", type=_pattern, metavar="PATTERN", help="only rows whose title matches this regular expression"
+    )
     parser.add_argument("--rounds", type=int, metavar="N", help="measure each row N times instead of the plan's number")
     parser.add_argument("--resume", action="store_true", help="go on from the results in --out; what is there counts")
     parser.add_argument("--minutes", type=float, metavar="N", help="begin no run after so long; --resume does the rest")
@@ -188,6 +191,14 @@ def _folder(text: str) -> Path:
     if not (folder / "broker" / "cli.py").is_file():
         raise argparse.ArgumentTypeError(f"{text!r} holds no broker/cli.py (looked in {folder})")
     return folder
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+    return text
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -26,3 +26,9 @@ def test_rows_that_no_plan_has_are_refused_with_those_that_there_are(tmp_path: P
     assert done.returncode == 2
     assert "no row matches 'nonsense'" in done.stderr
     assert "One record in flight: acks=all, 100 B" in done.stderr
+
+
+def test_rows_that_are_no_regular_expression_are_refused_with_the_reason(tmp_path: Path) -> None:
+    done = run(tmp_path, "quick", "--rows", "*kill")
+    assert done.returncode == 2
+    assert "'*kill' is no regular expression: nothing to repeat at position 0" in done.stderr
