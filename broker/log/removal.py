@@ -1,8 +1,9 @@
 """Taking deleted files from the disk, off the loop: an unlink gives back every extent of a file before it returns.
 
 That took 40 to 260 ms for a full segment in the page cache (1 GiB, ext4), and a deleted topic, or a retention check,
-has thousands of them due at once, on all its replicas in the same moment. So each file is a job of its own on the thread for deletions, which no
-checkpoint and no swap waits for, and no stop: what it has not come to has a name that the next start knows as deleted.
+has thousands of them due at once, on all its replicas in the same moment. So each file is a job of its own on the
+thread for deletions, which no checkpoint and no swap waits for, and no stop: what it has not come to has a name that
+the next start knows as deleted.
 
 Asked for on the loop, once everything that must come before is done there: the descriptors are closed (else it is the
 last close that frees the file), and no checkpoint knows the log any more. The names are nobody else's, whatever is made

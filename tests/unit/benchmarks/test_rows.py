@@ -84,9 +84,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_idle_cpu_is_looked_at_until_it_falls_no_more(clock: list[float]) -> None:
-    assert curves._flat_idle_cores(cast(Any, FakeCluster(1.0, 0.5, 0.1, 0.09))) == pytest.approx(0.09)
-    assert clock[0] == 4 * curves.IDLE_WINDOW_S
+def test_idle_cpu_is_looked_at_until_it_has_not_fallen_for_a_while(clock: list[float]) -> None:
+    step = [0.5] * curves.IDLE_FLAT_WINDOWS  # the first of them is a fall
+    flat = [0.1, 0.09, *[0.1] * curves.IDLE_FLAT_WINDOWS]
+    assert curves._flat_idle_cores(cast(Any, FakeCluster(1.0, *step, *flat))) == pytest.approx(0.09)
+    assert clock[0] == pytest.approx((1 + len(step) + 1 + curves.IDLE_FLAT_WINDOWS) * curves.IDLE_WINDOW_S)
 
 
 def test_idle_cpu_that_keeps_falling_is_not_waited_for_without_end(clock: list[float]) -> None:
