@@ -168,6 +168,7 @@ def add_broker(cluster: Cluster, folder: Path, broker_id: int, settings: Mapping
     cluster.brokers[broker_id] = broker  # type: ignore[index]
     broker.start()
     wait_until(lambda: broker_id in cluster.live(), lambda: f"broker {broker_id}: {broker.output[-2000:]}")
+    cluster.wait_known()
     return broker
 
 

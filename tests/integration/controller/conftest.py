@@ -132,9 +132,10 @@ class Node:
 class Cluster:
     """Everything that one test sees."""
 
-    def __init__(self, hosts: str, folder: Path) -> None:
+    def __init__(self, hosts: str, folder: Path, session_timeout_ms: int = 10_000) -> None:
         self.hosts = hosts
         self.folder = folder
+        self.session_timeout_ms = session_timeout_ms
         self.loop = EpollLoop()
         self.received: dict[int, list[Any]] = defaultdict(list)
         self.log: list[tuple[str, Any]] = []
@@ -145,13 +146,14 @@ class Cluster:
         self.nodes: list[Node] = []
         self._thread = threading.Thread(target=self.loop.run, daemon=True)
         self._thread.start()
-        self.client = ZkClient(hosts, 10_000, 10_000)
+        self.client = ZkClient(hosts, session_timeout_ms, 10_000)
         self.client.start()
         prepare(self.client)
 
-    def node(self, broker_id: int, session_timeout_ms: int = 10_000, reports: bool = False) -> Node:
-        """Open, not started. reports: it says what its stops cost."""
-        node = Node(self, broker_id, self.folder / f"{broker_id}", session_timeout_ms, reports)
+    def node(self, broker_id: int, session_timeout_ms: int | None = None, reports: bool = False) -> Node:
+        """Open, not started; with the cluster's session timeout unless told. reports: it says what its stops cost."""
+        timeout_ms = self.session_timeout_ms if session_timeout_ms is None else session_timeout_ms
+        node = Node(self, broker_id, self.folder / f"{broker_id}", timeout_ms, reports)
         self.nodes.append(node)
         return node
 

@@ -594,7 +594,8 @@ def test_zookeeper_restart_does_not_wedge(tmp_path: Path) -> None:
     from .conftest import Cluster
 
     server = start_zookeeper(tmp_path / "zk")
-    cluster = Cluster(server.connect, tmp_path)
+    # A restart takes longer than the usual session where the machine is busy, and nobody registers again here.
+    cluster = Cluster(server.connect, tmp_path, session_timeout_ms=60_000)
     try:
         cluster.add(1)
         gone = cluster.add(2)
@@ -603,6 +604,7 @@ def test_zookeeper_restart_does_not_wedge(tmp_path: Path) -> None:
         server.restart()
         cluster.create_topic("after", {0: (1, 2)})
         cluster.await_leader("after", 1)
+        gone.client.exists("/")  # connected again: it can end its session
         gone.kill()
         cluster.remove(gone)
         cluster.await_leader("t", 1)
