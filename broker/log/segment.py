@@ -36,8 +36,15 @@ class Segment(SegmentFiles):
         return self._first_timestamp
 
     def append(self, views: Sequence[memoryview]) -> int:
-        """Write all views behind the last batch; returns their bytes. Raises OSError. `add` then makes them known."""
+        """Write all views behind the last batch; returns their bytes. `add` then makes them known.
+
+        Raises OSError; CorruptLog where somebody else has cut the file: a write would leave a hole of zeros before it,
+        and batches whose place is remembered would be read from there.
+        """
         position = self._size
+        stands = os.lseek(self.fd, 0, os.SEEK_END)  # all reads and writes name their place
+        if stands < position:
+            raise self._corrupt(BadBatch(stands, f"the file ends here, {position} bytes were written"))
         total = 0
         for start in range(0, len(views), _IOV_MAX):
             chunk = views[start : start + _IOV_MAX]

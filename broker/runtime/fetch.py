@@ -403,7 +403,10 @@ class FetchHandler:
         """Where what was read ends. None, and the replica offline, where its bytes were damaged since."""
         failure: CorruptLog | LogDirFailed
         try:
-            return end_offset_of(result.records[0])
+            end = end_offset_of(result.records[0])
+            if end > replica.log.written_leo:
+                raise CorruptBatch(0, f"what follows ends at offset {end}, the log at {replica.log.written_leo}")
+            return end
         except CorruptBatch as damage:
             failure = CorruptLog(replica.topic_partition, "a read", str(damage))
         except OSError as error:

@@ -228,7 +228,10 @@ def _wall_ms() -> int:
 
 
 def end_offset_of(chunk: bytes | bytearray | memoryview | FileSlice) -> Offset:
-    """Next offset after the last batch of a non-empty chunk of whole batches. Of a file little but headers is read."""
+    """Next offset after the last batch of a non-empty chunk of whole batches. Of a file little but headers is read.
+
+    Raises CorruptBatch where these are no batches, one behind the other, any more; OSError.
+    """
     if isinstance(chunk, FileSlice):
         return _end_offset_in_file(*chunk)
     view = memoryview(chunk)
@@ -247,8 +250,11 @@ def _end_offset_in_file(fd: int, start: int, length: int) -> Offset:
         if position + HEADER_SIZE > block_at + len(block):
             block, block_at = os.pread(fd, min(_LOOK_BYTES, stop - position), position), position
             if len(block) < HEADER_SIZE:
-                break
+                raise CorruptBatch(position - start, f"{len(block)} bytes of the file are left")
         values = HEADER.unpack_from(block, position - block_at)
-        end = values[0] + values[6] + 1
-        position += values[1] + LENGTH_PREFIX_SIZE
+        base, size, delta = values[0], values[1] + LENGTH_PREFIX_SIZE, values[6]
+        if size < HEADER_SIZE or position + size > stop or delta < 0 or base < max(end, 0):
+            raise CorruptBatch(position - start, f"base offset {base}, {delta} more, {size} bytes: no such batch")
+        end = base + delta + 1
+        position += size
     return end
