@@ -171,11 +171,7 @@ class Segment(SegmentFiles):
         self.open()
         if self.max_timestamp < timestamp:
             return None
-        try:
-            entry = self.time_index.at_or_before(timestamp)
-        except (IndexDamaged, OSError) as error:
-            self._make_readable(error)
-            entry = self.time_index.at_or_before(timestamp)
+        entry = self._look_up(self.time_index.at_or_before, timestamp)
         position = 0
         if entry is not None:
             indexed = self.find(entry.offset)

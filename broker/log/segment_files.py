@@ -355,18 +355,18 @@ class SegmentFiles:
         self._since_index_bytes = self._size - start
 
     def _indexed_offset(self, offset: Offset) -> OffsetPosition | None:
-        try:
-            return self.index.at_or_before_offset(offset)
-        except (IndexDamaged, OSError) as error:
-            self._make_readable(error)
-            return self.index.at_or_before_offset(offset)
+        return self._look_up(self.index.at_or_before_offset, offset)
 
     def _indexed_position(self, position: int) -> OffsetPosition | None:
+        return self._look_up(self.index.at_or_before_position, position)
+
+    def _look_up(self, ask: Callable[[int], T], key: int) -> T:
+        """What an index answers, once it can be read. Raises OSError, CorruptLog."""
         try:
-            return self.index.at_or_before_position(position)
+            return ask(key)
         except (IndexDamaged, OSError) as error:
             self._make_readable(error)
-            return self.index.at_or_before_position(position)
+            return ask(key)
 
     def _make_readable(self, error: IndexDamaged | OSError) -> None:
         """After an index could not be read: build both anew, or find a descriptor. Raises OSError, CorruptLog."""

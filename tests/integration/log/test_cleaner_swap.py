@@ -28,6 +28,7 @@ from tests.property.log.compaction_tools import (
     Bench,
     PatientClock,
     Replicas,
+    append_overwriting,
     cleaner_for,
     headers_of,
     keyed,
@@ -43,9 +44,7 @@ STEPS = range(4)
 def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog, Bench]:
     store = open_store(path, clock, COMPACTED)
     log = open_log(store)
-    for n in range(60):
-        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)], codec=Compression.GZIP), n // 25)
-        log.write()
+    append_overwriting(log, 60, Compression.GZIP, of_an_epoch=25)
     if isinstance(clock, PatientClock):
         clock.work()
     return store, log, cleaner_for(store, clock)
@@ -123,9 +122,7 @@ def test_tombstone_stays_as_long_as_a_value_of_a_transaction_lies_before_it(path
         log.write()
     bench = cleaner_for(store, clock)
     for round_ in range(3):
-        for n in range(30):
-            log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), 0)
-            log.write()
+        append_overwriting(log, 30)
         clock.work()
         bench.cleaner.check()
         clock.work()
@@ -474,9 +471,7 @@ def test_group_of_a_log_that_was_deleted_touches_nothing(path: str, anew: bool, 
     rows = []
     if anew:
         log = store.create(TP, TOPIC_ID, {})
-        for n in range(60):
-            log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)], codec=Compression.GZIP), 0)
-            log.write()
+        append_overwriting(log, 60, Compression.GZIP)
         rows = records_of(log)
     runner.tell()
     assert store.offline_dirs == []
@@ -534,9 +529,7 @@ def test_value_goes_only_for_one_that_is_on_disk(path: str) -> None:
     clock = PatientClock()
     store = open_store(path, clock, COMPACTED)
     log = open_log(store)
-    for n in range(60):
-        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), 0)
-        log.write()
+    append_overwriting(log, 60)
     bench = cleaner_for(store, clock)
     bench.cleaner.check()
     assert not bench.runner.jobs

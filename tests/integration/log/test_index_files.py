@@ -9,7 +9,13 @@ import pytest
 
 from broker.log.offset_index import OffsetIndex
 from broker.log.sparse_index import SPILL_ENTRIES, IndexDamaged
-from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed, last_values, records_of
+from tests.property.log.compaction_tools import (
+    COMPACTED,
+    append_overwriting,
+    cleaner_for,
+    last_values,
+    records_of,
+)
 from tests.property.log.log_tools import TINY, TP, Clock, append_values, fetch, kill, open_log, open_store
 from tests.support.descriptors import descriptors_left
 
@@ -125,9 +131,7 @@ def test_segment_whose_index_is_removed_before_it_is_swapped_is_swapped_all_the_
     clock = Clock()
     store = open_store(path, clock, COMPACTED)
     log = open_log(store)
-    for n in range(60):
-        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), 0)
-        log.write()
+    append_overwriting(log, 60)
     before = last_values(records_of(log))
     first = log.inactive_segments(log.leo)[0]
     assert first.is_open

@@ -26,6 +26,7 @@ from broker.wire.chunks import FileSlice
 from tests.property.log.compaction_tools import (
     COMPACTED,
     Replicas,
+    append_overwriting,
     cleaner_for,
     keyed,
     last_values,
@@ -294,9 +295,7 @@ def test_reads_go_on_at_every_step_of_a_swap_with_next_to_nothing_open(path: str
     clock = Turns(bound=0, patient=True)
     store = open_store(path, clock, COMPACTED)
     log = open_log(store)
-    for n in range(60):
-        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), n // 25)
-        log.write()
+    append_overwriting(log, 60, of_an_epoch=25)
     clock.work()
     expected = last_values(records_of(log))
     bench = cleaner_for(store, clock)

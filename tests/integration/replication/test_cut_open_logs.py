@@ -16,47 +16,54 @@ from broker.runtime.ports import CorruptLog
 from broker.runtime.replica import end_offset_of
 from broker.wire.chunks import FileSlice
 from broker.wire.errors import ErrorCode
-from broker.wire.record_batch import CorruptBatch
+from broker.wire.record_batch import CorruptBatch, iter_batches
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import fetched, produced
 from tests.support.memory_node import TOPIC
 
 _IN_A_HEADER = 47
+_LAST_OFFSET_DELTA_AT = 23
 
 
-def _active(cluster: DiskCluster, i: int) -> Path:
-    return max(cluster.folder_of(i).glob("*.log"))
+@pytest.fixture
+def active(cluster: DiskCluster) -> Path:
+    """The file that broker 1 appends to as leader, with twelve batches in it that all have."""
+    for n in range(12):
+        cluster.produce(1, f"value-{n}")
+    cluster.settle()
+    (path,) = cluster.folder_of(1).glob("*.log")
+    return path
+
+
+def _positions(path: Path) -> list[int]:
+    return [position for position, _ in iter_batches(memoryview(path.read_bytes()), verify_crc=False)]
 
 
 def _cut_in_the_last_but_two(path: Path) -> int:
     """Cut the file within the header of a batch, as the run did; where."""
-    content = path.read_bytes()
-    starts = []
-    position = 0
-    while position < len(content):
-        starts.append(position)
-        position += 12 + struct.unpack_from(">i", content, position + 8)[0]
-    at = starts[-3] + _IN_A_HEADER
+    at = _positions(path)[-3] + _IN_A_HEADER
     os.truncate(path, at)
     return at
 
 
-def test_leader_whose_open_file_was_cut_takes_no_record_more_and_none_is_lost(cluster: DiskCluster) -> None:
-    for n in range(12):
-        cluster.produce(1, f"value-{n}")
-    cluster.settle()
+def test_leader_whose_open_file_was_cut_takes_no_record_more_and_none_is_lost(
+    cluster: DiskCluster, active: Path
+) -> None:
     before = cluster.values(2)
-    at = _cut_in_the_last_but_two(_active(cluster, 1))
+    at = _cut_in_the_last_but_two(active)
     answer = produced(cluster.produce(1, "behind the hole"))
     assert answer is not None
     assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster.nodes[1].up.replicas[(TOPIC, 0)].offline
-    assert _active(cluster, 1).stat().st_size == at, "no hole was made"
+    assert active.stat().st_size == at, "no hole was made"
     cluster.expire(1)
     cluster.settle()
-    answer = produced(cluster.produce(cluster.state.leader, "after"))
+    slot = cluster.produce(cluster.state.leader, "after")
     cluster.settle()
+    answer = produced(slot)
+    assert answer is not None
+    assert answer.error == ErrorCode.NONE
     cluster.stop(1)
     cluster.start(1)
     cluster.advance(3000)
@@ -64,28 +71,18 @@ def test_leader_whose_open_file_was_cut_takes_no_record_more_and_none_is_lost(cl
     assert cluster.values(1)[: len(before)] == before
 
 
-def test_file_that_was_cut_is_told_with_where_it_ends(cluster: DiskCluster) -> None:
-    for n in range(12):
-        cluster.produce(1, f"value-{n}")
-    cluster.settle()
-    size = _active(cluster, 1).stat().st_size
-    at = _cut_in_the_last_but_two(_active(cluster, 1))
+def test_file_that_was_cut_is_told_with_where_it_ends(cluster: DiskCluster, active: Path) -> None:
+    size = active.stat().st_size
+    at = _cut_in_the_last_but_two(active)
     log = cluster.nodes[1].log
     log.append_as_leader(memoryview(bytearray(encode_batch([NewRecord(None, b"x")], timestamps=1))), 1)
     with pytest.raises(CorruptLog, match=rf"at position {at}: the file ends here, {size} bytes were written"):
         log.write()
 
 
-def test_consumer_is_given_no_bytes_of_a_hole_that_reaches_past_the_log(cluster: DiskCluster) -> None:
-    for n in range(12):
-        cluster.produce(1, f"value-{n}")
-    cluster.settle()
-    path = _active(cluster, 1)
-    with path.open("r+b") as file:  # the last offset delta of the last batch
-        content = path.read_bytes()
-        last = content.rfind(b"value-11")
-        start = max(p for p in range(last) if content[p : p + 8] == struct.pack(">q", 11))
-        file.seek(start + 23)
+def test_consumer_is_given_no_bytes_of_a_hole_that_reaches_past_the_log(cluster: DiskCluster, active: Path) -> None:
+    with active.open("r+b") as file:
+        file.seek(_positions(active)[-1] + _LAST_OFFSET_DELTA_AT)
         file.write(struct.pack(">i", 2_000_000_000))
     result = fetched(cluster.fetch(1, 0, min_bytes=1 << 20))
     assert result is not None
@@ -96,9 +93,7 @@ def test_consumer_is_given_no_bytes_of_a_hole_that_reaches_past_the_log(cluster:
 def _batches(count: int) -> bytearray:
     data = bytearray()
     for n in range(count):
-        batch = bytearray(encode_batch([NewRecord(None, b"value")], timestamps=1))
-        struct.pack_into(">q", batch, 0, n)
-        data += batch
+        data += encode_batch([NewRecord(None, b"value")], timestamps=1, base_offset=n)
     return data
 
 
@@ -109,7 +104,7 @@ def _batches(count: int) -> bytearray:
         (8, ">i", -12),
         (8, ">i", -(1 << 31)),
         (8, ">i", 1 << 20),
-        (23, ">i", -1),
+        (_LAST_OFFSET_DELTA_AT, ">i", -1),
         (0, ">q", 0),
         (0, ">q", -5),
     ],

@@ -98,6 +98,16 @@ def keyed(
     return memoryview(bytearray(encode_batch(new, timestamps=timestamp, compression=codec, **producer)))  # type: ignore[arg-type]
 
 
+def append_overwriting(
+    log: PartitionLog, batches: int, codec: Compression = Compression.NONE, of_an_epoch: int | None = None
+) -> None:
+    """Batches of one record each, values of three keys in turn; a new leader epoch after so many, else one, 0."""
+    for n in range(batches):
+        epoch = n // (of_an_epoch or batches)
+        log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)], codec=codec), epoch)
+        log.write()
+
+
 def headers_of(log: PartitionLog) -> list[BatchHeader]:
     """Headers of all batches that a reader sees from the log start on, CRCs checked."""
     return [header for header, _ in _batches(log)]
