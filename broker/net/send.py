@@ -6,7 +6,7 @@ put foreign bytes on the wire; there is one for all that waits for the same file
 not use them up. A file that was truncated meanwhile reads short, one on a bad sector not at all: `FileFailure`, and the
 connection must close, because the length prefix is gone already; it is not the other end's fault. Bytes that were
 truncated and written anew cannot be told apart here; a leader serves consumers only below the HW, which is never
-truncated, and followers check each batch's epoch.
+truncated, and followers check each batch's epoch (KAFKA-18723).
 """
 
 from __future__ import annotations

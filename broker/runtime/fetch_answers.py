@@ -1,20 +1,21 @@
 """A follower takes its leader's fetch answer, one partition at a time: append, cut, learn the watermark.
 
 An answer counts only for the position and the epoch that it was asked for; anything else is an echo. Batches are
-checked (CRC) before they are written, and written before anything that rests on them is said or logged.
-Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncateOnFetchResponse.
+checked (CRC, leader epoch) before they are written, and written before anything that rests on them is said or logged.
+Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncateOnFetchResponse; KAFKA-18723.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.core import epochs
 from broker.core.partition import Following
-from broker.runtime.ports import Offset, UnexpectedAppendOffset
+from broker.runtime.ports import Epoch, Offset, UnexpectedAppendOffset
 from broker.runtime.replica import Replica
 from broker.wire.messages.fetch import FetchPartitionResult
-from broker.wire.record_batch import checked_headers
+from broker.wire.record_batch import BatchHeader, CorruptBatch, checked_headers
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
@@ -36,15 +37,20 @@ class FetchAnswers:
             # Nothing else is taken from this answer: the watermark waits until the logs agree.
             return
         if result.records:
-            self._append(replica, result.records_view)
+            self._append(replica, role, result.records_view)
         self._learn_high_watermark(replica, role, result.high_watermark, rid)
         if result.log_start_offset > replica.log.log_start_offset:
             self._learn_log_start(replica, result.log_start_offset)
 
-    def _append(self, replica: Replica, view: memoryview) -> None:
+    def _append(self, replica: Replica, role: Following, view: memoryview) -> None:
         headers, end = checked_headers(view)
         if not headers:
             return
+        log = replica.log
+        of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch)
+        if of_history < len(headers):
+            headers = headers[:of_history]
+            end = sum(header.size for header in headers)
         try:
             replica.log.append_as_follower(view[:end], headers)
         except UnexpectedAppendOffset:
@@ -75,3 +81,23 @@ class FetchAnswers:
         """What the leader has deleted goes here too; never beyond what is known committed."""
         if replica.log.maybe_raise_log_start(min(leader_log_start, replica.high_watermark)):
             self._manager.delete_records.on_raised(replica)
+
+
+def _count_of_history(headers: Sequence[BatchHeader], last: Epoch, leader_epoch: Epoch) -> int:
+    """How many of these batches a leader of `leader_epoch` can have had behind one of epoch `last` (−1: of any).
+
+    A leader that has been deposed may cut its log, and write its new leader's batches where the old ones stood, before
+    an answer that was under way for long has read its file. Where the new batches are as long as the old ones, only
+    their epochs tell: what was written since is newer than `leader_epoch`, or, after an unclean election, may be older
+    than what was before it. −1 is no epoch: logs that came from elsewhere have such batches. Raises CorruptBatch where
+    it is none at all.
+    """
+    for count, header in enumerate(headers):
+        epoch = header.partition_leader_epoch
+        if epoch != last and epoch >= 0:
+            if not last < epoch <= leader_epoch:
+                if count:
+                    return count
+                raise CorruptBatch(0, f"leader epoch {epoch} behind {last}, from a leader of epoch {leader_epoch}")
+            last = epoch
+    return len(headers)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from broker.log.environment import Environment
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
+from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.record_batch import read_header
 from broker.wire.records import decode_records
+from tests.support.chunks import chunk_view
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_node import TOPIC
 
@@ -23,6 +27,8 @@ class DiskCluster(MemoryCluster):
         self._stores: dict[int, DiskLogStore] = {}
         self.second_dirs: dict[int, str] = {}
         """Names of further log dirs, for starts from now on."""
+        self.full_sockets: set[tuple[int, int]] = set()
+        """(from, to) of links whose answers wait at the sender: their files are read when they are delivered."""
         super().__init__(**options)
 
     def start(self, i: int, tell: bool = True) -> None:
@@ -40,6 +46,23 @@ class DiskCluster(MemoryCluster):
         self.nodes[i].up.shutdown(clean=True)
         super().kill(i)
         self._stores.pop(i).close(clean=True)
+
+    def in_flight(self, source: int, target: int, chunks: Sequence[Chunk]) -> Callable[[], bytes]:
+        if (source, target) not in self.full_sockets:
+            return super().in_flight(source, target, chunks)
+        waiting: list[Chunk] = []
+        for chunk in chunks:
+            in_file = isinstance(chunk, FileSlice)
+            waiting.append(chunk._replace(fd=os.dup(chunk.fd)) if in_file else bytes(chunk))
+
+        def read() -> bytes:
+            data = b"".join(bytes(chunk_view(chunk)) for chunk in waiting)
+            for chunk in waiting:
+                if isinstance(chunk, FileSlice):
+                    os.close(chunk.fd)
+            return data
+
+        return read
 
     def dir_of(self, i: int) -> Path:
         """Broker i's log dir, the first one."""

@@ -7,7 +7,7 @@ clock. Links can hold requests or answers, brokers can be paused, killed (memory
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replication_ports import AlterPartitionAnswer
 from broker.runtime.request import Request
 from broker.wire.api import ApiKey, response_header_version
+from broker.wire.chunks import Chunk
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import fetch, produce
 from broker.wire.messages.leader_and_isr import (
@@ -37,6 +38,7 @@ from broker.wire.messages.list_offsets import (
 )
 from broker.wire.record_batch import read_header
 from broker.wire.records import NewRecord, decode_records, encode_batch
+from tests.support.chunks import chunk_view
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_links import DirectSender, FakePeer, Held
 from tests.support.memory_log import MemoryLog
@@ -313,6 +315,11 @@ class MemoryCluster:
             ApiKey.DELETE_RECORDS: manager.handle_delete_records,
         }
         handlers[ApiKey(request.api_key)](request)
+
+    def in_flight(self, source: int, target: int, chunks: Sequence[Chunk]) -> Callable[[], bytes]:
+        """What arrives of an answer from broker `source`, once it arrives: its bytes as they are now."""
+        data = b"".join(bytes(chunk_view(chunk)) for chunk in chunks)
+        return lambda: data
 
     def turn(self) -> bool:
         """One turn of every broker that is neither dead nor paused; True when anything happened."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from broker.runtime.ports import TopicPartition
 from broker.runtime.replication_ports import AlterPartitionAnswer
 from broker.runtime.request import Request
 from broker.wire.api import response_header_version
+from broker.wire.chunks import Chunk, chunk_length
 from broker.wire.errors import ErrorCode
 from tests.support.memory_node import FakeSlot, Node
 
@@ -57,15 +58,17 @@ class FakePeer:
 
         finished: list[bool] = []
 
-        def answered(data: bytes) -> None:
-            view = memoryview(data)[4 + response_header_version(api_key, api_version) :]
+        def answered(chunks: Sequence[Chunk]) -> None:
+            read = cluster.in_flight(target, source.broker_id, chunks)
 
             def arrive() -> None:
+                data = read()
                 if not finished and source.incarnation == life and source.manager is not None:
                     finished.append(True)
-                    on_response(view)
+                    on_response(memoryview(data)[4 + response_header_version(api_key, api_version) :])
 
-            cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed, len(data)))
+            size = sum(map(chunk_length, chunks))
+            cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed, size))
 
         def arrive() -> None:
             node = cluster.nodes[target]

@@ -25,7 +25,7 @@ TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 class FakeSlot:
     """Keeps the answer."""
 
-    def __init__(self, on_answer: Callable[[bytes], None] | None = None) -> None:
+    def __init__(self, on_answer: Callable[[Sequence[Chunk]], None] | None = None) -> None:
         self.answer: bytes | None = None
         self.nothing = False
         self.closed: str | None = None
@@ -43,7 +43,7 @@ class FakeSlot:
             data += bytes(chunk_view(chunk))
         self.answer = data
         if self._on_answer is not None:
-            self._on_answer(data)
+            self._on_answer(chunks)
 
     def fulfil_nothing(self) -> None:
         assert not self.done

@@ -213,6 +213,53 @@ def test_answer_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Fo
     assert follower.log(0).values() == ["of epoch 2"]
 
 
+def _epoch_5_up_to_offset_2(follower: Follower) -> None:
+    follower.follow(0, leader_epoch=5)
+    follower.leader.sent[-1].answer(result(0, "a", "b", epoch=5))
+    follower.turn()
+    assert follower.leader.sent[-1].positions == {0: 2}
+
+
+@pytest.mark.parametrize("epoch", [6, 4], ids=["of-its-next-leader", "older-after-an-unclean-election"])
+def test_batch_that_a_deposed_leader_has_in_the_place_of_its_own_is_not_taken(follower: Follower, epoch: int) -> None:
+    # KAFKA-18723: its answer was under way while it cut its log and wrote its leader's batches where its own had been.
+    _epoch_5_up_to_offset_2(follower)
+    asked = len(follower.leader.sent)
+    follower.leader.sent[-1].answer(result(0, "its leader's", base=2, epoch=epoch, hw=3))
+    follower.turn()
+    assert follower.log(0).values() == ["a", "b"]
+    assert follower.log(0).latest_epoch == 5
+    assert follower.manager.replicas[(TOPIC, 0)].high_watermark == 0
+    # It asks again, but not at once: there is nothing new that it could be told.
+    assert all(sent.positions.get(0) is None for sent in follower.leader.sent[asked:])
+    follower.loop.advance(follower.manager.settings.replica_fetch_backoff_ms)
+    follower.turn()
+    assert follower.leader.sent[-1].positions == {0: 2}
+
+
+@pytest.mark.parametrize("epoch", [6, 4])
+def test_batches_before_one_that_a_deposed_leader_had_from_another_are_taken(follower: Follower, epoch: int) -> None:
+    _epoch_5_up_to_offset_2(follower)
+    records = bytes(result(0, "c", "d", base=2, epoch=5).records_view)
+    records += bytes(result(0, "its leader's", base=4, epoch=epoch).records_view)
+    records += bytes(result(0, "e", base=5, epoch=5).records_view)
+    answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 0, records=[memoryview(records)])
+    follower.leader.sent[-1].answer(answer)
+    follower.turn()
+    assert follower.log(0).values() == ["a", "b", "c", "d"]
+    assert follower.leader.sent[-1].positions == {0: 4}
+
+
+def test_batches_of_rising_epochs_and_of_none_are_taken(follower: Follower) -> None:
+    follower.follow(0, leader_epoch=9)
+    epochs = (5, -1, 7, 9, 9)
+    records = b"".join(bytes(result(0, str(e), base=base, epoch=e).records_view) for base, e in enumerate(epochs))
+    answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 0, records=[memoryview(records)])
+    follower.leader.sent[-1].answer(answer)
+    follower.turn()
+    assert follower.log(0).values() == ["5", "-1", "7", "9", "9"]
+
+
 def test_leaders_are_fetched_from_side_by_side_each_with_one_request_for_all_its_partitions() -> None:
     follower = Follower()
     follower.follow(0, 1)
