@@ -174,7 +174,8 @@ class Durability:
     def _take_files(self, target: Offset, fds: list[int]) -> Offset:
         """Add to fds what is to be synced; returns up to where that brings indexes to disk.
 
-        Raises CorruptLog where a segment that nobody has read since the start cannot be right, OSError.
+        Raises CorruptLog where a segment that nobody has read since the start cannot be right, or somebody has cut one:
+        a flush vouches for all that was written. Raises OSError.
         """
         indexed = self._indexed
         for place in range(self._segments.floor(min(self.recovery_point, indexed)), len(self._segments)):
@@ -183,6 +184,7 @@ class Durability:
             if indexed >= target and place > 0:
                 break
             with segment.briefly_open():
+                segment.check_whole()
                 fds.append(os.dup(segment.fd))
                 if segment is not self._segments.active:
                     segment.finish()

@@ -72,13 +72,23 @@ class FlushJob:
         for fd in self.fds:
             os.fdatasync(fd)
         for path in self.files:
-            fd = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            _sync_file(path)
         if self.epochs_text is not None and not self.gate.discarded:
             # Else a log that was made anew under this name could get the epochs of the deleted one.
             self.epochs_file.write(self.epochs_ticket, self.epochs_text)
         for directory in self.directories:
             fsync_dir(directory)
+
+
+def _sync_file(path: str) -> None:
+    """One that somebody removed from its folder has nothing to lose. Raises OSError."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        if os.path.isdir(os.path.dirname(path)):
+            return
+        raise
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -137,7 +137,11 @@ class LogBase:
     # What the halves share
 
     def _roll(self, base: Offset, snapshot: bytes | None) -> None:
-        """Finish the active segment and begin one at `base`; what is finished is flushed in the background."""
+        """Finish the active segment and begin one at `base`; what is finished is flushed in the background.
+
+        Raises OSError; CorruptLog, with nothing begun, where somebody has cut the active segment.
+        """
+        self._segments.active.check_whole()
         self._segments.active.finish()
         if snapshot is not None:
             self.snapshots.write(base, snapshot, sync=False)

@@ -27,6 +27,10 @@ INT32_MAX = 2**31 - 1
 T = TypeVar("T")
 
 
+def _open_to_write(path: str) -> int:
+    return os.open(path, os.O_RDWR)
+
+
 class SegmentFiles:
     """Batches with offsets from base_offset on, in a file, and the indexes over it."""
 
@@ -115,15 +119,18 @@ class SegmentFiles:
 
     @property
     def size(self) -> int:
-        """Bytes of complete batches in the .log file; asked of the file system while the segment is not open."""
+        """Bytes of complete batches in the .log file; asked of the file system while the segment is not open.
+
+        Raises OSError, CorruptLog.
+        """
         if self._size < 0:
-            self._size = os.stat(self.path(LOG_SUFFIX)).st_size
+            self._size = self._of_log_file(os.stat).st_size
         return self._size
 
     @property
     def modified_ms(self) -> float:
-        """When the .log file was last written, in wall clock ms."""
-        return os.stat(self.path(LOG_SUFFIX)).st_mtime * 1000
+        """When the .log file was last written, in wall clock ms. Raises OSError, CorruptLog."""
+        return self._of_log_file(os.stat).st_mtime * 1000
 
     def open(self) -> None:
         """Open and check the files if that has not happened yet. Raises CorruptLog, OSError: then again next time."""
@@ -178,8 +185,12 @@ class SegmentFiles:
             raise
 
     def _open_checked(self) -> None:
+        known = self._size
         self._open_log()
         size = self._verified_from = self._size
+        if size < known:
+            self._size = known  # the next try has to find out as well
+            raise self._cut_short(size, known)
         try:
             self.index.open()
             self.time_index.open()
@@ -238,6 +249,12 @@ class SegmentFiles:
             position += size
         self._since_index_bytes = since_index
         self._size = position
+
+    def check_whole(self) -> None:
+        """Raises CorruptLog where somebody has cut the open file: what was counted in does not all stand there."""
+        stands = os.lseek(self.fd, 0, os.SEEK_END)  # all reads and writes name their place
+        if stands < self._size:
+            raise self._cut_short(stands, self._size)
 
     def finish(self) -> None:
         """Give the indexes their last entries and exact sizes: at roll, flush and close. Raises OSError, CorruptLog."""
@@ -324,7 +341,9 @@ class SegmentFiles:
         self.index.spill()
 
     def empty(self) -> None:
-        """Cut the file to nothing, whatever is in it."""
+        """Cut the file to nothing, whatever is in it; one that somebody removed is made anew."""
+        if self.fd < 0:
+            self.fd = os.open(self.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT, 0o644)
         self.reset_to(self.plan_indexes())
 
     def rebuild_indexes(self) -> None:
@@ -341,8 +360,18 @@ class SegmentFiles:
     def _open_log(self) -> None:
         if self.fd >= 0:
             return
-        self.fd = os.open(self.path(LOG_SUFFIX), os.O_RDWR)
+        self.fd = self._of_log_file(_open_to_write)
         self._size = os.fstat(self.fd).st_size
+
+    def _of_log_file(self, ask: Callable[[str], T]) -> T:
+        """What the file system says of the .log file. Raises OSError; CorruptLog where just that file is gone."""
+        path = self.path(LOG_SUFFIX)
+        try:
+            return ask(path)
+        except FileNotFoundError as error:
+            if not os.path.isdir(self.directory):
+                raise  # the whole log, or the mount
+            raise self._corrupt(BadBatch(0, "somebody removed the file")) from error
 
     def _resume(self) -> None:
         """Derive from the indexes, and the few batches behind their last entries, what appends go on with."""
@@ -419,6 +448,9 @@ class SegmentFiles:
     def _parse_at(self, position: int) -> BatchAt:
         data = os.pread(self.fd, HEADER_SIZE, position)
         return parse_header(data, 0, position, self._size)[0]
+
+    def _cut_short(self, stands: int, known: int) -> CorruptLog:
+        return self._corrupt(BadBatch(stands, f"the file ends here, {known} bytes were written"))
 
     def _corrupt(self, bad: BadBatch) -> CorruptLog:
         return CorruptLog(self.topic_partition, self.path(LOG_SUFFIX), str(bad))

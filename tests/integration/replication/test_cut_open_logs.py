@@ -47,16 +47,18 @@ def _cut_in_the_last_but_two(path: Path) -> int:
     return at
 
 
+@pytest.mark.parametrize("value", ["behind the hole", "x" * 1500], ids=["appended", "rolled"])
 def test_leader_whose_open_file_was_cut_takes_no_record_more_and_none_is_lost(
-    cluster: DiskCluster, active: Path
+    cluster: DiskCluster, active: Path, value: str
 ) -> None:
     before = cluster.values(2)
     at = _cut_in_the_last_but_two(active)
-    answer = produced(cluster.produce(1, "behind the hole"))
+    answer = produced(cluster.produce(1, value))
     assert answer is not None
     assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster.nodes[1].up.replicas[(TOPIC, 0)].offline
     assert active.stat().st_size == at, "no hole was made"
+    assert len(list(active.parent.glob("*.log"))) == 1, "nor was anything begun behind it"
     cluster.expire(1)
     cluster.settle()
     slot = cluster.produce(cluster.state.leader, "after")
