@@ -161,6 +161,7 @@ class ControlPlane:
             self.cache.controller_moved,
             self.topics.on_deleted,
             on_broken=on_unfit,
+            known_topic_id=self.cache.topic_id,
         )
         self.configs.add_listener(self.controller.topic_config_changed)
         self.configs.add_notification_listener(self.controller.topic_config_changed)

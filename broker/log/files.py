@@ -22,10 +22,11 @@ SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _SEGMENT_SUFFIXES = frozenset({*SUFFIXES, SNAPSHOT_SUFFIX})
 
 DELETE_DIR_SUFFIX = "-delete"
+STRAY_DIR_SUFFIX = "-stray"
 _NAME_MAX = 255
 
 _PARTITION_DIR = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
-_DELETED_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
+_SET_ASIDE_DIR = re.compile(r".+-\d+\.[0-9a-f]{32}-(delete|stray)")
 _DELETED_FILE = re.compile(r".+\.[0-9a-f]{32}\.deleted", re.DOTALL)
 _OFFSET_DIGITS = 20
 
@@ -58,19 +59,32 @@ def parse_partition_dir(name: str) -> TopicPartition | None:
 
 
 def is_deleted_dir(name: str) -> bool:
-    return _DELETED_DIR.fullmatch(name) is not None
+    return name.endswith(DELETE_DIR_SUFFIX) and _SET_ASIDE_DIR.fullmatch(name) is not None
 
 
-def parse_deleted_dir(name: str) -> TopicPartition | None:
-    """The partition whose folder was renamed for deletion; None where its name had to be cut, and for others."""
-    if not is_deleted_dir(name) or len(name) >= _NAME_MAX:
+def is_stray_dir(name: str) -> bool:
+    return name.endswith(STRAY_DIR_SUFFIX) and _SET_ASIDE_DIR.fullmatch(name) is not None
+
+
+def parse_set_aside_dir(name: str) -> TopicPartition | None:
+    """The partition whose folder was renamed, to be removed or not; None where its name was cut, and for others."""
+    if _SET_ASIDE_DIR.fullmatch(name) is None or len(name) >= _NAME_MAX:
         return None
     return parse_partition_dir(name.rpartition(".")[0])
 
 
 def deleted_dir_name(topic_partition: TopicPartition) -> str:
     """A fresh `<topic>-<partition>.<32 hex>-delete`; the topic is cut where the name would pass 255 bytes."""
-    ending = f"-{topic_partition.partition}.{uuid.uuid4().hex}{DELETE_DIR_SUFFIX}"
+    return _set_aside_dir_name(topic_partition, DELETE_DIR_SUFFIX)
+
+
+def stray_dir_name(topic_partition: TopicPartition) -> str:
+    """The same with `-stray`: not to be removed by us."""
+    return _set_aside_dir_name(topic_partition, STRAY_DIR_SUFFIX)
+
+
+def _set_aside_dir_name(topic_partition: TopicPartition, suffix: str) -> str:
+    ending = f"-{topic_partition.partition}.{uuid.uuid4().hex}{suffix}"
     return topic_partition.topic[: _NAME_MAX - len(ending)] + ending
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from broker.log import checkpoints, stops
 from broker.log.config import LogConfig
-from broker.log.files import deleted_dir_name
+from broker.log.files import deleted_dir_name, stray_dir_name
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
 from broker.log.recovery import load
@@ -176,7 +176,7 @@ class DiskLogStore(OpenLogs):
         log_dir.remember_end(tp, log.leo)
         self._lower_marks(log_dir, report)
         if topic_id and log.topic_id and log.topic_id != topic_id:
-            self.delete(tp)
+            self.set_aside(tp)
             return self._make(tp, topic_id, _MADE_ANEW)
         return self.create(tp, topic_id, config)
 
@@ -186,7 +186,17 @@ class DiskLogStore(OpenLogs):
         Nothing where there is no such log: `out_of_reach` says whether it may be in a dir that is offline.
         Raises LogDirFailed.
         """
-        tp = topic_partition
+        self._take_out(topic_partition, deleted_dir_name(topic_partition))
+
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Rename to `….<hex>-stray`, and leave it there for whoever runs this broker. Otherwise as `delete`.
+
+        Source: kafka LogManager, whose stray logs are those that no broker was told to delete.
+        """
+        self._take_out(topic_partition, stray_dir_name(topic_partition))
+
+    def _take_out(self, tp: TopicPartition, name: str) -> None:
+        """name: that the folder has from now on."""
         if tp not in self._homes:
             return
         places = self._places(tp)
@@ -196,7 +206,7 @@ class DiskLogStore(OpenLogs):
             self._logs[tp].durability.discard()
             self._logs[tp].call_off_cleaning()
         gone = [log_dir for log_dir in places if tp in self.offline_logs and not os.path.isdir(log_dir.file(str(tp)))]
-        renamed = [self._rename_deleted(tp, log_dir) for log_dir in places if log_dir not in gone]
+        renamed = [self._rename(tp, log_dir, name) for log_dir in places if log_dir not in gone]
         self._forget_offline(tp)
         self._homes.pop(tp, None)
         log = self._let_go(tp)
@@ -218,9 +228,9 @@ class DiskLogStore(OpenLogs):
             self._of_topic.remove(tp.topic, tp)
         return log
 
-    def _rename_deleted(self, tp: TopicPartition, log_dir: LogDir) -> str:
+    def _rename(self, tp: TopicPartition, log_dir: LogDir, name: str) -> str:
         """The path that the folder has from now on. Raises LogDirFailed."""
-        path = log_dir.file(deleted_dir_name(tp))
+        path = log_dir.file(name)
         log_dir.run(lambda: os.rename(log_dir.file(str(tp)), path))
         log_dir.has_unsynced_deletions = True
         return path

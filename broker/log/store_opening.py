@@ -20,7 +20,7 @@ from broker.log import checkpoints, run_mark, stops
 from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
-from broker.log.files import is_deleted_dir, parse_deleted_dir, parse_partition_dir
+from broker.log.files import is_deleted_dir, is_stray_dir, parse_partition_dir, parse_set_aside_dir
 from broker.log.log import PartitionLog
 from broker.log.log_dir import LogDir
 from broker.log.recovery import RecoveryReport, load
@@ -141,13 +141,18 @@ class OpenLogs:
             if not entry.is_dir():
                 continue
             if is_deleted_dir(entry.name):
-                deleted = parse_deleted_dir(entry.name)
+                deleted = parse_set_aside_dir(entry.name)
                 log_dir.has_unsynced_deletions = True
                 if deleted is not None:
                     log_dir.being_deleted.add(deleted)
                 self._remove_later(entry.path, None, LogConfig.parse({}, self._defaults).file_delete_delay_ms)
                 continue
             tp = parse_partition_dir(entry.name)
+            if is_stray_dir(entry.name):
+                _logger.warning(
+                    "%s is a log that gave way and that nobody asked to delete; remove it by hand", entry.path
+                )
+                continue
             if tp is None:
                 _logger.warning("%s is no partition's folder and is left alone", entry.path)
                 continue
@@ -313,6 +318,8 @@ class OpenLogs:
     def _remove_later(self, path: str, log: PartitionLog | None, delay_ms: float) -> None:
         """After the delay: close the log here on the loop, then let its folder go elsewhere, file by file.
 
+        A stray one stays.
+
         The name is nobody else's, so a log that is made anew meanwhile has nothing to wait for. Where the broker stops
         first, or is killed, the next start comes here.
         """
@@ -324,7 +331,7 @@ class OpenLogs:
             log = self._deleted.pop(path)
             if log is not None:
                 log.close(clean=False)
-            if self._forget_deleted(path):
+            if self._forget_deleted(path) and is_deleted_dir(os.path.basename(path)):
                 remove_folder(self._environment, path)
 
     def _forget_deleted(self, path: str) -> bool:
@@ -333,7 +340,7 @@ class OpenLogs:
         False where one may: its dir has failed, and what is in it is the next start's business.
         """
         folder, name = os.path.split(path)
-        tp = parse_deleted_dir(name)
+        tp = parse_set_aside_dir(name)
         (log_dir,) = (log_dir for log_dir in self._dirs if log_dir.path == folder)
         if log_dir.failed is None and tp is not None and tp not in self._homes:
             with contextlib.suppress(LogDirFailed):

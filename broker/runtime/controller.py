@@ -98,11 +98,13 @@ class Controller(Reports):
         on_topic_deleted: Callable[[str], None] = lambda topic: None,
         retries: Callable[[], Backoff] = Backoff,
         on_broken: Callable[[Exception], None] = lambda error: None,
+        known_topic_id: Callable[[str], str] = lambda topic: "",
     ) -> None:
         """on_controller: who is controller now, as `/controller` says. on_topic_deleted: wholly, by this controller.
 
         on_broken: the thread has ended by an error; the broker has to end as well, so that others are elected. All
         three are called on the loop's thread. retries: how long to wait before everything is loaded anew.
+        known_topic_id: what this broker was last told that a topic's id is, "" for nothing; called on this thread.
         """
         self._settings = settings
         self._store = store
@@ -110,6 +112,7 @@ class Controller(Reports):
         self._on_controller = on_controller
         self._on_topic_deleted = on_topic_deleted
         self._on_broken = on_broken
+        self._known_topic_id = known_topic_id
         self._channels = ControllerChannels(loop, connect, settings.socket_timeout_ms, self)
         self._outbox = LoopOutbox(loop, self._channels, emit)
         self._events: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
@@ -503,6 +506,7 @@ class Controller(Reports):
             self._settings.delete_topic_enable,
             new_topic_id,
             self._min_isr_default,
+            self._known_topic_id,
         )
         self._outbox.emit("controller", ce=term.epoch, what="elected")
         self._loop.call_soon_threadsafe(lambda: self._on_controller(self._settings.broker_id))

@@ -72,6 +72,9 @@ class ControllerAdmin:
         new: list[TopicPartition] = []
         for name, found in tools.store.topics(names, tools.watches.topic).topics.items():
             known = state.topics[name]
+            if not found.topic_id and known.topic_id:
+                _log.warning("topic %s was written without its id %s: it is given back", name, known.topic_id)
+                found = tools.store.assign_topic_id(tools.term, name, known.topic_id) or found
             # A reassignment may have read the topic since, new partitions and all, but nobody has elected for them.
             added = sorted(
                 partition

@@ -45,6 +45,7 @@ class ControllerTerm:
         delete_enabled: bool,
         new_topic_id: Callable[[], str],
         min_isr_default: int = 1,
+        known_topic_id: Callable[[str], str] = lambda topic: "",
     ) -> None:
         self.term = term
         self._store = store
@@ -58,7 +59,7 @@ class ControllerTerm:
         self.loaded = False
         """Whether `state` is whole. Where a load broke off it is not, and nothing may be decided on it."""
         self._tools = tools = TermTools(term, broker_id, store, outbox, watches)
-        self._topics = TopicReader(tools, new_topic_id)
+        self._topics = TopicReader(tools, new_topic_id, known_topic_id)
         self._deletion = TopicDeletion(tools, delete_enabled)
         self.suspicions = Suspicions(tools)
         self.leavers = Leavers(tools)
@@ -142,7 +143,8 @@ class ControllerTerm:
         """All metadata, and all replicas of this broker as its whole list.
 
         may_be_new: a partition whose state nobody has written since it was made may be one that it never heard of. It
-        has a leader: where nobody leads, a log that is made now is one that was lost, and its broker has to say so.
+        has a leader: where nobody leads, a log that is made now is one that was lost, and its broker has to say so. Nor
+        is one new that was there before its topic had the id that it has now.
         With a topic or state that could not be read neither is whole, and must not look so: brokers remove what a whole
         list does not name, and forget the topics that whole metadata do not name. One that leaves has no more roles
         than what it still leads.
@@ -159,6 +161,7 @@ class ControllerTerm:
             if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
                 current = self.state.states[topic_partition]
                 is_new = may_be_new and current.partition_epoch == 0 and current.leader != NO_LEADER
+                is_new = is_new and topic_partition.topic not in self._topics.old
                 batch.roles((broker,), topic_partition, is_new)
                 self._tools.ask_for_report(broker, topic_partition, batch)
         self.admin.tell_everything(broker, batch)

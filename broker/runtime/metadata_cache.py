@@ -86,6 +86,11 @@ class MetadataCache:
         """Of our registration that the last update was for; -1 before the first."""
         return self._told_epoch
 
+    def topic_id(self, topic: str) -> str:
+        """As last told, "" where it is not known. Of any thread."""
+        known = self.topics.get(topic)
+        return "" if known is None else known.topic_id
+
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Called after every update, and when another broker has become controller."""
         self._listeners.append(listener)

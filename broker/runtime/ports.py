@@ -291,6 +291,10 @@ class LogStore(Protocol):
         """
         ...
 
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Rename to `….<hex>-stray`, which nobody removes: as `delete`, where nobody said that it may go."""
+        ...
+
     def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...
 
     @property

@@ -158,7 +158,7 @@ class StateChanges:
             return ErrorCode.UNKNOWN_SERVER_ERROR
 
     def _replica_for(self, topic_partition: TopicPartition, topic_id: str, wire: LeaderAndIsrPartitionState) -> Replica:
-        """The replica, with a log made for it if there is none. A log of a deleted topic of that name goes first."""
+        """The replica, with a log made for it if there is none. One of another topic id is set aside first."""
         manager = self._manager
         replica = manager.replicas.get(topic_partition)
         if replica is not None and topic_id and replica.topic_id and replica.topic_id != topic_id:
@@ -166,13 +166,14 @@ class StateChanges:
                 # A new topic of that name would not rest on this copy: these are the bytes of its id that are wrong.
                 raise CorruptLog(topic_partition, "partition.metadata", f"topic id {replica.topic_id}, not {topic_id}")
             logger.warning(
-                "%s: log of the deleted topic %s gives way to topic %s",
+                "%s: log of topic id %s gives way to that of %s; nobody said to delete it, its folder stays as -stray",
                 topic_partition,
                 replica.topic_id,
                 topic_id,
             )
             self._gone.add(replica.topic_id)
-            self._delete(replica)
+            self._let_go(replica)
+            manager.log_store.set_aside(topic_partition)
             replica = None
         if (
             replica is not None
@@ -368,7 +369,9 @@ class StateChanges:
         return ErrorCode.NONE
 
     def _delete(self, replica: Replica) -> None:
-        manager = self._manager
+        self._let_go(replica)
+        self._manager.log_store.delete(replica.topic_partition)
+
+    def _let_go(self, replica: Replica) -> None:
         self.drop_role(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        manager.forget(replica)
-        manager.log_store.delete(replica.topic_partition)
+        self._manager.forget(replica)

@@ -209,6 +209,7 @@ class MemoryStore:
         self._logs: dict[TopicPartition, MemoryLog] = {}
         self.checkpointed: dict[TopicPartition, int] = {}
         self.unclean: dict[TopicPartition, str] = {}
+        self.strays: list[MemoryLog] = []
 
     def out_of_reach(self, topic_partition: TopicPartition) -> bool:
         return False
@@ -237,6 +238,10 @@ class MemoryStore:
     def delete(self, topic_partition: TopicPartition) -> None:
         self._logs.pop(topic_partition, None)
         self.checkpointed.pop(topic_partition, None)
+
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        self.strays.append(self._logs[topic_partition])
+        self.delete(topic_partition)
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...
 

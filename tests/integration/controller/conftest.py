@@ -94,6 +94,7 @@ class Node:
         broker = Broker(broker_id, -1, (endpoint,), reports=reports)
         self.registration = Registration(self.client, broker, SessionFile(folder), lambda: 0)
         self.known_controllers: list[int | None] = []
+        self.known_topic_ids: dict[str, str] = {}
         self.controller = Controller(
             ControllerSettings(broker_id, False, True, 1000.0),
             self.store,
@@ -101,6 +102,7 @@ class Node:
             lambda target: RecordingPeer(cluster, target),
             lambda event, **fields: cluster.log.append((event, {"b": broker_id, **fields})),
             self.known_controllers.append,
+            known_topic_id=lambda topic: self.known_topic_ids.get(topic, ""),
         )
         self.client.add_session_listener(self._on_session)
         self.epoch = -1

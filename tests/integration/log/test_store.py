@@ -166,6 +166,47 @@ def test_store_deleted_log_is_renamed_then_removed_and_starts_anew(path: str) ->
     kill(store)
 
 
+def test_store_log_that_is_set_aside_stays_and_the_next_one_knows_nothing_of_it(path: str) -> None:
+    clock = Clock()
+    store = open_store(path, clock)
+    append_values(store, range(5))
+    log = open_log(store)
+    content = b"".join(read_all(log))
+    log.flush()
+    store.checkpoint_recovery_points()
+    store.checkpoint_high_watermarks({TP: 4})
+    store.set_aside(TP)
+    assert TP not in store.logs()
+    (stray,) = [name for name in os.listdir(path) if name.endswith("-stray")]
+    assert store.create(TP, "CCCCCCCCCCCCCCCCCCCCCQ", {}).leo == 0
+    clock.advance(20)
+    assert log._segments.first.fd == -1, "its descriptors are not kept"
+    kill(store)
+    for _ in range(2):
+        clock = Clock()
+        store = open_store(path, clock)
+        assert store.logs()[TP].leo == 0
+        assert not store.offline_logs
+        clock.advance(60_000)
+        files = [Path(path, stray, name) for name in sorted(os.listdir(f"{path}/{stray}")) if name.endswith(".log")]
+        assert b"".join(file.read_bytes() for file in files) == content
+        kill(store)
+
+
+def test_store_of_a_log_that_was_set_aside_misses_nothing_at_its_next_start(path: str) -> None:
+    clock = Clock()
+    store = open_store(path, clock)
+    append_values(store, range(5))
+    open_log(store).flush()
+    store.checkpoint_recovery_points()
+    store.set_aside(TP)
+    clock.advance(20)
+    kill(store)
+    store = open_store(path, Clock())
+    assert (dict(store.logs()), store.offline_logs) == ({}, {})
+    kill(store)
+
+
 def test_store_deletion_cut_short_by_a_kill_is_finished_after_the_start(path: str) -> None:
     store = open_store(path, Clock())
     append_values(store, range(5))

@@ -60,6 +60,17 @@ def test_leader_and_isr_of_a_replaced_topic_leaves_the_new_ones_log_alone() -> N
     assert (cluster.nodes[1].log.topic_id, cluster.nodes[1].log.values()) == (NEW_ID, ["new"])
 
 
+def test_log_that_gives_way_to_another_topic_id_is_not_deleted() -> None:
+    # Nobody said that the topic was deleted: a tool may have lost its id (KAFKA-14190).
+    cluster = settled()
+    assert apply(cluster, NEW_ID) == ErrorCode.NONE
+    store = cluster.nodes[1].store
+    assert [(log.topic_id, log.values()) for log in store.strays] == [(TOPIC_ID, ["a"])]
+    assert stop(cluster, NEW_ID) == ErrorCode.NONE
+    assert not store.logs()
+    assert len(store.strays) == 1, "what the controller wants deleted is"
+
+
 def test_leader_and_isr_of_a_deleted_topic_makes_no_log() -> None:
     cluster = settled()
     assert stop(cluster, TOPIC_ID) == ErrorCode.NONE
