@@ -73,6 +73,13 @@ class EpochCache:
         index = bisect_right(self._starts, offset) - 1
         return self._epochs[index] if index >= 0 else -1
 
+    def contradicts(self, epoch: Epoch, offset: Offset) -> bool:
+        """Whether a batch of this epoch cannot hold this offset. A batch without one (−1) says nothing, nor do these
+        entries of what is before the first.
+        """
+        known = self.epoch_at(offset)
+        return epoch >= 0 and known >= 0 and known != epoch
+
     def truncate_from_end(self, end: Offset) -> None:
         """Drop entries that start at or after `end`."""
         while self._starts and self._starts[-1] >= end:

@@ -3,7 +3,8 @@
 Clean: nothing is scanned; the active segment is read, and checked, from its last index entry on. Unclean: from the
 segment of the recovery point on every batch is checked (header, CRC32C, offsets without a hole) and the log is cut at
 the first that fails; older segments must meet end to base. Whatever is kept forms one gapless run of valid batches.
-Indexes and leader epochs of the scanned part come from the batches, not from their files.
+Indexes and leader epochs of the scanned part come from the batches, not from their files; where a batch that is read
+contradicts the file of epochs, all of them do, and the stop was not clean.
 A log that says clean and is found damaged is recovered as an unclean one.
 
 What a power failure can leave is cut; what it cannot is damage: bad bytes below the checkpointed recovery point, which
@@ -24,6 +25,7 @@ from broker.log.cleaner_swap import finish_swaps
 from broker.log.config import LogConfig
 from broker.log.environment import Environment
 from broker.log.epoch_cache import EpochCache
+from broker.log.epoch_derivation import doubt, epochs_of_batches
 from broker.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -123,8 +125,7 @@ def load(
     reason = ""
     if clean and (entries is not None or new):
         try:
-            # Appends go on from here: the few batches that say where are checked.
-            state = Scan(segments, segments.active.next_offset(verify_crc=True), EpochCache(entries or ()))
+            state = _read_end(segments, EpochCache(entries or ()))
         except CorruptLog as error:
             reason = str(error)
             recovery_point = min(recovery_point, segments.active.base_offset)
@@ -161,6 +162,10 @@ def load(
         state.reason = f"log ends at {state.leo}, below {known_until}, up to where a checkpoint knew of records"
     start = max(log_start, state.segments.first.base_offset)
     before = state.epochs.entries
+    if state.doubt and _derive_epochs(state, start):
+        # What they say of the log's beginning is not believed either.
+        _check_start(tp, path, bases, None, log_start, max(checkpointed, high_watermark), host_lived)
+        state.reason = "; ".join(filter(None, (state.reason, f"{state.doubt}: derived from the batches")))
     _fill_epochs(state, start)
     state.epochs.truncate_from_end(state.leo)
     state.epochs.truncate_from_start(start)
@@ -255,6 +260,37 @@ def _read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
         return None
 
 
+def _read_end(segments: Segments, epochs: EpochCache) -> Scan:
+    """Where a log ends that was closed in order. Raises CorruptLog, OSError.
+
+    Appends go on from here: the few batches that say where are checked.
+    """
+    last = segments.active.last_batch(verify_crc=True)
+    if last is not None:
+        return Scan(segments, last.last_offset + 1, epochs, doubt=doubt(epochs, last))
+    for place in reversed(range(len(segments) - 1)):
+        segment = segments.at(place)
+        if segment.size:
+            with segment.briefly_open():
+                last = segment.last_batch()
+            break
+    return Scan(segments, segments.active.base_offset, epochs, doubt=doubt(epochs, last))
+
+
+def _derive_epochs(state: Scan, start: Offset) -> bool:
+    """Take the batches' epochs for those of the file, which one of them contradicts. False where they are no better."""
+    found, falls = epochs_of_batches(state.segments, start, state.leo, state.leo)
+    if falls:
+        _logger.warning(
+            "%s: %s. But batches' epochs, which no CRC covers, fall in this log: one is damaged, the file is believed",
+            state.segments.first.topic_partition,
+            state.doubt,
+        )
+        return False
+    state.epochs = found
+    return True
+
+
 def _fill_epochs(state: Scan, start: Offset) -> None:
     """Read epochs that the file lacks below its first entry from the batches.
 
@@ -264,17 +300,7 @@ def _fill_epochs(state: Scan, start: Offset) -> None:
     until = entries[0][1] if entries else state.leo
     if until <= start:
         return
-    found = EpochCache()
-    segments = state.segments
-    first_place = segments.floor(start)
-    previous_end = segments.at(first_place).base_offset
-    for place in range(first_place, len(segments)):
-        for batch in segments.at(place).batches():
-            if batch.base_offset < until and batch.epoch > found.latest:
-                found.assign(batch.epoch, previous_end)
-            previous_end = batch.last_offset + 1
-        if segments.end_of(place, state.leo) >= until:
-            break
+    found, _ = epochs_of_batches(state.segments, start, until, state.leo)
     for epoch, first in entries:
         found.assign(epoch, first)
     state.epochs = found

@@ -16,6 +16,7 @@ from broker.log import checkpoints
 from broker.log.batch_scan import BadBatch, BatchAt, find_valid_batch, walk
 from broker.log.config import LogConfig
 from broker.log.epoch_cache import EpochCache
+from broker.log.epoch_derivation import doubt
 from broker.log.files import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -44,6 +45,8 @@ class Scan:
     segments_removed: int = 0
     corrupt_middle: bool = False
     reason: str = ""
+    doubt: str = ""
+    """Which batch contradicts the file of epochs, "" when none that was looked at does."""
     filed: Sequence[tuple[Epoch, Offset]] = ()
     """What the epoch file says of the part that is scanned. Compaction may have left an epoch's start no batch."""
 
@@ -141,10 +144,12 @@ def scan(
             return state
         if place < first:
             try:
-                end = max(segment.next_offset(), segment.base_offset)
+                last = segment.last_batch()
+                end = segment.base_offset if last is None else max(last.last_offset + 1, segment.base_offset)
                 if end > segments[place + 1].base_offset:
                     raise CorruptLog(tp, segment.path(LOG_SUFFIX), f"it ends at {end}, in the next segment")
                 state.leo = end
+                state.doubt = state.doubt or doubt(state.epochs, last)
                 segment.close()
                 state.segments.add(segment)
                 continue

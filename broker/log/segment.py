@@ -144,13 +144,17 @@ class Segment(SegmentFiles):
         return None
 
     def next_offset(self, verify_crc: bool = False) -> Offset:
-        """Offset after the last batch; base_offset when empty. Reads on from the last index entry only."""
+        """Offset after the last batch; base_offset when empty."""
+        last = self.last_batch(verify_crc)
+        return self.base_offset if last is None else last.last_offset + 1
+
+    def last_batch(self, verify_crc: bool = False) -> BatchAt | None:
+        """None when empty. Reads on from the last index entry only."""
         self.open()
-        next_offset = self.base_offset
-        start = self._trusted(self._indexed_position(self._size))
-        for batch in self._walk(start, verify_crc=verify_crc):
-            next_offset = batch.last_offset + 1
-        return next_offset
+        last = None
+        for last in self._walk(self._trusted(self._indexed_position(self._size)), verify_crc=verify_crc):  # noqa: B007
+            pass
+        return last
 
     def end_before(self, batch: BatchAt) -> Offset:
         """Offset after the batch in front of this one; base_offset when it is the first."""

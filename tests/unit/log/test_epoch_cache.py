@@ -94,3 +94,17 @@ def test_truncate_that_changes_nothing_leaves_cache_unchanged() -> None:
 @pytest.mark.parametrize(("offset", "epoch"), [(4, -1), (5, 1), (8, 1), (9, 3), (100, 3)])
 def test_epoch_at_offset(offset: int, epoch: int) -> None:
     assert EpochCache([(1, 5), (3, 9)]).epoch_at(offset) == epoch
+
+
+@pytest.mark.parametrize(
+    ("epoch", "offset", "contradicted"),
+    [(1, 8, False), (2, 8, True), (0, 8, True), (3, 9, False), (1, 9, True), (7, 4, False), (-1, 9, False)],
+)
+def test_batch_contradicts_entries_that_give_its_offset_another_epoch(
+    epoch: int, offset: int, contradicted: bool
+) -> None:
+    assert EpochCache([(1, 5), (3, 9)]).contradicts(epoch, offset) is contradicted
+
+
+def test_nothing_contradicts_an_empty_cache() -> None:
+    assert not EpochCache().contradicts(3, 9)
