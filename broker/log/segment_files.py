@@ -18,7 +18,7 @@ from broker.log.index_plan import IndexPlan
 from broker.log.offset_index import OffsetIndex, OffsetPosition
 from broker.log.open_segments import NO_DESCRIPTOR, OpenSegments
 from broker.log.sparse_index import IndexDamaged
-from broker.log.time_index import NO_TIMESTAMP, TimeIndex
+from broker.log.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from broker.runtime.ports import CorruptLog, Offset, TopicPartition
 from broker.wire.record_batch import HEADER_SIZE
 
@@ -40,6 +40,7 @@ class SegmentFiles:
         "_interval_bytes",
         "_newest",
         "_opened",
+        "_peeked",
         "_since_index_bytes",
         "_size",
         "_verified_from",
@@ -82,6 +83,9 @@ class SegmentFiles:
         self._interval_bytes = interval_bytes
         self._gaps = gaps
         self._newest: int | None = None
+        """`max_timestamp` when it was closed; None before it was open."""
+        self._peeked: int | None = None
+        """What its time index says of that."""
         self._opened = False
         self._size = -1
         self._first_timestamp: int | None = None
@@ -162,19 +166,49 @@ class SegmentFiles:
     def newest_timestamp(self) -> int:
         """`max_timestamp`, also while it is not open, and without leaving it so.
 
-        The last entry of the .timeindex says it, as in Kafka. Where that says nothing it is opened for a moment.
-        Raises CorruptLog, OSError.
+        The last entry of the .timeindex says it, as in Kafka. Where that says nothing, or cannot be right, the segment
+        is opened for a moment, once. Raises CorruptLog, OSError.
         """
         if self._opened:
             return self.max_timestamp
-        if self._newest is None:
-            self._newest = self._with_room(self.time_index.peek_newest)
-        return self.checked_newest_timestamp() if self._newest is None else self._newest
+        if self._peeked is None:
+            self._peeked = self._with_room(self._peek_newest)
+        return self.checked_newest_timestamp() if self._peeked is None else self._peeked
 
     def checked_newest_timestamp(self) -> int:
-        """The same by index and batches; what is not open is opened for a moment. Raises CorruptLog, OSError."""
+        """The same by index and batches; what was never open is opened for a moment. Raises CorruptLog, OSError."""
+        if self._newest is not None and not self._opened:
+            return self._newest
         with self.briefly_open():
             return self.max_timestamp
+
+    def _peek_newest(self) -> int | None:
+        """What the .timeindex says, for which nothing stays open. None where it says nothing or cannot be right.
+
+        Both indexes get their entries together, so no batch up to the last one that the .index names is newer, whether
+        timestamps rise or not: else it was cut. Where they rise, the batch that is the newest stands there or soon
+        behind, and is looked at too.
+        """
+        newest = self.time_index.peek_newest()
+        indexed = self.index.peek()
+        if newest is None or indexed is None:
+            return None if newest is None else newest.timestamp
+        try:
+            fd = os.open(self.path(LOG_SUFFIX), os.O_RDONLY)
+        except FileNotFoundError:
+            return newest.timestamp  # whoever reads it finds that out
+        try:
+            for batch in walk(fd, max(indexed[1][1], 0), os.fstat(fd).st_size):
+                if batch.max_timestamp > newest.timestamp:
+                    break
+                if batch.last_offset >= newest.offset:
+                    believed = batch.base_offset > newest.offset or batch.max_timestamp == newest.timestamp
+                    return newest.timestamp if believed else None
+        except BadBatch:
+            pass
+        finally:
+            os.close(fd)
+        return None
 
     def _open_all(self) -> None:
         try:
@@ -204,7 +238,7 @@ class SegmentFiles:
     def close(self) -> None:
         """Close the files; reads in flight on `fd` must be over. What is known of it stays known."""
         if self._opened:
-            self._newest = self.max_timestamp
+            self._newest = self._peeked = self.max_timestamp
             if self._verified_from <= self._verified_until:
                 self._verified_until = self._size
         if self.keeper is not None:
@@ -376,12 +410,23 @@ class SegmentFiles:
     def _resume(self) -> None:
         """Derive from the indexes, and the few batches behind their last entries, what appends go on with."""
         newest = self.time_index.newest()
+        if newest is not None:
+            if not self._has(newest):
+                self.rebuild_indexes()
+            newest = self.time_index.newest()
         self.max_timestamp, self.max_timestamp_offset = newest or (NO_TIMESTAMP, self.base_offset)
         start = self._trusted(self._indexed_position(self._size))
         for batch in self._walk(start):
             if batch.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
         self._since_index_bytes = self._size - start
+
+    def _has(self, newest: TimestampOffset) -> bool:
+        """Whether the batch that the time index names is of that time."""
+        for batch in self._walk(self._trusted(self._indexed_offset(newest.offset))):
+            if batch.last_offset >= newest.offset:
+                return batch.max_timestamp == newest.timestamp
+        return False
 
     def _indexed_offset(self, offset: Offset) -> OffsetPosition | None:
         return self._look_up(self.index.at_or_before_offset, offset)

@@ -83,6 +83,27 @@ class SparseIndex:
             os.close(self._fd)
             self._fd = -1
 
+    def peek(self) -> tuple[Entry, Entry] | None:
+        """First and last entry of a file that is not open, and stays so. None where it is not there, empty, or torn.
+
+        Raises OSError.
+        """
+        try:
+            fd = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        size = self._codec.size
+        try:
+            end = os.fstat(fd).st_size
+            if end == 0 or end % size:
+                return None
+            a, b = self._codec.unpack(os.pread(fd, size, 0)), self._codec.unpack(os.pread(fd, size, end - size))
+        except struct.error:
+            return None
+        finally:
+            os.close(fd)
+        return (a[0], a[1]), (b[0], b[1])
+
     def __len__(self) -> int:
         return self._file_entries + len(self._tail)
 

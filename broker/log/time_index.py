@@ -6,7 +6,6 @@ maximum has risen, and once more when the segment is rolled or closed. Source: k
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import NamedTuple
 
@@ -58,25 +57,12 @@ class TimeIndex(SparseIndex):
         entry = self.last()
         return None if entry is None else TimestampOffset(entry[0], self._base + entry[1])
 
-    def peek_newest(self) -> int | None:
-        """The last entry's timestamp, for which no file stays open. None where the file is not there, says nothing, or
-        cannot be right. Raises OSError.
+    def peek_newest(self) -> TimestampOffset | None:
+        """The last entry of a file that is not open, and stays so. None where it is not there, says nothing, or cannot
+        be right. Raises OSError.
         """
-        try:
-            fd = os.open(self.path, os.O_RDONLY)
-        except FileNotFoundError:
-            return None
-        try:
-            size = os.fstat(fd).st_size
-            if size == 0 or size % ENTRY_BYTES:
-                return None
-            first = ENTRY.unpack(os.pread(fd, ENTRY_BYTES, 0))
-            last = ENTRY.unpack(os.pread(fd, ENTRY_BYTES, size - ENTRY_BYTES))
-        except struct.error:
-            return None
-        finally:
-            os.close(fd)
-        return int(last[0]) if _rise(first, last) else None
+        ends = self.peek()
+        return TimestampOffset(ends[1][0], self._base + ends[1][1]) if ends is not None and _rise(*ends) else None
 
     def at_or_before(self, timestamp: int) -> TimestampOffset | None:
         """The last entry whose timestamp is ≤ timestamp."""

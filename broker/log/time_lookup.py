@@ -11,7 +11,6 @@ from __future__ import annotations
 from broker.log.batch_scan import BatchAt
 from broker.log.segment import Segment
 from broker.log.segments import Segments
-from broker.log.time_index import NO_TIMESTAMP
 from broker.runtime.ports import Epoch, Offset
 from broker.wire.raw_records import payload_of, raw_records
 from broker.wire.record_batch import CorruptBatch, read_header
@@ -33,8 +32,15 @@ class _Effort:
 
 
 def newest_timestamp(segments: Segments) -> int:
-    """The largest that a batch claims, −1 without batches. Opens no segment for good."""
-    return max((segment.newest_timestamp for segment in segments), default=NO_TIMESTAMP)
+    """The largest that a batch claims, −1 without batches. Opens no segment for good.
+
+    What the indexes say is asked of the batches where it is to be the answer.
+    """
+    while True:
+        newest = max(segments, key=lambda segment: segment.newest_timestamp)
+        said = newest.newest_timestamp
+        if newest.checked_newest_timestamp() == said:
+            return said
 
 
 def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit_offset: Offset) -> Found | None:
