@@ -55,9 +55,10 @@ def expired_segments(
 def _is_too_old(segment: Segment, wall_ms: float, retention_ms: int) -> bool:
     """By its largest record timestamp; without timestamps, by when the file was last written.
 
-    What is to go for its index is looked at more closely first.
+    What is to go for its index is looked at more closely first; so is, once, what is newer than now: a bit of the index
+    that flipped would keep it, and all that comes after it, for ever.
     """
     newest = segment.newest_timestamp
-    if newest >= 0 and wall_ms - newest > retention_ms:
+    if newest >= 0 and not 0 <= wall_ms - newest <= retention_ms:
         newest = segment.checked_newest_timestamp()
     return wall_ms - (newest if newest >= 0 else segment.modified_ms) > retention_ms

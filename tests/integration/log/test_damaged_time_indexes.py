@@ -91,6 +91,37 @@ def test_newest_timestamp_is_a_batch_s_where_a_time_index_promises_more(path: st
     kill(store)
 
 
+def test_retention_by_time_is_not_ended_by_a_wrong_bit_in_a_time_index(path: str) -> None:
+    # The newest of each segment is its first: nothing at its end contradicts the entry.
+    bases = filled(path, lambda value: 2000 - value)
+    flip(time_index(path, bases[0]), 45)
+    store, log = started(path, {"retention.ms": "100"})
+    log.delete_old_segments(1e6, COUNT)
+    assert log.log_start_offset == COUNT
+    kill(store)
+
+
+def test_records_of_a_producer_whose_clock_is_ahead_are_looked_at_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bases = filled(path, lambda value: 10**9 - value)
+    store, log = started(path, {"retention.ms": "100"})
+    opened: list[int] = []
+    real = Segment.open
+
+    def counted(segment: Segment) -> None:
+        if not segment.is_open:
+            opened.append(segment.base_offset)
+        real(segment)
+
+    monkeypatch.setattr(Segment, "open", counted)
+    for _ in range(3):
+        assert log.delete_old_segments(1e6, COUNT) == 0
+    assert opened == [bases[0]]
+    assert log.delete_old_segments(2e9, COUNT) == len(bases)
+    kill(store)
+
+
 @pytest.mark.parametrize(
     "timestamps",
     [
