@@ -5,6 +5,8 @@ every log. After kill -9 it says exactly what had been written, so that a log th
 loss of the host or of the mount it must not be believed, nor may the logs: it names the kernel's boot and the very file
 that it is, and its first page must still be in the page cache, which lives no longer than the mount. That page is
 written all the time and locked in memory while the process lives.
+It says how many slots it has, so that a mark which somebody cut says nothing: without a log's slot nobody would miss
+what was cut of that log.
 It also names the registration under which it was written, for a copy that is put back in place, byte by byte.
 A copy, a restored backup, another kernel, a remount: all of them read as "lost". So does, wrongly but harmlessly, a
 page that memory pressure took between the end of the process and the next start.
@@ -33,6 +35,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PAGE = 4096
 _HEADER = 512
 _EPOCH_AT = _HEADER - 8
+_SLOTS = "slots"
 _SLOT = struct.Struct("<8sq")
 _END = struct.Struct("<q")
 _FREE = bytes(8)
@@ -67,12 +70,16 @@ def read(directory: str, boot_id: str | None = None) -> LastRun:
         stat = os.fstat(fd)
         data = os.pread(fd, stat.st_size, 0)
         named = json.loads(data[:_EPOCH_AT].rstrip(b"\0"))
+        # A mark of an older version does not say how many there are: it is read as it is, once.
+        slots = named.pop(_SLOTS, None)
         if named != _identity(stat, _boot_id() if boot_id is None else boot_id):
             return LastRun(False)
-        slots = [_SLOT.unpack_from(data, at) for at in range(_HEADER, len(data) - _SLOT.size + 1, _SLOT.size)]
+        if slots is not None and stat.st_size != _HEADER + slots * _SLOT.size:
+            raise ValueError(f"{stat.st_size} bytes are not {slots} slots")
+        rows = [_SLOT.unpack_from(data, at) for at in range(_HEADER, len(data) - _SLOT.size + 1, _SLOT.size)]
         (epoch,) = _END.unpack_from(data, _EPOCH_AT)
-        return LastRun(True, epoch or NO_EPOCH, {key: end for key, end in slots if key != _FREE})
-    except (ValueError, struct.error) as error:
+        return LastRun(True, epoch or NO_EPOCH, {key: end for key, end in rows if key != _FREE})
+    except (AttributeError, TypeError, ValueError, struct.error) as error:
         _logger.warning("%s cannot be read (%s): the host counts as lost", path, error)
         return LastRun(False)
     finally:
@@ -100,7 +107,7 @@ class RunMark:
             # Every block is there before it is written through the map: a full disk must be an error, not a signal.
             os.posix_fallocate(fd, 0, size)
             stat = os.fstat(fd)
-            header = json.dumps(_identity(stat, self._boot_id)).encode()
+            header = json.dumps(_identity(stat, self._boot_id) | {_SLOTS: slots}).encode()
             os.pwrite(fd, header.ljust(_EPOCH_AT, b"\0") + _END.pack(self._epoch) + content, 0)
             mapped = mmap.mmap(fd, size)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -82,6 +83,41 @@ def test_page_that_left_the_cache_proves_nothing(marked: str) -> None:
 def test_damaged_mark_reads_as_a_lost_host(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     assert not run_mark.read(str(tmp_path)).same_kernel
+
+
+def test_mark_that_was_cut_reads_as_a_lost_host(tmp_path: Path) -> None:
+    mark = RunMark(str(tmp_path))
+    for index in range(300):
+        mark.set(TopicPartition("t", index), index)
+    mark.close()
+    file = tmp_path / FILE_NAME
+    whole = file.read_bytes()
+    # The last one is as long as a mark of fewer logs.
+    for size in (len(whole) - 1, len(whole) - 16, len(whole) // 2, 600, 528, 512, 4096):
+        os.truncate(file, size)
+        assert not run_mark.read(str(tmp_path)).same_kernel
+        # Into the same file.
+        file.write_bytes(whole)
+        assert run_mark.read(str(tmp_path)).end_of(TopicPartition("t", 299)) == 299
+
+
+def test_mark_of_an_older_version_is_read_as_it_is(marked: str) -> None:
+    with Path(marked, FILE_NAME).open("r+b") as file:
+        header = json.loads(file.read(504).rstrip(b"\0"))
+        assert header.pop("slots") > 0
+        file.seek(0)
+        file.write(json.dumps(header).encode().ljust(504, b"\0"))
+    last = run_mark.read(marked)
+    assert (last.same_kernel, last.end_of(A), last.end_of(B)) == (True, 5, 9)
+
+
+@pytest.mark.parametrize("slots", ['"x"', "[]", "1.5", "-1"])
+def test_mark_whose_count_of_slots_makes_no_sense_stops_no_start(marked: str, slots: str) -> None:
+    with Path(marked, FILE_NAME).open("r+b") as file:
+        header = file.read(504).rstrip(b"\0").decode()
+        file.seek(0)
+        file.write(header.replace('"slots": 224', f'"slots": {slots}').encode().ljust(504, b"\0"))
+    assert not run_mark.read(marked).same_kernel
 
 
 def test_missing_mark_reads_as_a_lost_host(tmp_path: Path) -> None:
