@@ -101,6 +101,7 @@ def test_retention_by_time_is_not_ended_by_a_wrong_bit_in_a_time_index(path: str
     kill(store)
 
 
+@pytest.mark.patches
 def test_records_of_a_producer_whose_clock_is_ahead_are_looked_at_once(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_records_of_a_producer_whose_clock_is_ahead_are_looked_at_once(
     kill(store)
 
 
+@pytest.mark.patches
 @pytest.mark.parametrize(
     "timestamps",
     [
