@@ -3,7 +3,8 @@
 Two passes: the dirty part's keys into the offset map, then every segment from the log's first to the end of what was
 mapped, in groups that each become one segment. What it finds stands in `CleanedGroup`s, one by one, so that the owner
 of the log can put each in place while the next is written. Runs on another thread or in another process.
-Every byte's CRC is checked on the way; a bad one ends the cleaning with nothing of its group written.
+Every byte's CRC is checked on the way; a bad one ends the cleaning with nothing of its group written. A file that is
+shorter than it was, or is not there, may be its owner's work since: only that can tell, and looks again.
 Transactional batches and control batches (markers) are copied as they are, and not mapped: whether such a record was
 committed is known only from its marker, and an aborted one must not push out the value before it. As this broker
 serves no transactions they come from Apache Kafka's log dirs only; a marker must outlive every record of its
@@ -26,7 +27,15 @@ from broker.log.cleaner_writer import CleanedWriter
 from broker.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, segment_path
 from broker.runtime.ports import Offset
 from broker.wire.raw_records import RawRecord, payload_of, raw_records
-from broker.wire.record_batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, BatchHeader, CorruptBatch, check_crc, read_header
+from broker.wire.record_batch import (
+    HEADER_SIZE,
+    LENGTH_PREFIX_SIZE,
+    BatchHeader,
+    CorruptBatch,
+    UnsupportedMagic,
+    check_crc,
+    read_header,
+)
 
 CheckDone = Callable[[], None]
 
@@ -37,6 +46,18 @@ class CleaningStopped(Exception):
 
 class UncleanableLog(Exception):
     """Bytes that cannot be right, or cannot be read here: this log is not cleaned any more."""
+
+
+class DamagedLog(UncleanableLog):
+    """A file that ends too early, or bytes that nobody wrote so; unless the log's owner has cut it meanwhile.
+
+    base: of the segment. position: where the bad batch begins, or a good one that the next contradicts.
+    """
+
+    def __init__(self, base: Offset, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.base = base
+        self.position = position
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +120,7 @@ class LogCleaning:
         """A batch of a transaction was copied, whose values are not in the map: they do not go before tombstones."""
 
     def run(self) -> Iterator[CleanedGroup]:
-        """Raises CleaningStopped, UncleanableLog, OSError."""
+        """Raises CleaningStopped, UncleanableLog (among it DamagedLog), OSError."""
         job = self._job
         try:
             offsets = self._build_map()
@@ -222,27 +243,37 @@ class LogCleaning:
         path = segment_path(self._job.directory, base, LOG_SUFFIX)
         buffer_bytes = max(self._job.io_buffer_bytes, HEADER_SIZE)
         expected = base
+        before = 0
+        """Where the batch before lies."""
         fd = os.open(path, os.O_RDONLY)
         try:
             position = 0
             while position < size:
                 self._check_done()
-                data = os.pread(fd, min(buffer_bytes, size - position), position)
+                wanted = min(buffer_bytes, size - position)
+                data = os.pread(fd, wanted, position)
+                if len(data) < wanted:
+                    raise DamagedLog(base, position, f"{path}: it ends at {position + len(data)}, it had {size} bytes")
                 view = memoryview(data)
                 at = 0
                 while len(view) - at >= HEADER_SIZE:
                     length = int.from_bytes(view[at + 8 : at + 12], "big") + LENGTH_PREFIX_SIZE
                     if length > size - position - at:
-                        raise UncleanableLog(f"{path}: batch of {length} bytes at {position + at} in {size} bytes")
+                        raise DamagedLog(
+                            base, position + at, f"{path}: batch of {length} bytes at {position + at} in {size} bytes"
+                        )
                     if length > len(view) - at:
                         break
                     batch = view[at : at + length]
-                    header = _checked(path, position + at, batch)
+                    header = _checked(path, base, position + at, batch)
                     if header.base_offset < expected:
-                        raise UncleanableLog(
-                            f"{path}: base offset {header.base_offset} at {position + at}, after {expected - 1}"
+                        raise DamagedLog(
+                            base,
+                            before,
+                            f"{path}: base offset {header.base_offset} at {position + at}, after {expected - 1}",
                         )
                     expected = header.last_offset + 1
+                    before = position + at
                     yield header, batch
                     at += length
                 self.stats.bytes_read += at
@@ -251,7 +282,8 @@ class LogCleaning:
                 if at:
                     buffer_bytes = max(self._job.io_buffer_bytes, HEADER_SIZE)
                 elif len(view) < HEADER_SIZE:
-                    raise UncleanableLog(f"{path}: {len(view)} bytes at {position} are too few for a batch")
+                    # The file's last bytes, too few for a batch: raises.
+                    _checked(path, base, position, view)
                 else:
                     # One batch is larger than the buffer.
                     buffer_bytes = int.from_bytes(view[8:12], "big") + LENGTH_PREFIX_SIZE
@@ -265,10 +297,13 @@ class LogCleaning:
             return 0
 
 
-def _checked(path: str, position: int, batch: memoryview) -> BatchHeader:
+def _checked(path: str, base: Offset, position: int, batch: memoryview) -> BatchHeader:
+    """Raises UncleanableLog for batches of before Kafka 0.11, DamagedLog for what is none."""
     try:
         header = read_header(batch)
         check_crc(batch, 0, header)
-    except CorruptBatch as error:
+    except UnsupportedMagic as error:
         raise UncleanableLog(f"{path}: at position {position}: {error.reason}") from error
+    except CorruptBatch as error:
+        raise DamagedLog(base, position, f"{path}: at position {position}: {error.reason}") from error
     return header
