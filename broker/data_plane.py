@@ -234,6 +234,7 @@ class DataPlane:
                 float("inf") if rate is None else rate,
             ),
             lambda: time.time_ns() / 1e6,
+            self._on_damage,
         )
 
     def _apply_retention(self) -> None:

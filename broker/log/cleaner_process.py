@@ -24,8 +24,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from broker.log.cleaner import CleanedGroup, CleaningJob, CleaningStats, CleaningStopped, LogCleaning, UncleanableLog
+from broker.log.cleaner import (
+    CleanedGroup,
+    CleaningJob,
+    CleaningStats,
+    CleaningStopped,
+    DamagedLog,
+    LogCleaning,
+    UncleanableLog,
+)
 from broker.log.cleaner_throttle import Throttle
+from broker.runtime.ports import Offset
 
 _PR_SET_PDEATHSIG = 1
 _PARENT = "HIGHWATER_CLEANER_PARENT"
@@ -33,15 +42,18 @@ _NICENESS = 10
 
 
 class CleaningEnd(NamedTuple):
-    """How a cleaning ended. outcome: done, stopped, uncleanable, failed (an I/O error), died (no word from it).
+    """How a cleaning ended.
 
-    errno: of an I/O error, 0 otherwise. stats: when done.
+    outcome: done, stopped (also for want of a file), uncleanable, damaged, failed (an I/O error), died (no word from
+    it). errno: of an I/O error, 0 otherwise. stats: when done. base, position: when damaged, as DamagedLog's.
     """
 
     outcome: str
     detail: str = ""
     errno: int = 0
     stats: CleaningStats | None = None
+    base: Offset = -1
+    position: int = -1
 
 
 Event = CleanedGroup | CleaningEnd
@@ -67,10 +79,12 @@ def perform(cleaning: LogCleaning, on_event: OnEvent) -> None:
             on_event(group)
     except CleaningStopped:
         end = CleaningEnd("stopped")
+    except DamagedLog as error:
+        end = CleaningEnd("damaged", str(error), base=error.base, position=error.position)
     except UncleanableLog as error:
         end = CleaningEnd("uncleanable", str(error))
     except FileNotFoundError as error:
-        # Retention or a deletion was faster.
+        # Retention or a deletion was faster, or somebody else removed it.
         end = CleaningEnd("stopped", str(error))
     except OSError as error:
         end = CleaningEnd("failed", str(error), error.errno or 0)
@@ -214,7 +228,7 @@ def _decode_event(line: bytes) -> Event:
         return CleanedGroup(tuple(group["bases"]), group["bytes_before"], group["bytes_after"])
     end = row["end"]
     stats = CleaningStats(**end["stats"]) if end["stats"] is not None else None
-    return CleaningEnd(end["outcome"], end["detail"], end["errno"], stats)
+    return CleaningEnd(end["outcome"], end["detail"], end["errno"], stats, end["base"], end["position"])
 
 
 def _die_with_parent() -> None:

@@ -3,7 +3,8 @@
 Every backoff the dirtiest log that is worth it is handed to the runner, one whose cleaning failed only when there is
 no other; its groups are swapped in one after the other as they come; the checkpoint moves once all are in. A log that
 was cut, deleted or closed meanwhile ends the cleaning: what its map was made of may be gone, and what it read may have
-been replaced. A log with bytes that cannot be right is reported and not tried again until it was made anew.
+been replaced. A log that cannot be cleaned is reported and not tried again until it was made anew. One that is damaged
+is told of as well, once its owner sees that, too: its replica is to go offline, and to be fetched anew.
 Source: kafka LogCleaner, LogCleanerManager (grabFilthiestCompactedLog, doneCleaning, markPartitionUncleanable).
 """
 
@@ -16,6 +17,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from broker.core.compaction import (
@@ -29,6 +31,7 @@ from broker.core.compaction import (
 )
 from broker.log.cleaner import CleanedGroup, CleaningJob
 from broker.log.cleaner_process import CleaningEnd, Event, Runner, Stop
+from broker.log.cleaner_proof import find_damage, has_all
 from broker.log.files import CLEANED_SUFFIX, remove_if_there
 from broker.log.log import PartitionLog
 from broker.log.segment import Segment
@@ -40,6 +43,8 @@ _Said = TypeVar("_Said")
 
 # Without room nothing was lost yet, and there may be some when the next cleaning is due.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+# A file was not as it had been given out: retention's work, or somebody else's.
+_MET_FILES = ("stopped", "damaged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,27 @@ class _Candidate(NamedTuple):
 class _Cleaning:
     """One cleaning under way."""
 
-    __slots__ = ("cuts", "end", "first_dirty", "groups", "log", "segments", "stop", "stopped", "swapping", "until")
+    __slots__ = (
+        "cuts",
+        "end",
+        "first_dirty",
+        "groups",
+        "log",
+        "segments",
+        "sizes",
+        "stop",
+        "stopped",
+        "swapping",
+        "until",
+    )
 
     def __init__(self, log: PartitionLog, segments: list[Segment], first_dirty: Offset, until: Offset) -> None:
         self.log = log
         self.cuts = log.cuts
         self.until = until
         self.segments = {segment.base_offset: segment for segment in segments}
+        """Those that were given out and have not been replaced."""
+        self.sizes = {segment: segment.size for segment in segments}
         self.first_dirty = first_dirty
         self.groups: deque[CleanedGroup] = deque()
         self.swapping = False
@@ -111,7 +130,9 @@ class LogCleaner:
         runner: Runner,
         settings: CleanerSettings,
         wall_ms: Callable[[], float],
+        on_damage: Callable[[CorruptLog], None] = lambda damage: None,
     ) -> None:
+        """on_damage: told of each log whose bytes cannot be right, as `LogStore.delete_old_segments` tells."""
         self.uncleanable: dict[TopicPartition, tuple[PartitionLog, str]] = {}
         """Logs that are not cleaned any more, and why."""
         self.runs = 0
@@ -121,6 +142,7 @@ class LogCleaner:
         self._runner = runner
         self._settings = settings
         self._wall_ms = wall_ms
+        self._on_damage = on_damage
         self._running: dict[TopicPartition, _Cleaning] = {}
         self._failures: dict[TopicPartition, tuple[PartitionLog, int]] = {}
         """How many cleanings of a log failed since the last that did not."""
@@ -154,7 +176,7 @@ class LogCleaner:
 
     def _dirtiest(self, logs: Mapping[TopicPartition, PartitionLog]) -> _Candidate | None:
         best: _Candidate | None = None
-        for tp, log in logs.items():
+        for tp, log in list(logs.items()):
             if not log.config.compacts or tp in self._running or tp in self.uncleanable:
                 continue
             try:
@@ -162,8 +184,8 @@ class LogCleaner:
             except (OSError, LogDirFailed):
                 # Who reads or writes there next finds out, and takes the dir offline.
                 continue
-            except CorruptLog as error:
-                self._give_up(tp, log, str(error))
+            except CorruptLog as damage:
+                self._found_damaged(log, damage)
                 continue
             if candidate is not None and (best is None or candidate.rank > best.rank):
                 best = candidate
@@ -255,7 +277,7 @@ class LogCleaner:
             try:
                 old = [cleaning.segments[base] for base in group.bases]
                 cleaning.log.supersedes_from(cleaning.until)
-                begun = cleaning.log.swap_in(old, lambda swapped: self._on_swapped(cleaning, swapped))
+                begun = cleaning.log.swap_in(old, partial(self._on_swapped, cleaning, group))
             except (CorruptLog, LogDirFailed) as error:
                 _logger.error("%s: cleaned segments cannot be put in place: %s", cleaning.log.topic_partition, error)
                 begun = False
@@ -265,9 +287,12 @@ class LogCleaner:
         if cleaning.end is not None and not cleaning.swapping and (cleaning.stopped or not cleaning.groups):
             self._finish(cleaning, cleaning.end)
 
-    def _on_swapped(self, cleaning: _Cleaning, swapped: bool) -> None:
+    def _on_swapped(self, cleaning: _Cleaning, group: CleanedGroup, swapped: bool) -> None:
         cleaning.swapping = False
-        if not swapped:
+        if swapped:
+            for base in group.bases:
+                del cleaning.sizes[cleaning.segments.pop(base)]
+        else:
             self._call_off(cleaning)
         self._go_on(cleaning)
 
@@ -305,15 +330,36 @@ class LogCleaner:
                 self.check()
             return
         _discard_leftovers(log.path)
-        if end.outcome == "uncleanable" and not cleaning.stopped:
-            self._give_up(tp, log, end.detail)
-        elif end.outcome == "failed" and end.errno not in _NO_ROOM:
+        if end.outcome == "failed" and end.errno not in _NO_ROOM:
             log.report_io_error(OSError(end.errno, end.detail))
-        elif end.outcome in ("failed", "died") and not cleaning.stopped:
-            self._failures[tp] = (log, self._failures.get(tp, (log, 0))[1] + 1)
-            _logger.error("%s: cleaning failed and will be tried again: %s", tp, end.detail)
-        else:
+        elif cleaning.stopped:
             _logger.info("%s: cleaning called off %s", tp, end.detail)
+        elif end.outcome == "uncleanable":
+            self._give_up(tp, log, end.detail)
+        elif end.outcome in _MET_FILES:
+            self._look_again(cleaning, end)
+        else:
+            self._try_again(log, end)
+
+    def _look_again(self, cleaning: _Cleaning, end: CleaningEnd) -> None:
+        """A cleaning found a file damaged, or none, in a log that was not cut."""
+        log = cleaning.log
+        damage = find_damage(log, cleaning.sizes, cleaning.segments.get(end.base), end.position)
+        if damage is not None:
+            self._found_damaged(log, damage)
+        elif has_all(log, cleaning.sizes):
+            self._try_again(log, end)
+        else:
+            _logger.info("%s: retention was faster than its cleaning: %s", log.topic_partition, end.detail)
+
+    def _try_again(self, log: PartitionLog, end: CleaningEnd) -> None:
+        tp = log.topic_partition
+        self._failures[tp] = (log, self._failures.get(tp, (log, 0))[1] + 1)
+        _logger.error("%s: cleaning failed and will be tried again: %s", tp, end.detail)
+
+    def _found_damaged(self, log: PartitionLog, damage: CorruptLog) -> None:
+        self._give_up(log.topic_partition, log, str(damage))
+        self._on_damage(damage)
 
     def _give_up(self, tp: TopicPartition, log: PartitionLog, reason: str) -> None:
         _logger.error("%s is not cleaned any more: %s", tp, reason)

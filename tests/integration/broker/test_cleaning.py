@@ -158,6 +158,27 @@ def test_every_replica_is_cleaned_and_serves_the_last_value_of_each_key_as_leade
     assert _read(cluster)[0] == table
 
 
+def test_leader_whose_cleaner_meets_damage_gives_way_and_is_fetched_anew(cluster: Cluster) -> None:
+    table: Table = {}
+    _create(cluster, cleanup_policy="compact")
+    _write(cluster, range(300), table)
+    _wait_cleaned(cluster, 500)
+    damaged = min((cluster.brokers[1].folder / "data" / f"{TOPIC}-0").glob("*.log"))
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    with damaged.open("r+b") as file:
+        file.write(content)
+    _write(cluster, range(300, 600), table)
+    wait_until(
+        lambda: f"{TOPIC}-0: replica goes offline" in cluster.brokers[1].output,
+        lambda: cluster.brokers[1].output,
+    )
+    cluster.wait_state(TOPIC, 0, leader=2, isr={1, 2, 3})
+    cluster.brokers[2].kill()
+    cluster.wait_state(TOPIC, 0, leader=1, isr={1, 3})
+    assert _read(cluster)[0] == table
+
+
 @pytest.mark.nightly
 def test_kills_during_cleanings_cost_no_value(cluster: Cluster) -> None:
     table: Table = {}

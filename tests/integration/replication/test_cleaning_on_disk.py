@@ -73,6 +73,7 @@ def _cleaner(cluster: DiskCluster, i: int, runner: HereRunner | None = None) -> 
         runner or HereRunner(),
         CleanerSettings(),
         lambda: cluster.loop.now,
+        lambda damage: node.up.take_offline(node.up.replicas[(TOPIC, 0)], damage),
     )
 
 
@@ -342,6 +343,31 @@ def test_nothing_above_the_watermark_is_cleaned(cluster: DiskCluster) -> None:
     after = [record for record in records_of(_log(cluster, 1)) if record.offset < committed]
     assert last_values(after) == last_values(before)
     assert (_log(cluster, 1).cleaned_until or 0) <= committed
+
+
+@pytest.mark.parametrize("harm", ["flipped", "shorter", "gone"])
+def test_damage_that_a_cleaning_meets_takes_the_replica_offline_and_it_is_fetched_anew(
+    cluster: DiskCluster, harm: str
+) -> None:
+    """Also where the leader meets it: it would serve that, and stay in the ISR."""
+    _write(cluster, 1, range(40))
+    expected = last_values(_consume(cluster, 1))
+    path = Path(_log(cluster, 1).inactive_segments(1 << 40)[1].path(".log"))
+    content = path.read_bytes()
+    *_, (last, _) = iter_batches(memoryview(content), verify_crc=True)
+    if harm == "gone":
+        path.unlink()
+    else:
+        # A file that ends with a batch looks whole to whoever opens it.
+        path.write_bytes(content[:last] if harm == "shorter" else content[:-1] + bytes([content[-1] ^ 1]))
+    _cleaner(cluster, 1).check()
+    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
+    cluster.write(leader=2, leader_epoch=cluster.state.leader_epoch + 1, isr=(2, 3))
+    cluster.advance(3000)
+    assert set(cluster.state.isr) == {1, 2, 3}
+    assert last_values(_consume(cluster, 2)) == expected
+    found = {i: last_values(records_of(_log(cluster, i))) for i in (1, 2, 3)}
+    assert found == dict.fromkeys((1, 2, 3), expected)
 
 
 def test_idempotent_producer_is_known_after_its_records_were_compacted_away(cluster: DiskCluster) -> None:
