@@ -274,16 +274,21 @@ class LogCleaner:
         while cleaning.groups and not cleaning.swapping and not cleaning.stopped:
             group = cleaning.groups.popleft()
             cleaning.swapping = True
+            damage: CorruptLog | None = None
             try:
                 old = [cleaning.segments[base] for base in group.bases]
                 cleaning.log.supersedes_from(cleaning.until)
                 begun = cleaning.log.swap_in(old, partial(self._on_swapped, cleaning, group))
-            except (CorruptLog, LogDirFailed) as error:
+            except CorruptLog as error:
+                damage, begun = error, False
+            except LogDirFailed as error:
                 _logger.error("%s: cleaned segments cannot be put in place: %s", cleaning.log.topic_partition, error)
                 begun = False
             if not begun:
                 cleaning.swapping = False
                 self._call_off(cleaning)
+            if damage is not None:
+                self._found_damaged(cleaning.log, damage)
         if cleaning.end is not None and not cleaning.swapping and (cleaning.stopped or not cleaning.groups):
             self._finish(cleaning, cleaning.end)
 

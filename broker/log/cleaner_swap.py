@@ -97,7 +97,7 @@ class SwappingLog(ShorteningLog):
 
         False, the `.cleaned` files gone, when they are no longer this log's inactive segments. Else done(True) follows
         once the new segment is in place, or done(False) when the log is shortened, closed or deleted first. Raises
-        LogDirFailed, CorruptLog.
+        LogDirFailed; CorruptLog, with none of them held.
         """
         self._dir.check()
         base = old[0].base_offset
@@ -114,6 +114,9 @@ class SwappingLog(ShorteningLog):
                 self._segments.hold_open(segment)
         except OSError as error:
             self._fail(error)
+        except CorruptLog:
+            self._let_go(old)
+            raise
         self._swap = swap = _Swap(old, done)
         # First of all: the hole that this may leave before the next segment is believed after a power failure only
         # below a recovery point that is on disk.
@@ -142,9 +145,13 @@ class SwappingLog(ShorteningLog):
 
     def _release(self, swap: _Swap) -> None:
         if not swap.hidden:
-            for segment in swap.old:
-                segment.let_indexes_go()
-                self._segments.release(segment)
+            self._let_go(swap.old)
+
+    def _let_go(self, segments: Sequence[Segment]) -> None:
+        """Their names stay: they may close again, whether they were held or not."""
+        for segment in segments:
+            segment.let_indexes_go()
+            self._segments.release(segment)
 
     def _begin(self, swap: _Swap, error: OSError | None) -> None:
         if self._step(swap, error, lambda: self._rename(swap.base, CLEANED_SUFFIX, SWAP_SUFFIX)):

@@ -6,15 +6,18 @@ import errno
 import glob
 import os
 import resource
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
 from broker.config import Settings
 from broker.data_plane import DataPlane
-from broker.log.cleaner import CleaningJob
-from broker.log.cleaner_process import OnEvent, Stop
+from broker.log.cleaner import CleanedGroup, CleaningJob, LogCleaning
+from broker.log.cleaner_process import Event, OnEvent, Stop, perform
 from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner_throttle import unlimited
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
 from broker.log.open_segments import OpenSegments
@@ -84,6 +87,23 @@ class _IdleRunner:
 
     def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
         self.jobs.append(job)
+        return lambda: None
+
+
+class _LateRunner:
+    """Cleans at once; what it has to say waits in `said`."""
+
+    def __init__(self, said: list[Callable[[], None]]) -> None:
+        self.groups: list[tuple[int, ...]] = []
+        self._said = said
+
+    def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
+        def hear(event: Event) -> None:
+            if isinstance(event, CleanedGroup):
+                self.groups.append(event.bases)
+            self._said.append(partial(on_event, event))
+
+        perform(LogCleaning(job, unlimited()), hear)
         return lambda: None
 
 
@@ -314,6 +334,42 @@ def test_reads_go_on_at_every_step_of_a_swap_with_next_to_nothing_open(path: str
     clock.next_turn(store)
     assert store.offline_dirs == []
     assert _descriptors() == before, "taken back or finished, what is left of the old segments may be closed again"
+    kill(store)
+
+
+def test_swap_that_meets_damage_gives_its_log_up_and_holds_no_segment_open(path: str) -> None:
+    clock = Turns(bound=0)
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    append_overwriting(log, 60)
+    store.update_config(TP.topic, {"segment.bytes": "3000"})
+    clock.next_turn(store)
+    said: list[Callable[[], None]] = []
+    told: list[CorruptLog] = []
+    runner = _LateRunner(said)
+    cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: 1e6, told.append)
+    before = _descriptors()
+    cleaner.check()
+    group = runner.groups[0]
+    assert len(group) > 2
+    # Of the segments that the first group replaces one in the middle goes bad, behind the child's back.
+    damaged = f"{path}/{TP}/{group[1]:020d}"
+    os.unlink(f"{damaged}.index")
+    with open(f"{damaged}.log", "r+b") as file:
+        file.seek(70)
+        byte = file.read(1)
+        file.seek(70)
+        file.write(bytes([byte[0] ^ 1]))
+    for each in said:
+        each()
+    clock.next_turn(store)
+    assert _descriptors() == before
+    assert [damage.where for damage in told] == [f"{damaged}.log"]
+    assert cleaner.uncleanable.keys() == {TP}
+    assert cleaner._running == {}
+    cleaner.check()
+    assert cleaner._running == {}
+    assert not [name for name in os.listdir(log.path) if name.endswith((".cleaned", ".swap"))]
     kill(store)
 
 
