@@ -159,6 +159,8 @@ class LogCleaner:
             if cleaning.void or logs.get(tp) is not cleaning.log:
                 self._call_off(cleaning)
                 cleaning.log.abandon_swap()
+            elif not cleaning.log.config.compacts:
+                self._call_off(cleaning)
         while len(self._running) < self._settings.threads:
             chosen = self._dirtiest(logs)
             if chosen is None:
@@ -269,7 +271,8 @@ class LogCleaner:
 
     def _go_on(self, cleaning: _Cleaning) -> None:
         """Swap the next group in, or end."""
-        if cleaning.void:
+        if cleaning.void or not cleaning.log.config.compacts:
+            # Whoever takes the policy away wants to keep what is there still (KAFKA-12840).
             self._call_off(cleaning)
         while cleaning.groups and not cleaning.swapping and not cleaning.stopped:
             group = cleaning.groups.popleft()

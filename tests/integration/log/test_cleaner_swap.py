@@ -463,6 +463,33 @@ def test_cut_before_the_first_swap_calls_the_cleaning_off(path: str, refilled: b
     kill(store)
 
 
+@pytest.mark.parametrize("looked", [False, True])
+@pytest.mark.parametrize("told", [0, 1])
+def test_topic_that_is_not_compacted_any_more_loses_nothing_to_a_cleaning_under_way(
+    path: str, told: int, looked: bool
+) -> None:
+    store, log, cleaner, runner = _held(path)
+    stops: list[str] = []
+    (cleaning,) = cleaner._running.values()
+    cleaning.stop = lambda: stops.append("stopped")
+    runner.tell(told)
+    rows = records_of(log)
+    store.update_config("t", COMPACTED | {"cleanup.policy": "delete"})
+    if looked:
+        cleaner.check()
+        assert stops == ["stopped"], "its process is not left to go on for hours"
+    runner.tell()
+    assert records_of(log) == rows
+    assert (cleaner.runs, cleaner.uncleanable, log.cleaned_until) == (0, {}, 0)
+    assert not _names(path, ".swap", ".cleaned")
+    store.update_config("t", COMPACTED)
+    cleaner.check()
+    runner.tell()
+    assert cleaner.runs == 1
+    assert last_values(records_of(log)) == last_values(rows)
+    kill(store)
+
+
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("anew", [False, True])
 def test_group_of_a_log_that_was_deleted_touches_nothing(path: str, anew: bool, late: bool) -> None:
