@@ -46,11 +46,13 @@ class FetchAnswers:
         headers, end = checked_headers(view)
         if not headers:
             return
-        log = replica.log
-        of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch)
-        if of_history < len(headers):
-            headers = headers[:of_history]
-            end = sum(header.size for header in headers)
+        if self._manager.truncates_by_epoch:
+            # Where logs are cut to the watermark, as before KIP-101, epochs may fall along a log that nobody damaged.
+            log = replica.log
+            of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch)
+            if of_history < len(headers):
+                headers = headers[:of_history]
+                end = sum(header.size for header in headers)
         try:
             replica.log.append_as_follower(view[:end], headers)
         except UnexpectedAppendOffset:

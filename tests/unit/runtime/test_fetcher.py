@@ -111,13 +111,14 @@ class NoController(AlterPartitionSender):
 class Follower:
     """Broker 2, which follows broker 1 in two partitions of a topic."""
 
-    def __init__(self, addresses_known: bool = True) -> None:
+    def __init__(self, addresses_known: bool = True, more: Mapping[str, str] | None = None) -> None:
         self.loop = FakeLoop()
         self.store = MemoryStore()
         self.leader = Leader()
         self.leaders = {1: self.leader, 3: Leader()}
         self.addresses_known = addresses_known
-        settings = Settings.parse({"broker.id": "2", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
+        needed = {"broker.id": "2", "zookeeper.connect": "zk:2181", "log.dirs": "/none"}
+        settings = Settings.parse({**needed, **(more or {})})
         self.manager = ReplicaManager(
             settings,
             self.loop,
@@ -248,6 +249,17 @@ def test_batches_before_one_that_a_deposed_leader_had_from_another_are_taken(fol
     follower.turn()
     assert follower.log(0).values() == ["a", "b", "c", "d"]
     assert follower.leader.sent[-1].positions == {0: 4}
+
+
+def test_older_truncation_of_the_lab_takes_what_it_gets() -> None:
+    # Before KIP-101 logs were cut to the watermark, and epochs could fall along one that nobody had damaged.
+    follower = Follower(more={"replica.truncation": "high-watermark"})
+    follower.follow(0, 1)
+    follower.open_session()
+    _epoch_5_up_to_offset_2(follower)
+    follower.leader.sent[-1].answer(result(0, "older", base=2, epoch=4))
+    follower.turn()
+    assert follower.log(0).values() == ["a", "b", "older"]
 
 
 def test_batches_of_rising_epochs_and_of_none_are_taken(follower: Follower) -> None:
