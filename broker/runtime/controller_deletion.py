@@ -1,7 +1,8 @@
 """Deleting topics: ask every replica to delete, and when all have, remove the znodes.
 
-A replica on a broker that is down is waited for: its log would otherwise come back with it. Belongs to the controller's
-thread. Source: kafka.controller.TopicDeletionManager.
+A replica on a broker that is down is waited for: its log would otherwise come back with it. Before a topic's name is
+free, what tools have asked for it by that name is withdrawn. Belongs to the controller's thread.
+Source: kafka.controller.TopicDeletionManager.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
+from broker.runtime.controller_reassignment import withdraw
 from broker.runtime.controller_tools import TermTools
 from broker.runtime.ports import BrokerId, TopicPartition
 
@@ -32,6 +34,8 @@ class TopicDeletion:
         for topic in self._open.keys() - (frozenset() if anew else requested):
             # Done already, though the answer was lost; what has the name by now is another topic.
             del self._open[topic]
+        # Of these, the controller before may have ended between the topic and its mark.
+        self._withdraw_requests(requested - self._open.keys() - state.topics.keys())
         for topic in sorted(requested - self._open.keys()):
             if not self.enabled or topic not in state.topics:
                 self._tools.store.drop_deletion(self._tools.term, topic)
@@ -67,8 +71,14 @@ class TopicDeletion:
     def finish(self) -> list[str]:
         """Remove the znodes of the topics that have no replica left; returns these topics."""
         finished = [topic for topic, missing in self._open.items() if not missing]
+        # Here too, though the deletion's begin voided them: a tool may have asked since, and not have been heard.
+        self._withdraw_requests(frozenset(finished))
         for topic in finished:
             self._tools.store.finish_deletion(self._tools.term, topic)
             del self._open[topic]
             _log.info("topic %s is deleted", topic)
         return finished
+
+    def _withdraw_requests(self, topics: AbstractSet[str]) -> None:
+        if topics:
+            withdraw(self._tools, lambda topic_partition, target: topic_partition.topic in topics)

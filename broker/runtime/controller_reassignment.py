@@ -3,7 +3,9 @@
 The steps and what they keep are in `core.reassignment`. Nothing about a reassignment is remembered here but which of
 the doomed replicas have answered: a new controller reads the rest from the topics and goes on. `advance` is called
 after every batch of events, so whatever may have been waited for (an ISR that grew, a broker that died or answered) is
-looked at once. A topic that is being deleted is left to its deletion, which covers doomed replicas too.
+looked at once. A topic that is being deleted is left to its deletion, which covers doomed replicas too. What a tool has
+asked for it in `/admin/reassign_partitions` names it by its name only: it goes before the name is free, or the next
+topic of that name would be moved.
 Belongs to the controller's thread. Source: KafkaController.processApiPartitionReassignment, onPartitionReassignment,
 processZkPartitionReassignment.
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from broker.core import reassignment as rules
@@ -32,13 +34,33 @@ _TRIES = 5
 _PARTITIONS_PER_WRITE = 200
 
 Refusal = tuple[ErrorCode, str | None]
-Targets = Mapping[TopicPartition, tuple[BrokerId, ...] | None]
+Target = tuple[BrokerId, ...]
+Targets = Mapping[TopicPartition, Target | None]
 """None: cancel."""
 _NOT_THERE: Refusal = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 _NOTHING_LEFT: Refusal = (
     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     "None of these replicas may lead: every live in-sync replica would be removed, and what only they hold with them.",
 )
+
+
+def withdraw(tools: TermTools, void: Callable[[TopicPartition, Target], bool]) -> None:
+    """Take these out of `/admin/reassign_partitions`, as it is by now; what else somebody asks for there stays.
+
+    They are gone when this returns: a write that met a tool's is made again.
+    """
+    for _ in range(_TRIES):
+        asked = tools.store.asked_reassignments(None) or {}
+        left = {
+            topic_partition: target for topic_partition, target in asked.items() if not void(topic_partition, target)
+        }
+        if len(left) == len(asked):
+            return
+        _log.info(
+            "reassignments that nobody can carry out any more: %s", ", ".join(map(str, asked.keys() - left.keys()))
+        )
+        tools.store.keep_reassignments(tools.term, left)
+    raise StoreUnavailable(f"requests for reassignments changed under the controller {_TRIES} times in a row")
 
 
 class Step:
@@ -60,8 +82,8 @@ class Reassignments:
         self._open: set[TopicPartition] = set()
         """Partitions that move, or have doomed replicas."""
         self._deleted: set[tuple[TopicPartition, BrokerId]] = set()
-        self._asked: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-        """What `/admin/reassign_partitions` asks for and is not done."""
+        self._asked: dict[TopicPartition, tuple[Target, str]] = {}
+        """What `/admin/reassign_partitions` asks for and is not done, and the id of the topic that it was asked of."""
 
     # What a term tells
 
@@ -123,8 +145,8 @@ class Reassignments:
         if asked is None:
             self._asked = {}
             return
-        news = {tp: target for tp, target in asked.items() if self._asked.get(tp) != target}
-        self._asked = dict(asked)
+        known, self._asked = self._asked, {tp: (target, self._topic_id(tp)) for tp, target in asked.items()}
+        news = {tp: target for tp, target in asked.items() if known.get(tp) != self._asked[tp]}
         done = []
         for topic_partition, refusal in self._alter(news).items():
             assignment = self._assignment(topic_partition)
@@ -139,6 +161,7 @@ class Reassignments:
 
     def advance(self) -> None:
         """Every step that may be taken now."""
+        self._withdraw_void()
         for _ in range(_TRIES):
             steps = [step for tp in sorted(self._open) if (step := self._next_step(tp)) is not None]
             if not steps:
@@ -310,12 +333,36 @@ class Reassignments:
             self._tools.state.topics[name] = topic
 
     def _done_asking(self, partitions: Iterable[TopicPartition]) -> None:
-        for topic_partition in partitions:
+        for topic_partition in (*partitions, *self._void()):
             self._asked.pop(topic_partition, None)
-        self._tools.store.keep_reassignments(self._tools.term, self._asked)
+        left = {topic_partition: target for topic_partition, (target, _) in self._asked.items()}
+        self._tools.store.keep_reassignments(self._tools.term, left)
         if not self._asked and self._tools.store.asked_reassignments(self._tools.watches.reassignments) is not None:
             # Asked anew between our reading and our deleting: the watch is spent, and nobody else will tell.
             self._tools.watches.reassignments()
+
+    def _withdraw_void(self) -> None:
+        void = self._void()
+        if void:
+            for topic_partition in void:
+                del self._asked[topic_partition]
+            withdraw(self._tools, lambda topic_partition, target: void.get(topic_partition) == target)
+
+    def _void(self) -> dict[TopicPartition, Target]:
+        """What was asked of topics that are being deleted, or are gone, whoever has their names by now."""
+        state = self._tools.state
+        void = {}
+        for topic_partition, (target, asked_of) in self._asked.items():
+            gone = topic_partition.topic not in state.topics or topic_partition.topic in state.deleting
+            # Topics of older tools have no id until a load gives them one.
+            ids = {asked_of, self._topic_id(topic_partition)} - {""}
+            if gone or len(ids) > 1:
+                void[topic_partition] = target
+        return void
+
+    def _topic_id(self, topic_partition: TopicPartition) -> str:
+        topic = self._tools.state.topics.get(topic_partition.topic)
+        return "" if topic is None else topic.topic_id
 
     def _assignment(self, topic_partition: TopicPartition) -> Assignment | None:
         topic = self._tools.state.topics.get(topic_partition.topic)
