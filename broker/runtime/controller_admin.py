@@ -74,7 +74,7 @@ class ControllerAdmin:
             known = state.topics[name]
             if not found.topic_id and known.topic_id:
                 _log.warning("topic %s was written without its id %s: it is given back", name, known.topic_id)
-                found = tools.store.assign_topic_id(tools.term, name, known.topic_id) or found
+                found = tools.with_topic_id(found, known.topic_id)
             # A reassignment may have read the topic since, new partitions and all, but nobody has elected for them.
             added = sorted(
                 partition

@@ -330,7 +330,10 @@ class Reassignments:
                 raise StoreUnavailable(f"topic {name} makes no sense any more, everything is read anew")
             self._tools.forget_topic(name)
         else:
-            self._tools.state.topics[name] = topic
+            known = self._tools.state.topics.get(name)
+            self._tools.state.topics[name] = (
+                topic if known is None else self._tools.with_topic_id(topic, known.topic_id)
+            )
 
     def _done_asking(self, partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in (*partitions, *self._void()):

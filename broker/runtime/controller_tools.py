@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from broker.core import controller as rules
-from broker.core.cluster_state import NO_LEADER, ClusterState, StoreUnavailable
+from broker.core.cluster_state import NO_LEADER, ClusterState, StoreUnavailable, Topic
 from broker.runtime.controller_ports import ControllerStore, Outbox, StateWrite, Term, Watches
 from broker.runtime.controller_requests import RequestBatch
 from broker.runtime.ports import BrokerId, TopicPartition
@@ -40,6 +41,14 @@ class TermTools:
 
     def send(self, batch: RequestBatch) -> None:
         self.outbox.send(batch.encode(self.state))
+
+    def with_topic_id(self, topic: Topic, topic_id: str) -> Topic:
+        """The topic and its znode under this id, if they have none. Where the znode cannot be written, whoever wrote it
+        meanwhile has fired its watch.
+        """
+        if topic.topic_id or not topic_id:
+            return topic
+        return self.store.assign_topic_id(self.term, topic.name, topic_id) or replace(topic, topic_id=topic_id)
 
     def settle(
         self,

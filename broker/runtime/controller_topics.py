@@ -22,7 +22,8 @@ MIN_ISR = "min.insync.replicas"
 class TopicReader:
     """malformed: a topic's znode made no sense since the last load, so the topics known are not all.
 
-    old: topics that had partition states and no id, so that nothing of them is new, whatever the states say.
+    old: ids given in this term to topics that had partition states and no id: what a load finds of them is not new,
+    whatever the states say.
     """
 
     def __init__(self, tools: TermTools, new_topic_id: Callable[[], str], known_topic_id: Callable[[str], str]) -> None:
@@ -39,7 +40,6 @@ class TopicReader:
         self._before = {name: topic_id for topic_id, name in self._tools.topic_names.items()}
         self._tools.topic_names.clear()
         self.malformed = False
-        self.old.clear()
         self.read(names)
 
     def read(self, names: Iterable[str]) -> None:
@@ -50,7 +50,7 @@ class TopicReader:
         for name, found in read.topics.items():
             topic = found
             if not topic.topic_id:
-                topic = tools.store.assign_topic_id(tools.term, name, self._id_for(topic)) or topic
+                topic = tools.with_topic_id(topic, self._id_for(topic))
             tools.state.topics[name] = topic
             tools.topic_names[topic.topic_id] = name
             self.note_config(name, read.configs.get(name, {}))
@@ -65,10 +65,11 @@ class TopicReader:
         states = self._tools.store.states(partitions)
         if not states.found and not states.malformed:
             return self._new_topic_id()
-        self.old.add(topic.name)
         known = self._before.get(topic.name) or self._known_topic_id(topic.name)
         _log.warning("topic %s has partition states and no id: %s", topic.name, known or "it gets a new one")
-        return known or self._new_topic_id()
+        topic_id = known or self._new_topic_id()
+        self.old.add(topic_id)
+        return topic_id
 
     def note_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """As leaders read them: `+1` is 1 to both, and a value that cannot work is none."""

@@ -21,14 +21,23 @@ if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
 
 
+Fall = tuple[Offset, Epoch, Epoch]
+"""Where a leader epoch is followed by an older one: at which offset, which, by which."""
+
+
 class FetchAnswers:
     """Applies successful answers to replicas."""
 
     def __init__(self, manager: ReplicaManager) -> None:
         self._manager = manager
 
-    def take(self, replica: Replica, role: Following, result: FetchPartitionResult, rid: str) -> None:
-        """Raises CorruptBatch or UnexpectedAppendOffset for bytes that cannot be right, LogDirFailed, CorruptLog."""
+    def take(
+        self, replica: Replica, role: Following, result: FetchPartitionResult, rid: str, fell: Fall | None = None
+    ) -> None:
+        """Raises CorruptBatch or UnexpectedAppendOffset for bytes that cannot be right, LogDirFailed, CorruptLog.
+
+        fell: of the FallenEpoch that the answer before raised; the same batch is taken now.
+        """
         if result.diverging_epoch >= 0:
             end = epochs.EpochEnd(result.diverging_epoch, result.diverging_end_offset)
             log = replica.log
@@ -37,19 +46,19 @@ class FetchAnswers:
             # Nothing else is taken from this answer: the watermark waits until the logs agree.
             return
         if result.records:
-            self._append(replica, role, result.records_view)
+            self._append(replica, role, result.records_view, fell)
         self._learn_high_watermark(replica, role, result.high_watermark, rid)
         if result.log_start_offset > replica.log.log_start_offset:
             self._learn_log_start(replica, result.log_start_offset)
 
-    def _append(self, replica: Replica, role: Following, view: memoryview) -> None:
+    def _append(self, replica: Replica, role: Following, view: memoryview, fell: Fall | None) -> None:
         headers, end = checked_headers(view)
         if not headers:
             return
         if self._manager.truncates_by_epoch:
             # Where logs are cut to the watermark, as before KIP-101, epochs may fall along a log that nobody damaged.
             log = replica.log
-            of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch)
+            of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch, fell)
             if of_history < len(headers):
                 headers = headers[:of_history]
                 end = sum(header.size for header in headers)
@@ -85,21 +94,33 @@ class FetchAnswers:
             self._manager.delete_records.on_raised(replica)
 
 
-def _count_of_history(headers: Sequence[BatchHeader], last: Epoch, leader_epoch: Epoch) -> int:
+class FallenEpoch(CorruptBatch):
+    """The first batch is of an older leader epoch than the log's last. fell: its offset, that epoch, its own."""
+
+    def __init__(self, fell: Fall) -> None:
+        super().__init__(0, f"leader epoch {fell[2]} at offset {fell[0]}, behind {fell[1]}")
+        self.fell = fell
+
+
+def _count_of_history(headers: Sequence[BatchHeader], last: Epoch, leader_epoch: Epoch, fell: Fall | None) -> int:
     """How many of these batches a leader of `leader_epoch` can have had behind one of epoch `last` (−1: of any).
 
     A leader that has been deposed may cut its log, and write its new leader's batches where the old ones stood, before
     an answer that was under way for long has read its file. Where the new batches are as long as the old ones, only
     their epochs tell: what was written since is newer than `leader_epoch`, or, after an unclean election, may be older
-    than what was before it. −1 is no epoch: logs that came from elsewhere have such batches. Raises CorruptBatch where
-    it is none at all.
+    than what was before it. But who says again that epochs fall there (fell: what was refused before) has them in its
+    log: a bit of an epoch has flipped, or ZooKeeper was put back. −1 is no epoch: logs that came from elsewhere have
+    such batches. Raises CorruptBatch where it is none at all, FallenEpoch.
     """
     for count, header in enumerate(headers):
         epoch = header.partition_leader_epoch
         if epoch != last and epoch >= 0:
-            if not last < epoch <= leader_epoch:
+            fall = (header.base_offset, last, epoch)
+            if epoch > leader_epoch or (epoch < last and (count or fall != fell)):
                 if count:
                     return count
-                raise CorruptBatch(0, f"leader epoch {epoch} behind {last}, from a leader of epoch {leader_epoch}")
+                if epoch < last:
+                    raise FallenEpoch(fall)
+                raise CorruptBatch(0, f"leader epoch {epoch}, from a leader of epoch {leader_epoch}")
             last = epoch
     return len(headers)

@@ -14,7 +14,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.core.partition import Following
-from broker.runtime.fetch_answers import FetchAnswers
+from broker.runtime.fetch_answers import Fall, FallenEpoch, FetchAnswers
 from broker.runtime.out_of_range import OutOfRange
 from broker.runtime.ports import BrokerId, CorruptLog, Epoch, LogDirFailed, Offset, Timer, UnexpectedAppendOffset
 from broker.runtime.replica import Replica
@@ -72,6 +72,7 @@ class Followed:
     __slots__ = (
         "delayed_until_ms",
         "failures",
+        "fell",
         "key",
         "lag",
         "last_error",
@@ -92,6 +93,8 @@ class Followed:
         """Offsets to the leader's watermark, as of the last answer; at most 0 where there is none."""
         self.last_error = 0
         self.failures = 0
+        self.fell: Fall | None = None
+        """A batch of an older epoch than the one before it, which was refused once."""
 
 
 class Fetcher:
@@ -376,9 +379,10 @@ class Fetcher:
         if throttle is not None and throttle.covers(*replica.topic_partition):
             throttle.record(len(result.records_view), self._manager.loop.now_ms())
         try:
-            self._answers.take(replica, role, result, rid)
+            self._answers.take(replica, role, result, rid, followed.fell)
             followed.lag = result.high_watermark - replica.log.leo
         except (CorruptBatch, UnexpectedAppendOffset) as error:
+            followed.fell = error.fell if isinstance(error, FallenEpoch) else None
             logger.error("%s: bad batches from leader %d: %s", replica.name, self.leader, error)
             self.delay(followed, self._manager.settings.replica_fetch_backoff_ms)
         except (LogDirFailed, CorruptLog) as failure:

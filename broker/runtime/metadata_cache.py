@@ -144,7 +144,8 @@ class MetadataCache:
         topic = self.topics.get(name)
         if topic is None or topic.topic_id != topic_id:
             if topic is not None and topic.topic_id:
-                self._gone.add(topic.topic_id)
+                if topic_id:
+                    self._gone.add(topic.topic_id)
                 self._names.pop(topic.topic_id, None)
             topic = self.topics[name] = KnownTopic(name, topic_id)
             if topic_id:

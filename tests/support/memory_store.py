@@ -134,7 +134,17 @@ class MemoryStore:
         return topic
 
     def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:
-        raise NotImplementedError
+        topic, version = self.data.topics[name]
+        if topic.topic_id:
+            return topic
+        topic = replace(topic, topic_id=topic_id)
+
+        def apply() -> None:
+            self.data.topics[name] = (topic, version + 1)
+
+        self._write(term, apply)
+        self._seen[name] = version + 1
+        return topic
 
     def states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
         garbled = self.data.garbled.intersection(partitions)

@@ -78,6 +78,26 @@ def test_next_controller_takes_no_replica_of_a_topic_without_id_for_new(cluster:
     assert (told[0][0] == topic_id("t")) is known
 
 
+def test_topic_that_made_no_sense_and_came_back_without_its_id_is_not_new_either(cluster: Cluster) -> None:
+    first, second = cluster.add(1), cluster.node(2)
+    second.registration.register()
+    cluster.create_topic("t", {0: (2,)})
+    cluster.await_leader("t", 2)
+    first.stop()
+    cluster.remove(first)
+    node = cluster.client.get(paths.topic("t"))
+    assert node is not None
+    cluster.client.set(paths.topic("t"), b"{", node.version)
+    cluster.received.clear()
+    second.controller.start()
+    second.controller.registered()
+    cluster.active()
+    _write_without_id(cluster, "t", {"0": [2]})
+    told = eventually(lambda: _told(cluster, 2, "t"))
+    assert [(partition, is_new) for _, partition, is_new in told] == [(0, False)]
+    assert told[0][0] == _id_of(cluster, "t")
+
+
 def test_id_of_a_topic_that_was_there_before_is_not_that_of_a_new_one_of_its_name(cluster: Cluster) -> None:
     node = cluster.node(1)
     node.known_topic_ids["old"] = topic_id("old")

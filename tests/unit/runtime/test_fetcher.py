@@ -251,6 +251,24 @@ def test_batches_before_one_that_a_deposed_leader_had_from_another_are_taken(fol
     assert follower.leader.sent[-1].positions == {0: 4}
 
 
+def test_epochs_that_fall_in_the_leaders_own_log_are_taken_when_it_says_so_again(follower: Follower) -> None:
+    # A bit of an epoch has flipped there, or ZooKeeper was put back: nobody would ever get past it (ADR 7).
+    follower.follow(0, leader_epoch=10)
+    records = b"".join(
+        bytes(result(0, str(e), base=base, epoch=e).records_view) for base, e in enumerate((4, 9, 4, 4, 2))
+    )
+    for taken, left in ((2, records), (4, records[2 * len(records) // 5 :]), (5, records[4 * len(records) // 5 :])):
+        for _ in range(2):
+            follower.loop.advance(follower.manager.settings.replica_fetch_backoff_ms)
+            follower.turn()
+            if follower.log(0).leo < taken:
+                answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 5, 5, 0, records=[memoryview(left)])
+                follower.leader.sent[-1].answer(answer)
+                follower.turn()
+        assert follower.log(0).leo == taken
+    assert follower.log(0).values() == ["4", "9", "4", "4", "2"]
+
+
 def test_older_truncation_of_the_lab_takes_what_it_gets() -> None:
     # Before KIP-101 logs were cut to the watermark, and epochs could fall along one that nobody had damaged.
     follower = Follower(more={"replica.truncation": "high-watermark"})

@@ -148,6 +148,13 @@ def test_topic_made_again_under_new_id_loses_old_partitions(cache: MetadataCache
     assert list(cache.topics["t"].partitions) == [5]
 
 
+def test_topic_that_lost_its_id_for_a_while_is_the_same_one_again(cache: MetadataCache) -> None:
+    for topic_id, leader, epoch in ((OLD_ID, 1, 3), ("", 1, 4), (OLD_ID, 2, 5)):
+        cache.update(update({"t": [partition(leader, [1, 2], epoch=epoch)]}, topic_id=topic_id))
+    assert cache.leader_of("t", 0) == (2, 5)
+    assert cache.topic_id("t") == OLD_ID
+
+
 def test_older_state_that_comes_late_changes_nothing(cache: MetadataCache) -> None:
     cache.update(update({"t": [partition(2, [2], epoch=4)]}))
     cache.update(update({"t": [partition(1, [1, 2], epoch=3)]}))
