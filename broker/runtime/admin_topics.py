@@ -82,9 +82,8 @@ class TopicHandlers:
         self._dice = dice
         self._dynamic = dynamic
         self._creating: set[str] = set()
-        self._awaited: dict[str, int] = {}
-        """Topics whose deletion somebody waits for, and how many do."""
-        self._deleted: set[str] = set()
+        self._open_deletions: list[set[str]] = []
+        """For each request that waits: the topics of it that are not deleted yet."""
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
 
@@ -201,10 +200,11 @@ class TopicHandlers:
         version, timeout_ms = request.api_version, body.timeout_ms
         errors: dict[str, ErrorCode] = {}
         names = list(dict.fromkeys(body.topic_names))
-        self._await(names, 1)
+        missing = set(names)
+        self._open_deletions.append(missing)
 
         def answer() -> None:
-            self._await(names, -1)
+            self._open_deletions = [other for other in self._open_deletions if other is not missing]
             responses = [DeletableTopicResult(name, errors.get(name, ErrorCode.NONE)) for name in names]
             respond(request, DeleteTopicsResponse(responses=responses).encode(version))
 
@@ -218,13 +218,13 @@ class TopicHandlers:
 
         def requested(refusals: Mapping[str, ErrorCode]) -> None:
             errors.update(refusals)
-            open_ = [name for name in names if name not in errors]
+            missing.difference_update(errors)
 
             def timed_out() -> None:
-                errors.update((name, ErrorCode.REQUEST_TIMED_OUT) for name in open_ if name not in self._deleted)
+                errors.update(dict.fromkeys(missing, ErrorCode.REQUEST_TIMED_OUT))
                 answer()
 
-            self._waits.until(lambda: self._deleted.issuperset(open_), timeout_ms, answer, timed_out)
+            self._waits.until(lambda: not missing, timeout_ms, answer, timed_out)
 
         self._request_deletions(names, requested)
 
@@ -257,17 +257,9 @@ class TopicHandlers:
 
     def on_deleted(self, name: str) -> None:
         """The controller on this broker has finished a deletion."""
-        if name in self._awaited:
-            self._deleted.add(name)
-            self._waits.check()
-
-    def _await(self, names: list[str], change: int) -> None:
-        for name in names:
-            count = self._awaited.pop(name, 0) + change
-            if count:
-                self._awaited[name] = count
-            else:
-                self._deleted.discard(name)
+        for missing in self._open_deletions:
+            missing.discard(name)
+        self._waits.check()
 
     def _created(self, name: str, result: Planned | Refused, ids: Mapping[str, str]) -> CreatableTopicResult:
         if isinstance(result, Refused):

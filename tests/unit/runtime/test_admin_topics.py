@@ -126,3 +126,49 @@ def test_deletion_of_too_many_topics_is_refused_as_a_whole(cache: MetadataCache)
         assert slot.answer is not None
         responses = DeleteTopicsResponse.decode(4, slot.answer[5:]).responses
         assert {response.error_code for response in responses} == {error}
+
+
+class Standing(Store):
+    """Every topic is there."""
+
+    def topic_exists(self, name: str) -> bool:
+        return True
+
+
+def test_deletion_of_a_topic_made_anew_is_not_answered_for_the_one_before(cache: MetadataCache) -> None:
+    loop, worker, store = FakeLoop(), Worker(), Standing()
+    handlers = TopicHandlers(
+        SETTINGS,
+        cache,
+        store,
+        worker,
+        loop,
+        lambda: True,
+        Random(1),
+        DynamicConfig(SETTINGS, 1, store, worker, loop),
+    )
+
+    def delete(*names: str) -> FakeSlot:
+        slot = FakeSlot()
+        body = DeleteTopicsRequest(list(names), 60_000).encode(4)
+        handlers.handle_delete_topics(Request(ApiKey.DELETE_TOPICS, 4, 1, "", memoryview(bytearray(body)), slot, True))
+        loop.run_soon()
+        return slot
+
+    def errors(slot: FakeSlot) -> dict[str | None, int]:
+        assert slot.answer is not None
+        return {one.name: one.error_code for one in DeleteTopicsResponse.decode(4, slot.answer[5:]).responses}
+
+    both = delete("t", "u")
+    handlers.on_deleted("t")
+    again = delete("t")
+    assert not again.done, "the t of now is still there"
+    handlers.on_deleted("t")
+    assert errors(again) == {"t": 0}
+    assert not both.done
+    unheard = delete("t", "v")
+    handlers.on_deleted("u")
+    assert errors(both) == {"t": 0, "u": 0}
+    handlers.on_deleted("v")
+    loop.advance(60_000)
+    assert errors(unheard) == {"t": ErrorCode.REQUEST_TIMED_OUT, "v": 0}
