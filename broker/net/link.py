@@ -93,9 +93,14 @@ class Link:
             self._read()
             return
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        try:
+            own_end = not code and self._socket.getsockname() == self._socket.getpeername()
+        except OSError as error:
+            # It was reset since the line above.
+            code, own_end = error.errno or errno.ENOTCONN, False
         if code:
             self._failed(code)
-        elif self._socket.getsockname() == self._socket.getpeername():
+        elif own_end:
             # A closed port in the ephemeral range can be given to our own end (TCP simultaneous open).
             self._failed(errno.ECONNREFUSED)
         else:

@@ -125,14 +125,17 @@ class EpollLoop:
         """One turn; waits for an event at most until the next timer, or timeout_ms_max."""
         self._turn += 1
         due_ms = self._timers.next_ms()
-        for fd, events in self._epoll.poll(self._poll_seconds(due_ms, timeout_ms_max), _EVENTS_PER_TURN_MAX):
+        ready = self._epoll.poll(self._poll_seconds(due_ms, timeout_ms_max), _EVENTS_PER_TURN_MAX)
+        # Before the handlers: what they arm is for a later turn, however long they take. A slice is good for this one.
+        now_ms = 0.0 if due_ms is None else self.now_ms()
+        for fd, events in ready:
             handler = self._handlers.get(fd)
             if handler is not None:  # else an earlier handler of this turn closed it
                 try:
                     handler(events)
                 except Exception:
                     _log.exception("socket handler %s failed", _name(handler))
-        if due_ms is not None and (now_ms := self.now_ms()) >= due_ms:
+        if due_ms is not None and now_ms >= due_ms:
             while (due := self._timers.pop_due(now_ms)) is not None:
                 self._call(due)
         if self._soon or self._from_threads:

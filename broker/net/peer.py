@@ -244,10 +244,15 @@ class BrokerPeer:
     def _finish_connect(self) -> None:
         assert self._socket is not None
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        try:
+            own_end = not code and self._socket.getsockname() == self._socket.getpeername()
+        except OSError as error:
+            # It was reset since the line above.
+            code, own_end = error.errno or errno.ENOTCONN, False
         if code:
             self._fail(f"refused: {self.address}: {os.strerror(code)}")
             return
-        if self._socket.getsockname() == self._socket.getpeername():
+        if own_end:
             # A closed port in the ephemeral range of this host can be given to our own end (TCP simultaneous open).
             self._fail(f"refused: {self.address}: nobody listens, the kernel connected us to ourselves")
             return

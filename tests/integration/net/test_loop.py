@@ -49,6 +49,28 @@ def test_loop_timers_fire_in_order_and_not_before_their_time(loop: EpollLoop, un
     assert all(at_ms >= delay_ms for (_, at_ms), delay_ms in zip(fired, [10, 20, 30], strict=True))
 
 
+def test_loop_timer_that_a_handler_arms_is_for_a_later_turn_also_where_another_is_due(loop: EpollLoop) -> None:
+    # What is sent at a turn's end refers to files that such a timer may close.
+    seen: list[str] = []
+    reader, writer = os.pipe()
+
+    def handle(_: int) -> None:
+        os.read(reader, 9)
+        loop.call_later(0, lambda: seen.append("armed"))
+
+    loop.register(reader, READABLE, handle)
+    loop.add_before_send(lambda: seen.append("hook"))
+    loop.call_later(0, lambda: seen.append("due"))
+    os.write(writer, b"x")
+    loop.run_once(timeout_ms_max=1000)
+    assert seen == ["due", "hook"]
+    loop.run_once(timeout_ms_max=1000)
+    assert seen == ["due", "hook", "armed", "hook"]
+    loop.unregister(reader)
+    os.close(reader)
+    os.close(writer)
+
+
 def test_loop_call_soon_from_a_callback_runs_in_the_next_turn(loop: EpollLoop) -> None:
     seen: list[int] = []
     loop.call_soon(lambda: (seen.append(1), loop.call_soon(lambda: seen.append(2))))  # type: ignore[arg-type, func-returns-value]
