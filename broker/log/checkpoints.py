@@ -40,14 +40,17 @@ def fsync_dir(path: str) -> None:
         os.close(fd)
 
 
-def write_atomically(path: str, text: str, sync: bool = True) -> None:
-    """Replace a file's whole content. sync=False survives the process's death, not the machine's."""
-    replace_file(path, text.encode(), sync)
+def write_atomically(path: str, text: str, sync: bool = True, temporary: str = "") -> None:
+    """Replace a file's whole content. sync=False survives the process's death, not the machine's.
+
+    temporary: the file that becomes it, `<path>.tmp` unless told.
+    """
+    replace_file(path, text.encode(), sync, temporary)
 
 
-def replace_file(path: str, content: bytes, sync: bool) -> None:
+def replace_file(path: str, content: bytes, sync: bool, temporary: str = "") -> None:
     """The same for bytes."""
-    temporary = path + ".tmp"
+    temporary = temporary or path + ".tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         data = memoryview(content)
@@ -65,10 +68,12 @@ def replace_file(path: str, content: bytes, sync: bool) -> None:
 class OrderedFile:
     """A file replaced from several threads such that an older content never overwrites a newer one."""
 
-    __slots__ = ("_issued", "_lock", "_synced", "_written", "path")
+    __slots__ = ("_issued", "_lock", "_synced", "_temporary", "_written", "path")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, temporary: str = "") -> None:
+        """temporary: as in write_atomically, where others may replace the same file."""
         self.path = path
+        self._temporary = temporary
         self._issued = 0
         self._written = 0
         self._synced = 0
@@ -94,7 +99,7 @@ class OrderedFile:
                 _sync_existing(self.path)
                 self._synced = self._written
                 return
-            write_atomically(self.path, text, sync)
+            write_atomically(self.path, text, sync, self._temporary)
             self._written = ticket
             if sync:
                 self._synced = ticket

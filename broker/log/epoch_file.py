@@ -6,11 +6,14 @@ Before the recovery point passes it, a flush makes the file durable.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from broker.log import checkpoints
 from broker.log.checkpoints import OrderedFile
 from broker.log.epoch_cache import EpochCache
+
+_numbers = itertools.count()
 
 
 class EpochFile:
@@ -21,7 +24,9 @@ class EpochFile:
     def __init__(self, directory: str, cache: EpochCache, durable: bool) -> None:
         """durable: the file on disk holds this cache for good."""
         self.cache = cache
-        self.file = OrderedFile(f"{directory}/{checkpoints.LEADER_EPOCHS}")
+        path = f"{directory}/{checkpoints.LEADER_EPOCHS}"
+        # A write for a log that was just deleted may be under way when the next one of its name writes its own.
+        self.file = OrderedFile(path, f"{path}.{next(_numbers)}.tmp")
         self._version = 1
         self._durable = int(durable and not cache.changed)
 

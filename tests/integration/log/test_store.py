@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from broker.log import recovery
+from broker.log import checkpoints, recovery
 from broker.log import store as log_store
+from broker.log.epoch_cache import EpochCache
+from broker.log.epoch_file import EpochFile
 from broker.log.log_dir import LogDirInUse, WrongIdentity
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import CorruptLog, LogDirFailed, TopicPartition
@@ -408,6 +410,24 @@ def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path, monk
         store = open_store(path, Clock())
         assert list(store.clean_shutdown_epochs.values()) == [91]
         kill(store)
+
+
+@pytest.mark.patches
+def test_late_write_of_a_deleted_logs_epochs_costs_the_one_made_anew_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (EpochFile(str(tmp_path), EpochCache([(epoch, 0)]), durable=False) for epoch in (3, 0))
+    old_ticket = old.file.ticket()
+    replace = os.replace
+
+    def late(source: str, target: str) -> None:
+        monkeypatch.setattr(checkpoints.os, "replace", replace)
+        old.file.write(old_ticket, "late", False)
+        replace(source, target)
+
+    monkeypatch.setattr(checkpoints.os, "replace", late)
+    new.file.write(new.file.ticket(), "new", True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"leader-epoch-checkpoint": "new"}
 
 
 def test_epochs_of_a_deleted_log_are_not_written_into_the_one_made_anew(path: str) -> None:
