@@ -128,12 +128,15 @@ def state_under(state: LeaderAndIsr, replicas: Sequence[BrokerId], live: Abstrac
     """The partition's state when only these replicas count: a new leader epoch, so that every replica hears of it.
 
     live: brokers that may be elected. The leader stays where it may. None when no ISR member would be left, or none
-    that may lead although somebody leads now: committed records would be lost, or out of reach.
+    that may lead although somebody leads now: committed records would be lost, or out of reach. While nobody leads,
+    any member of ISR or ELR may be the only one that still holds them: None where one would go.
     """
     isr = tuple(broker for broker in replicas if broker in state.isr)
     if not isr:
         return None
-    if state.leader == NO_LEADER or state.leader in isr:
+    if state.leader == NO_LEADER:
+        return state.changed(NO_LEADER, isr) if {*state.isr, *state.elr} <= set(replicas) else None
+    if state.leader in isr:
         return state.changed(state.leader, isr)
     return next((state.changed(broker, isr) for broker in isr if broker in live), None)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from broker.core import reassignment as rules
-from broker.core.cluster_state import LeaderAndIsr, StoreUnavailable
+from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable
 from broker.core.controller import Change
 from broker.core.reassignment import Assignment
 from broker.runtime.controller_ports import AssignmentWrite, StateWrite
@@ -41,6 +41,10 @@ _NOT_THERE: Refusal = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does
 _NOTHING_LEFT: Refusal = (
     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     "None of these replicas may lead: every live in-sync replica would be removed, and what only they hold with them.",
+)
+_NOBODY_LEADS: Refusal = (
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    "Nobody leads the partition, and a replica would be removed that may be the only one to hold what was committed.",
 )
 
 
@@ -237,7 +241,9 @@ class Reassignments:
         if before is None:
             return Step(topic_partition, wanted, None)
         after = rules.state_under(before, wanted.replicas, state.live_for(topic_partition))
-        return _NOTHING_LEFT if after is None else Step(topic_partition, wanted, after)
+        if after is None:
+            return _NOBODY_LEADS if before.leader == NO_LEADER else _NOTHING_LEFT
+        return Step(topic_partition, wanted, after)
 
     # Writing
 

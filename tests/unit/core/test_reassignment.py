@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, Topic
@@ -80,9 +82,17 @@ def test_state_without_a_member_that_may_lead_is_refused() -> None:
     kept = state_under(state(2, 2, 1), (1, 3), LIVE)
     assert kept is not None
     assert (kept.leader, kept.isr) == (1, (1,))
-    leaderless = state_under(state(NO_LEADER, 2, 1), (1, 3), frozenset())
+
+
+def test_state_that_nobody_leads_gives_up_no_replica_that_may_be_the_only_one() -> None:
+    leaderless = state_under(state(NO_LEADER, 2, 1), (1, 2, 3), frozenset())
     assert leaderless is not None
-    assert (leaderless.leader, leaderless.isr) == (NO_LEADER, (1,))
+    assert (leaderless.leader, leaderless.isr) == (NO_LEADER, (1, 2))
+    assert state_under(state(NO_LEADER, 2, 1), (1, 3), LIVE) is None
+    # 1 has returned from a power failure: what was acknowledged is on 4 alone, which is away.
+    eligible = replace(state(NO_LEADER, 1), elr=(4,))
+    assert state_under(eligible, (1,), LIVE) is None
+    assert state_under(eligible, (1, 4, 5), LIVE) is not None
 
 
 @pytest.mark.parametrize(
