@@ -60,6 +60,9 @@ def main() -> int:
                 Coordination("127.0.0.1:1"),
                 "none",
                 1,
+                # As a run of these nodes can have it.
+                replication_factor=len(brokers),
+                copies_acknowledged=len(brokers),
                 broker_daemon="broker",
                 restart=lambda _name: None,
                 expect_down=lambda _name: None,

@@ -188,9 +188,16 @@ class Plan:
 
     @property
     def min_insync_replicas(self) -> int:
-        """As the brokers will apply it: the topic's, else the brokers', else 1; clamped to the replication factor."""
-        text = self._effective("min.insync.replicas", "1")
-        return min(int(text), self.topic.replication_factor)
+        """The least that any broker applies: the topic's, else its own, else 1; clamped to the replication factor."""
+        key = "min.insync.replicas"
+        own = [self.system.settings_of(broker).get(key, "1") for broker in range(1, self.nodes.brokers + 1)]
+        texts = [self.topic.config[key]] if key in self.topic.config else own
+        return min(self.topic.replication_factor, *map(int, texts))
+
+    @property
+    def copies_acknowledged(self) -> int:
+        """How many replicas surely hold a record when a process of the load is told that it is written."""
+        return 1 if self.workload.acks == 1 else self.min_insync_replicas
 
     @property
     def unclean_leader_election(self) -> bool:

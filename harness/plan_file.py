@@ -97,7 +97,12 @@ def parse_plan(name: str, text: str) -> Plan:
 
 def _check_min_insync(source: Source, plan: Plan) -> None:
     key = "min.insync.replicas"
-    for path, settings in ((("system", "settings"), plan.system.settings), (("topic", "config"), plan.topic.config)):
+    places: list[tuple[tuple[str, ...], Mapping[str, str]]] = [
+        (("system", "settings"), plan.system.settings),
+        (("topic", "config"), plan.topic.config),
+        *((("system", "broker", str(broker)), own) for broker, own in plan.system.broker.items()),
+    ]
+    for path, settings in places:
         text = settings.get(key, "1")
         if not text.isdigit() or not 1 <= int(text) <= 30:
             raise source.error((*path, key), f"{show(text)} is not a whole number from 1 to 30")

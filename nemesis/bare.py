@@ -30,6 +30,13 @@ class BareView:
     def partitions(self) -> int:
         return 0
 
+    def replication_factor(self) -> int:
+        """As a run of these nodes can have it."""
+        return len(self.broker_nodes)
+
+    def copies_acknowledged(self) -> int:
+        return len(self.broker_nodes)
+
     def expect_down(self, node: str) -> None: ...
 
     def restart_broker(self, node: str) -> None: ...

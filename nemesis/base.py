@@ -65,6 +65,14 @@ class ClusterView(Protocol):
 
     def partitions(self) -> int: ...
 
+    def replication_factor(self) -> int:
+        """Of the run's topic."""
+        ...
+
+    def copies_acknowledged(self) -> int:
+        """How many replicas surely hold a record of the load once it is acknowledged."""
+        ...
+
     def expect_down(self, node: str) -> None:
         """The daemon of that node is about to be killed or stopped on purpose, until `restart_broker`."""
         ...

@@ -4,7 +4,9 @@ The broker is killed first (`while` = down), or goes on over the damaged file (u
 must notice, and restore the replica from its leader; the end of the fault starts a killed broker again. What is seen is
 that the bytes differ: whether the broker ever met them shows in its event log, later (checkers/damage.py). All file
 faults of a run hit the same node, drawn by the first: damage that is not noticed yet must not meet a second one, for
-then no copy might be whole. Must not know formats beyond what `file_damage` names.
+then no copy might be whole. Nor may that node have had the only copy of what was acknowledged, as the last one in an
+ISR may with `min.insync.replicas` = 1: whoever loses it then is no broker. Must not know formats beyond what
+`file_damage` names.
 """
 
 from __future__ import annotations
@@ -41,6 +43,13 @@ class FileFault:
     def probe(self, view: ClusterView) -> str | None:
         if len(view.broker_nodes) < 3:
             return f"{len(view.broker_nodes)} brokers: with fewer than 3, one damaged replica is no minority"
+        if view.replication_factor() < 3:
+            return f"replication factor {view.replication_factor()}: below 3, one damaged replica is no minority"
+        if view.copies_acknowledged() < 2:
+            return (
+                "the node that is hurt may have the only copy of an acknowledged record: "
+                "set min.insync.replicas to 2 or more, and acks to all"
+            )
         return None
 
     def draw(

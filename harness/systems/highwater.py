@@ -116,6 +116,8 @@ class HighwaterSystem:
             self._coordination,
             self.plan.topic.name,
             self.plan.topic.partitions,
+            replication_factor=self.plan.topic.replication_factor,
+            copies_acknowledged=self.plan.copies_acknowledged,
             broker_daemon=DAEMON,
             restart=self.restart,
             expect_down=self.expect_down,

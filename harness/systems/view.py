@@ -20,6 +20,8 @@ class SystemView:
         topic: str,
         partitions: int,
         *,
+        replication_factor: int,
+        copies_acknowledged: int,
         broker_daemon: str,
         restart: Callable[[str], None],
         expect_down: Callable[[str], None],
@@ -33,6 +35,8 @@ class SystemView:
         self._coordination = coordination
         self._topic = topic
         self._partitions = partitions
+        self._replication_factor = replication_factor
+        self._copies_acknowledged = copies_acknowledged
         self._broker_daemon = broker_daemon
         self._restart = restart
         self._expect_down = expect_down
@@ -57,6 +61,12 @@ class SystemView:
 
     def partitions(self) -> int:
         return self._partitions
+
+    def replication_factor(self) -> int:
+        return self._replication_factor
+
+    def copies_acknowledged(self) -> int:
+        return self._copies_acknowledged
 
     def expect_down(self, node: str) -> None:
         self._expect_down(node)

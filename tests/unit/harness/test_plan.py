@@ -65,6 +65,24 @@ def test_plan_full_file_keeps_every_value() -> None:
     assert plan.limits.drain_s == 5.0
 
 
+@pytest.mark.parametrize(
+    ("text", "least", "copies"),
+    [
+        ("", 1, 1),
+        ('[system.settings]\n"min.insync.replicas" = 2', 2, 2),
+        ('[system.broker.3]\n"min.insync.replicas" = 2', 1, 1),
+        ('[system.settings]\n"min.insync.replicas" = 2\n[system.broker.3]\n"min.insync.replicas" = 1', 1, 1),
+        ('[system.broker.3]\n"min.insync.replicas" = 1\n[topic.config]\n"min.insync.replicas" = 2', 2, 2),
+        ('[topic]\nreplication_factor = 1\n[topic.config]\n"min.insync.replicas" = 2', 1, 1),
+        ('[topic.config]\n"min.insync.replicas" = 2\n[workload]\nacks = 1', 2, 1),
+        ('[topic.config]\n"min.insync.replicas" = 2\n[workload]\nacks = 0', 2, 2),
+    ],
+)
+def test_plan_knows_how_many_copies_there_are_of_what_is_acknowledged(text: str, least: int, copies: int) -> None:
+    plan = parse_plan("x.toml", f'name = "x"\n{text}\n')
+    assert (plan.min_insync_replicas, plan.copies_acknowledged) == (least, copies)
+
+
 def test_plan_defaults_are_those_of_the_docs() -> None:
     plan = parse_plan("x.toml", 'name = "x"')
     assert (plan.seed, plan.faults, plan.script, plan.expect) == (None, None, (), "valid")
@@ -98,6 +116,10 @@ WRONG = [
     ('name = "x"\n[topic]\nassignment = [[1, 1]]', "x.toml:3: topic.assignment: [1, 1] in [[1, 1]] is not a list"),
     ('name = "x"\n[topic]\npartitions = 3\nassignment = [[1],[2]]', "topic.assignment: 2 lists for 3 partitions"),
     ('name = "x"\n[topic.config]\n"min.insync.replicas" = "two"', "x.toml:3: topic.config.min.insync.replicas: 'two'"),
+    (
+        'name = "x"\n[system.broker.2]\n"min.insync.replicas" = "two"',
+        "x.toml:3: system.broker.2.min.insync.replicas:",
+    ),
     ('name = "x"\n[faults]\nkinds = ["kil"]', "x.toml:3: faults.kinds: 'kil' is not one of kill, stop"),
     ('name = "x"\n[faults]\ntargets = ["n4"]', "x.toml:3: faults.targets: 'n4' is not one of one, minority"),
     ('name = "x"\n[faults]\ninterval_s = [3, 1]', "x.toml:3: faults.interval_s: [3, 1] is not [from, to]"),

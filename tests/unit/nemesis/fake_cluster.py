@@ -79,6 +79,7 @@ class FakeView:
         self.controller_name: str | None = "n1"
         self.expected_down: set[str] = set()
         self.crashes: list[tuple[str, str]] = []
+        self.replicas, self.copies = 3, 2
 
     @property
     def broker_nodes(self) -> Sequence[FakeNode]:
@@ -102,6 +103,12 @@ class FakeView:
 
     def partitions(self) -> int:
         return len(self.leaders)
+
+    def replication_factor(self) -> int:
+        return self.replicas
+
+    def copies_acknowledged(self) -> int:
+        return self.copies
 
     def expect_down(self, node: str) -> None:
         self.expected_down.add(node)

@@ -90,6 +90,23 @@ def test_file_fault_with_parameters_that_mean_nothing_is_refused() -> None:
         bitflip.draw(Random(0), _view(), "n1", {"file": "snapshots"})
 
 
+@pytest.mark.parametrize(
+    ("replicas", "copies", "missing"),
+    [
+        (3, 2, None),
+        (3, 1, "set min.insync.replicas to 2 or more"),
+        (2, 2, "replication factor 2: below 3"),
+        (1, 1, "replication factor 1: below 3"),
+    ],
+)
+def test_file_faults_need_another_copy_of_what_is_acknowledged(replicas: int, copies: int, missing: str | None) -> None:
+    view = _view()
+    view.replicas, view.copies = replicas, copies
+    for fault in file_faults():
+        said = fault.probe(view)
+        assert said is None if missing is None else missing in (said or "")
+
+
 def test_file_faults_need_a_majority_of_whole_replicas() -> None:
     view = _view()
     view.brokers = view.brokers[:2]

@@ -220,6 +220,15 @@ def test_run_damage_without_a_seed_is_drawn_from_the_seed_of_the_run_and_the_ste
     assert drawn_seeds(3, *steps) == [first, second, given]
 
 
+def test_run_damage_that_may_take_the_only_copy_is_refused() -> None:
+    view = FakeView()
+    view.copies = 1
+    run, lines = script([step("truncate-file", broker=1)], view)
+    with pytest.raises(ScriptFailed, match=r"truncate-file is unavailable: .* the only copy .* min\.insync\.replicas"):
+        run.run(Time())
+    assert not [line for line in lines.lines if line["f"] == "start"]
+
+
 def line(**fields: object) -> str:
     return json.dumps(fields) + "\n"
 
