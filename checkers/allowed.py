@@ -2,7 +2,7 @@
 
 Not a person's choice: each line names a setting and something that was *seen* to happen. Allowed anomalies are counted
 and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
-retention by what was told of the log's start (black_box/lost.py, offsets.py); an unclean election excuses findings of
+retention by when the log was first said to start above it (expiry.py); an unclean election excuses findings of
 the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete before it
 stands, and so does one of what was written or shown since (checkers/unclean.py). That a replica with the longest log
 was elected (docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is
@@ -40,7 +40,9 @@ _ALL: AbstractSet[str] = frozenset()
 
 ACKS_ONE = Allowance("acks=1", "the leader changed", {"lost-write": _ALL, "lost-tail": _ALL, "unseen": _ALL})
 RETENTION = Allowance(
-    "retention", "the log was said to start above the record", {"lost-write": _ALL, "vanished-read": _ALL}
+    "retention",
+    "the log was said to start above the record when that was old enough, or enough lay above it",
+    {"lost-write": _ALL, "vanished-read": _ALL},
 )
 UNCLEAN = Allowance(
     "unclean.leader.election.enable=true",

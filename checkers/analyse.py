@@ -38,6 +38,7 @@ from checkers.floor_queries import (
 from checkers.holes import ORDERED, holes_of, not_applicable, run_reasons
 from checkers.jobs import collect_families
 from checkers.load_history import History, HistoryHealth, load_history, span_of
+from checkers.retention import Expiry
 from checkers.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.service import CLOCKS, silenced
 from checkers.session import open_session
@@ -111,6 +112,7 @@ def _judge(
     parquet = run_dir / "parquet"
     znodes = znode_tables(read_table(session, schema.ZNODE, parquet / "znodes"))
     events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
+    expiry = _expiry(run_dir, info, events)
     evidence = build_evidence(
         info,
         history,
@@ -119,10 +121,10 @@ def _judge(
         batches_table(session, parquet, prepared),
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         prepared.segment_nodes,
+        expiry,
     )
-    retention = _retention_fired(run_dir, info, prepared)
     facts = build_facts(
-        history, leader_changes(history, evidence), retention=retention, unclean=evidence.unclean, events=events
+        history, leader_changes(history, evidence), expiry=expiry, unclean=evidence.unclean, events=events
     )
     told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD))
     marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
@@ -147,7 +149,7 @@ def _judge(
             allowed=reason_for(
                 spec.name,
                 acks_one=info.workload_acks not in ("all", "-1"),
-                retention=retention,
+                retention=expiry is not None,
                 unclean=bool(evidence.unclean),
                 rules={row.rule for row in by_checker[spec.name] if row.kind == "allowed"},
             ),
@@ -211,12 +213,25 @@ def _judge(
     return results, drawn
 
 
-def _retention_fired(run_dir: Path, info: RunInfo, prepared: Prepared) -> bool:
-    """Whether records may have been deleted for their age, or for the size of their log, during the run."""
-    length_ns, ahead_s = span_of(
+def _expiry(run_dir: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
+    """What retention can have deleted during the run, by the clocks that faults moved and that event logs show."""
+    length_ns, ahead_s, behind_s = span_of(
         run_dir / "history.jsonl", clocks=info.scripted or bool(CLOCKS & set(info.fault_kinds))
     )
-    return info.retention.can_fire(run_ms=length_ns / 1e6, ahead_ms=ahead_s * 1e3, log_bytes=prepared.largest_log)
+
+    def can_have_deleted(ahead_ms: float, behind_ms: float) -> Expiry | None:
+        return info.retention.expiry(
+            run_ms=length_ns / 1e6, ahead_ms=ahead_ms, behind_ms=behind_ms, record_bytes=info.record_bytes
+        )
+
+    expiry = can_have_deleted(ahead_s * 1e3, behind_s * 1e3)
+    if expiry is None or expiry.age_ns is None:
+        return expiry
+    # Hosts of somebody else's may be off without any fault. Exact in integers: wall clocks in ns do not fit a double.
+    off = F.col("w") - (F.col("t_ns") + F.lit(info.origin_wall_ns))
+    seen = events.agg(F.max(off).alias("most"), F.min(off).alias("least")).first()
+    most, least = (0, 0) if seen is None else (seen["most"] or 0, seen["least"] or 0)
+    return can_have_deleted(max(ahead_s * 1e3, most / 1e6), max(behind_s * 1e3, -least / 1e6))
 
 
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:

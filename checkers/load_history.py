@@ -82,8 +82,8 @@ def ends_torn(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def span_of(path: Path, *, clocks: bool) -> tuple[int, float]:
-    """(run time of the last whole line in ns, how many seconds a fault set a clock ahead at most).
+def span_of(path: Path, *, clocks: bool) -> tuple[int, float, float]:
+    """(run time of the last whole line in ns, how many seconds faults set a clock ahead at most, and how many behind).
 
     clocks: whether such faults are to be looked for, which reads the whole file.
     """
@@ -93,23 +93,23 @@ def span_of(path: Path, *, clocks: bool) -> tuple[int, float]:
         times = [int(found) for found in re.findall(rb'"time_ns": ?(\d+)', file.read())]
         length_ns = max(times, default=0)
         if not clocks:
-            return length_ns, 0.0
+            return length_ns, 0.0, 0.0
         file.seek(0)
-        ahead = [_ahead_s(line, length_ns) for line in file if b'"nemesis"' in line and b'"clock-' in line]
-    return length_ns, max(ahead, default=0.0)
+        off = [_off_s(line, length_ns) for line in file if b'"nemesis"' in line and b'"clock-' in line]
+    # Two faults of one clock are never in force at once.
+    return length_ns, max((ahead for ahead, _ in off), default=0.0), max((behind for _, behind in off), default=0.0)
 
 
-def _ahead_s(line: bytes, length_ns: int) -> float:
+def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
+    """(ahead, behind) of one fault at most: a step goes one way, a strobe both, and a drift as long as the run."""
     try:
         params = json.loads(json.loads(line).get("params_json") or "{}")
-        return max(
-            abs(float(params.get("offset_s", 0.0))),
-            abs(float(params.get("delta_s", 0.0))),
-            float(params.get("rate", 0.0)) * length_ns / 1e9,
-        )
+        step, strobe = float(params.get("offset_s", 0.0)), abs(float(params.get("delta_s", 0.0)))
+        drift = (float(params.get("rate", 1.0)) - 1.0) * length_ns / 1e9
+        return max(0.0, step, strobe, drift), max(0.0, -step, strobe, -drift)
     except (ValueError, TypeError, AttributeError):
         # What cannot be read excuses nothing; that the line is unreadable is told elsewhere.
-        return 0.0
+        return 0.0, 0.0
 
 
 def joined_operations(raw: DataFrame) -> DataFrame:

@@ -1,8 +1,9 @@
-"""Whether the run's retention can have deleted anything: what is set, against how long and how large the run was.
+"""What the run's retention can have deleted: how old a record must have been, or how much must have lain above it.
 
 Knows settings, not histories; a setting that could not fire excuses nothing. Kafka's names and precedence
-(LogConfig: the topic's, else the broker's; ms over minutes over hours; 7 days where nothing is set). A segment is
-deleted by size only while what remains is as large as the limit, so a replica that ended below it never lost any.
+(LogConfig: the topic's, else the broker's; ms over minutes over hours; 7 days where nothing is set). By time a segment
+goes once its newest record is older than the limit by the broker's wall clock; by size only while what remains is as
+large as the limit (UnifiedLog.deletableSegments). Records live longer for being in segments, never shorter.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ Settings = Mapping[str, object]
 
 _MINUTE_MS = 60_000
 DEFAULT_MS = 7 * 24 * 60 * _MINUTE_MS
+SLACK_NS = 1_000_000_000
+"""How far wall clocks that nobody moved may be off each other, and off the monotonic one."""
 _BROKER_TIMES = (
     ("log.retention.ms", 1),
     ("log.retention.minutes", _MINUTE_MS),
@@ -22,17 +25,40 @@ _BROKER_TIMES = (
 
 
 @dataclass(frozen=True, slots=True)
+class Expiry:
+    """What a record's absence below a log start may be owed to; either will do.
+
+    age_ns: so much run time, at least, lies between its send and its absence; None: none goes for its age.
+    size_bytes: so many bytes, at least, lie above it; None: none goes for the size of its log. record_bytes: what one
+    record adds to a log at most.
+    """
+
+    age_ns: int | None = None
+    size_bytes: int | None = None
+    record_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
-    """The least of any broker; None: never."""
+    """The least of any broker; None: never. append_time: a record's age counts from the broker's clock, not from the
+    client's, which no fault moves.
+    """
 
     time_ms: int | None = DEFAULT_MS
     size_bytes: int | None = None
+    append_time: bool = False
 
-    def can_fire(self, *, run_ms: float, ahead_ms: float, log_bytes: int) -> bool:
-        """run_ms: length of the run. ahead_ms: how far a fault set a broker's clock. log_bytes: the largest replica."""
-        by_time = self.time_ms is not None and self.time_ms <= run_ms + ahead_ms
-        by_size = self.size_bytes is not None and self.size_bytes <= log_bytes
-        return by_time or by_size
+    def expiry(self, *, run_ms: float, ahead_ms: float, behind_ms: float, record_bytes: int) -> Expiry | None:
+        """None where nothing can have been deleted. run_ms: length of the run. ahead_ms, behind_ms: how far brokers'
+        clocks were off at most.
+        """
+        off_ms = ahead_ms + (behind_ms if self.append_time else 0.0)
+        age_ns = None if self.time_ms is None else max(0, round((self.time_ms - off_ms) * 1e6) - SLACK_NS)
+        if age_ns is not None and age_ns > run_ms * 1e6:
+            age_ns = None
+        if age_ns is None and self.size_bytes is None:
+            return None
+        return Expiry(age_ns, self.size_bytes, record_bytes)
 
 
 def retention_of(brokers: Sequence[Settings], topic: Settings) -> Retention:
@@ -40,11 +66,12 @@ def retention_of(brokers: Sequence[Settings], topic: Settings) -> Retention:
     policy = str(topic.get("cleanup.policy", "delete"))
     if "delete" not in policy:
         return Retention(None, None)
-    times, sizes = [], []
+    times, sizes, stamps = [], [], []
     for broker in brokers or [{}]:
         times.append(_time_ms(broker, topic))
         sizes.append(int(str(topic.get("retention.bytes", broker.get("log.retention.bytes", -1)))))
-    return Retention(_least(times), _least(sizes))
+        stamps.append(topic.get("message.timestamp.type", broker.get("log.message.timestamp.type", "CreateTime")))
+    return Retention(_least(times), _least(sizes), "LogAppendTime" in stamps)
 
 
 def _time_ms(broker: Settings, topic: Settings) -> int:

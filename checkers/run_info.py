@@ -14,6 +14,13 @@ from typing import Any
 from checkers.retention import Retention, retention_of
 from checkers.schema import HISTORY_VERSION
 
+RECORD_BYTES_MAX = 1_001_000
+"""Of one record with the largest value that a run file can ask for."""
+_OVERHEAD_BYTES = 61 + 28
+"""Of a batch of its own: its header, and what a record has beside its value (DefaultRecordBatch, DefaultRecord)."""
+_LABEL_BYTES = 19 + 16 + 8
+"""Of a value beside the topic's name: its number, its hash, the partition's number and what parts them."""
+
 
 class UnreadableRun(Exception):
     """The run folder cannot be judged at all; the text names the file and what is wrong with it."""
@@ -34,7 +41,7 @@ class RunInfo:
     """partitions: names of all partitions of the run's topic. checks: floors the run file asked for.
 
     min_insync_replicas: the least that any broker applies. unclean: some broker may elect from outside the ISR.
-    fault_kinds: those that the run file asks for.
+    fault_kinds: those that the run file asks for. record_bytes: what one record adds to a log at most.
     """
 
     name: str
@@ -57,6 +64,7 @@ class RunInfo:
     checks: Mapping[str, int] = field(default_factory=dict)
     fault_kinds: tuple[str, ...] = ()
     analysis_limit_s: float | None = None
+    record_bytes: int = RECORD_BYTES_MAX
 
     @property
     def brokers(self) -> tuple[NodeInfo, ...]:
@@ -113,7 +121,14 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         fault_kinds=tuple(str(kind) for kind in (raw.get("faults") or {}).get("kinds") or ()),
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
         analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),
+        record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
     )
+
+
+def _record_bytes(workload: Mapping[str, Any], topic: str) -> int:
+    """A value is padded to what the run file says, where it is shorter."""
+    asked = _optional_int(workload.get("record_bytes"))
+    return RECORD_BYTES_MAX if asked is None else max(asked, _LABEL_BYTES + len(topic)) + _OVERHEAD_BYTES
 
 
 def _min_isr(effective: int, brokers: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> int:

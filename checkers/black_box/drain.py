@@ -1,8 +1,8 @@
 """The final drain: what it proved, and whether the real client read the same.
 
 A `drain-complete` line is believed only where the polls of that reader, from that leader, in that phase really pass
-over [start, end), and counts only where that is everything: from the least acknowledged offset (or where retention has
-left the log's start) to past the sentinel. Grains: one row per believed line; one row per (partition, round, leader,
+over [start, end), and counts only where that is everything: from the least acknowledged offset that retention cannot
+have deleted to past the sentinel. Grains: one row per believed line; one row per (partition, round, leader,
 offset) that a drain read.
 """
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowed import ALLOWED_GONE, GONE
-from checkers.black_box.facts import Facts, seen_in, told_start
+from checkers.black_box.facts import Facts, expired, seen_in, told_start
 from checkers.black_box.lost import covered_ranges
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.unclean import owed
@@ -42,16 +42,17 @@ def believed_drains(facts: Facts) -> DataFrame:
 
 def drain_checks(facts: Facts) -> Family:
     drains = believed_drains(facts)
-    acked = facts.acked
+    acked = _with_expired(facts, facts.acked)
     ends = acked.groupBy("p").agg(
         F.min("ack_offset").alias("least"),
+        F.min(F.when(~F.col("expired"), F.col("ack_offset"))).alias("kept"),
         # The first: a run whose drain did not get to its end writes another one, and drains again.
         F.min(F.when(F.col("send.sentinel"), F.col("ack_offset") + 1)).alias("sentinel_end"),
     )
     first = F.col("least")
-    if facts.retention:
+    if facts.expiry is not None:
         ends = ends.join(_log_starts(facts), on="p", how="left")
-        first = F.greatest("least", "log_start")
+        first = F.coalesce("kept", F.greatest("least", "log_start"))
     reaches = F.coalesce(F.col("end") >= F.col("sentinel_end"), F.lit(False))
     begins = F.coalesce(F.col("start") <= first, F.lit(False))
     judged = drains.join(ends, on="p", how="left").withColumn("good", F.col("believed") & reaches & begins)
@@ -118,10 +119,8 @@ def _gone(facts: Facts) -> DataFrame:
         "p", "value", F.col("node").alias("leader"), "reader", "phase"
     )
     missing = expected.join(returned, on=["p", "value", "leader", "reader", "phase"], how="left_anti")
-    if facts.retention:
-        missing = missing.join(_log_starts(facts), on="p", how="left").where(
-            F.col("ack_offset") >= F.coalesce("log_start", F.lit(0))
-        )
+    if facts.expiry is not None:
+        missing = _with_expired(facts, missing).where(~F.col("expired"))
     there = F.col("epoch")
     if facts.unclean:
         reads = facts.history.polls.select("p", "value", "complete_ns", seen_in().alias("seen"))
@@ -139,6 +138,13 @@ def _gone(facts: Facts) -> DataFrame:
     return missing.groupBy("p").agg(
         F.count_distinct(F.when(~allowed, F.col("value"))).alias("gone"),
         F.count_distinct(F.when(allowed, F.col("value"))).alias("allowed_gone"),
+    )
+
+
+def _with_expired(facts: Facts, acked: DataFrame) -> DataFrame:
+    """Rows of by_value that were acknowledged, with `expired`."""
+    return expired(
+        facts, acked.withColumn("offset", F.col("ack_offset")).withColumn("sent_ns", F.col("send.invoke_ns"))
     )
 
 

@@ -17,7 +17,9 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.expiry import with_expired
 from checkers.load_history import History
+from checkers.retention import Expiry
 from checkers.unclean import NONE, Unclean
 
 
@@ -25,14 +27,14 @@ from checkers.unclean import NONE, Unclean
 class Facts:
     """The inputs of every black-box family.
 
-    retention: old records may have been deleted in this run. unclean: elections that the configuration allows; where
-    there are any it matters when a loss was seen, and under which leader epoch a record was written.
+    expiry: what retention can have deleted in this run; None: nothing. unclean: elections that the configuration
+    allows; where there are any it matters when a loss was seen, and under which leader epoch a record was written.
     """
 
     history: History
     by_value: DataFrame
     by_offset: DataFrame
-    retention: bool
+    expiry: Expiry | None
     unclean: Unclean
 
     @property
@@ -45,7 +47,7 @@ def build_facts(
     history: History,
     leader_changes: DataFrame,
     *,
-    retention: bool,
+    expiry: Expiry | None,
     unclean: Unclean = NONE,
     events: DataFrame | None = None,
 ) -> Facts:
@@ -55,13 +57,50 @@ def build_facts(
     acks = answered_in(history, events) if unclean and events is not None else None
     by_value = value_facts(history, leader_changes, acks).persist(StorageLevel.MEMORY_AND_DISK)
     by_offset = offset_facts(by_value, history).persist(StorageLevel.MEMORY_AND_DISK)
-    return Facts(history, by_value, by_offset, retention, unclean)
+    return Facts(history, by_value, by_offset, expiry, unclean)
 
 
 def told_start() -> Column:
     """Of a row of `requests`: the log start that its answer tells, or null."""
     earliest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -2)
     return F.coalesce("log_start", F.when(earliest, F.col("end_offset")))
+
+
+def expired(facts: Facts, rows: DataFrame) -> DataFrame:
+    """rows(p, offset, sent_ns, …) with `expired`: whether a log start above the record was told when retention can have
+    deleted it.
+
+    The first such answer since its send was begun counts; who tells one later may only repeat it. An answer from before
+    tells of another record that had the offset, and when the same start was told last is then all that is known.
+    """
+    if facts.expiry is None:
+        return rows.withColumn("expired", F.lit(False))
+    starts = (
+        facts.history.requests.where(F.col("outcome") == "ok")
+        .withColumn("log_start", told_start())
+        .where(F.col("log_start") > 0)
+        .groupBy("p", "log_start")
+        .agg(F.min("complete_ns").alias("first_ns"), F.max("complete_ns").alias("last_ns"))
+        .groupBy("p")
+        .agg(F.collect_list(F.struct("log_start", "first_ns", "last_ns")).alias("starts"))
+    )
+    sent_ns = F.coalesce("sent_ns", F.lit(0))
+    above = F.filter("starts", lambda start: start["log_start"] > F.col("offset"))
+    told = F.transform(
+        above,
+        lambda start: F.when(start["first_ns"] >= sent_ns, start["first_ns"]).when(
+            start["last_ns"] >= sent_ns, start["last_ns"]
+        ),
+    )
+    gone = rows.join(F.broadcast(starts), on="p", how="left").withColumn("gone_ns", F.array_min(told)).drop("starts")
+    return with_expired(facts.expiry, gone, facts.history.sends, reused=bool(facts.unclean)).drop("gone_ns")
+
+
+def undeleted(facts: Facts) -> str:
+    """Why retention has not deleted a record that is not `expired`."""
+    if facts.expiry is None:
+        return "and nothing was configured to delete it"
+    return "and retention cannot have deleted it by then"
 
 
 def answered_in(history: History, events: DataFrame) -> DataFrame:

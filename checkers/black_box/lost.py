@@ -2,9 +2,9 @@
 
 Input grain: Facts.by_value and the ranges that polls covered. Lost write: some poll passed over the record's offset.
 Lost tail: it lies at or above everything covered although a drain proved the end. Unseen: nothing passed over it,
-which proves nothing. Allowed, and counted: acks=1 records sent before a change of leader, and what lies below the log
-start where the run's retention can have deleted it. Sends with acks=0 are acknowledged by nobody: those that nobody
-read are a figure.
+which proves nothing. Allowed, and counted: acks=1 records sent before a change of leader, and what lies below a log
+start that was told when the run's retention can have deleted it, unless a poll passed over it. Sends with acks=0 are
+acknowledged by nobody: those that nobody read are a figure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, told_start
+from checkers.black_box.facts import Facts, expired, told_start, undeleted
 from checkers.findings import Family, Rule, apply_rules, figures, text
 from checkers.load_history import History
 
@@ -74,9 +74,9 @@ def lost_checks(facts: Facts) -> Family:
         (F.col("offset") >= F.coalesce("reach", F.lit(0))) & (F.col("send.complete_ns") < F.col("drained_ns")),
         F.lit(False),
     )
-    expired = below_start & F.lit(facts.retention)
     verdict = F.when(F.col("covered") | below_start, F.lit(LOST)).when(past_drain, F.lit(TAIL)).otherwise(F.lit(UNSEEN))
-    judged = inside.withColumn("checker", verdict)
+    inside = expired(facts, inside.withColumn("sent_ns", F.col("send.invoke_ns")))
+    judged = inside.withColumn("checker", verdict).withColumn("deleted", F.col("expired") & ~F.col("covered"))
     seen_lost_ns = F.col("send.complete_ns")
     if facts.unclean:
         judged = judged.join(_passed_over(history, unread), on=["p", "value"], how="left")
@@ -87,8 +87,11 @@ def lost_checks(facts: Facts) -> Family:
         F.when(
             (F.col("checker") == LOST) & F.col("covered"), F.lit(" was read by no poll, although polls passed over it")
         )
-        .when(expired, F.lit(" lies below the log start, and was read by no poll: old enough to be deleted"))
-        .when(F.col("checker") == LOST, F.lit(" lies below the log start, and nothing was configured to delete it"))
+        .when(
+            F.col("deleted"),
+            F.lit(" lies below the log start, and was read by no poll: retention can have deleted it"),
+        )
+        .when(F.col("checker") == LOST, F.lit(f" lies below the log start, {undeleted(facts)}"))
         .when(F.col("checker") == TAIL, F.lit(" lies at or above everything read, after a drain that reached the end"))
         .otherwise(F.lit(" was covered by no poll"))
     )
@@ -99,7 +102,7 @@ def lost_checks(facts: Facts) -> Family:
                 F.col("checker"),
                 F.lit(True),
                 F.concat(what, where, detail),
-                kind=F.when(F.col("forgiven") | expired, F.lit("allowed"))
+                kind=F.when(F.col("forgiven") | F.col("deleted"), F.lit("allowed"))
                 .when(F.col("checker") == UNSEEN, F.lit("unknown"))
                 .otherwise(F.lit("invalid")),
                 offset=F.col("offset"),

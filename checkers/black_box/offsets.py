@@ -12,7 +12,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.answers import answered_epoch
-from checkers.black_box.facts import Facts, may_come_back, seen_in, stamped, told_epoch, told_start
+from checkers.black_box.facts import (
+    Facts,
+    expired,
+    may_come_back,
+    seen_in,
+    stamped,
+    told_epoch,
+    told_start,
+    undeleted,
+)
 from checkers.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.unclean import reign, span
 
@@ -208,9 +217,8 @@ def _replaced(sightings: DataFrame) -> DataFrame:
 
 
 def _below_start(facts: Facts) -> DataFrame:
-    """One row per partition, and per reign in it, whose log was said to start above an offset that was read.
-
-    Allowed where the run's retention can have deleted it.
+    """One row per partition, and per reign in it, whose log was said to start above an offset that was read; one more
+    where that is allowed, because the run's retention can have deleted what was read.
     """
     told = (
         facts.history.requests.where(F.col("outcome") == "ok")
@@ -222,12 +230,17 @@ def _below_start(facts: Facts) -> DataFrame:
         .agg(F.min(F.struct("complete_ns", "op", "epoch")).alias("start"))
     )
     highest = told.groupBy("p").agg(F.max("log_start").alias("highest"))
+    below = facts.history.polls.join(F.broadcast(highest), on="p", how="inner").where(
+        F.col("offset") < F.col("highest")
+    )
+    if facts.expiry is not None:
+        sent = facts.by_value.select("p", "value", F.col("send.invoke_ns").alias("sent_ns"))
+        below = below.join(sent, on=["p", "value"], how="left")
     reads = (
-        facts.history.polls.join(F.broadcast(highest), on="p", how="inner")
-        .where(F.col("offset") < F.col("highest"))
+        expired(facts, below)
         .withColumn("in_epoch", seen_in())
         .withColumn("in_reign", reign(facts.unclean, F.col("in_epoch")))
-        .groupBy("p", "in_reign")
+        .groupBy("p", "in_reign", "expired")
         .agg(
             F.min(F.struct("offset", "complete_ns", "value", "op")).alias("read"),
             F.max("in_epoch").alias("in_epoch"),
@@ -237,7 +250,7 @@ def _below_start(facts: Facts) -> DataFrame:
         reads.join(told, on="p", how="inner")
         .where(F.col("read.offset") < F.col("log_start"))
         .withColumn("parted", _parted())
-        .groupBy("p", "in_reign", "in_epoch", "read")
+        .groupBy("p", "in_reign", "expired", "in_epoch", "read")
         .agg(F.min(F.struct("parted", "start", "log_start")).alias("by"))
     )
     lost_epoch, missed_epoch = span(F.col("in_epoch"), F.col("by.start.epoch"))
@@ -248,14 +261,16 @@ def _below_start(facts: Facts) -> DataFrame:
                 VANISHED,
                 F.lit(True),
                 text(
-                    "value {v} was read at {p} offset {o}; the log was said to start at {s}, "
-                    + ("old enough to be deleted" if facts.retention else "and nothing was configured to delete it"),
+                    "value {v} was read at {p} offset {o}; the log was said to start at {s}, {w}",
                     v=F.col("read.value"),
                     p=F.col("p"),
                     o=F.col("read.offset"),
                     s=F.col("by.log_start"),
+                    w=F.when(F.col("expired"), F.lit("and retention can have deleted it")).otherwise(
+                        F.lit(undeleted(facts))
+                    ),
                 ),
-                kind="allowed" if facts.retention else "invalid",
+                kind=F.when(F.col("expired"), F.lit("allowed")).otherwise(F.lit("invalid")),
                 offset=F.col("read.offset"),
                 value=F.col("read.value"),
                 ops=[F.col("read.op"), F.col("by.start.op")],

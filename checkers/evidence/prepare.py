@@ -82,8 +82,6 @@ class Prepared:
     evidence_nodes: list[str] = field(default_factory=list)
     segment_nodes: list[str] = field(default_factory=list)
     """Nodes whose log folders are there."""
-    largest_log: int = 0
-    """Bytes of the largest replica's segments."""
 
     def hole(self, source: str, text: str) -> None:
         self.holes.setdefault(source, []).append(text)
@@ -118,8 +116,7 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
             prepared.folders += [(node.name, path) for path in partition_folders(folder)]
     _write(parquet / "checkpoints", checkpoints, _CHECKPOINT)
     sizes = [sum(path.stat().st_size for path in folder.glob("*.log")) for _, folder in prepared.folders]
-    total, prepared.largest_log = sum(sizes), max(sizes, default=0)
-    if total <= DRIVER_BYTES:
+    if sum(sizes) <= DRIVER_BYTES:
         rows = [row for node_name, folder in prepared.folders for row in read_partition(node_name, folder)]
         _write(parquet / "batches", rows, _BATCH)
         prepared.folders = []

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from checkers.evidence.whole_logs import whole_logs
 from checkers.evidence.znodes import Znodes
 from checkers.load_history import History
+from checkers.retention import Expiry
 from checkers.run_info import RunInfo
 from checkers.unclean import NONE, Unclean, reign, unclean_of
 
@@ -43,7 +44,8 @@ class Evidence:
     """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`.
 
     segment_nodes: nodes whose log folders were copied; what the others hold is not known. hurt_nodes: those whose files
-    a fault damaged. unclean: elections from outside the ISR, where the configuration allows them.
+    a fault damaged. unclean: elections from outside the ISR, where the configuration allows them. expiry: what
+    retention can have deleted.
     """
 
     info: RunInfo
@@ -58,6 +60,7 @@ class Evidence:
     segment_nodes: tuple[str, ...]
     hurt_nodes: tuple[str, ...] = ()
     unclean: Unclean = field(default_factory=dict)
+    expiry: Expiry | None = None
 
 
 def build_evidence(
@@ -68,6 +71,7 @@ def build_evidence(
     batches: DataFrame,
     checkpoints: DataFrame,
     segment_nodes: Sequence[str],
+    expiry: Expiry | None = None,
 ) -> Evidence:
     timeline = build_timeline(events).persist(StorageLevel.MEMORY_AND_DISK)
     unclean = NONE
@@ -87,6 +91,7 @@ def build_evidence(
         tuple(segment_nodes),
         _hurt_nodes(history),
         unclean,
+        expiry,
     )
 
 

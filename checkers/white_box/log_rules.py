@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers import schema
+from checkers.expiry import with_expired
 from checkers.findings import Family, Rule, apply_rules, empty, figures, text, union
 from checkers.unclean import last_until
 from checkers.white_box.inputs import Evidence
@@ -47,7 +48,7 @@ def log_rules(evidence: Evidence) -> Family:
         union(
             [
                 _along_a_log(judged),
-                _across_replicas(judged, judged_marks),
+                _across_replicas(evidence, judged, judged_marks),
                 _held_by_members(evidence, judged),
                 *_epoch_files(judged_files, judged),
             ]
@@ -134,9 +135,13 @@ def _along_a_log(batches: DataFrame) -> DataFrame:
     return apply_rules(stepped, [unreadable, broken])
 
 
-def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
-    """Same (offset, epoch) ⇒ same bytes; below the lowest HW of its replicas every replica has every batch."""
-    # What a replica has not because its log starts later is not missing.
+def _across_replicas(evidence: Evidence, batches: DataFrame, held: DataFrame) -> DataFrame:
+    """Same (offset, epoch) ⇒ same bytes; below the lowest HW of its replicas every replica has every batch, but for one
+    whose log starts later because retention can have deleted it there.
+
+    Nothing else moves the start of a log in a run of the lab: nobody deletes records, and nodes whose files a fault
+    damaged are left out.
+    """
     starts = (
         batches.groupBy("p", "node").agg(F.min("base").alias("start")).groupBy("p").agg(F.max("start").alias("start"))
     )
@@ -151,11 +156,13 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
             F.max("last").alias("last"),
             F.count_distinct("node").alias("on"),
             F.collect_set("node").alias("nodes"),
+            F.first("values", ignorenulls=True).alias("values"),
         )
         .join(F.broadcast(held), on="p", how="left")
         .join(F.broadcast(starts), on="p", how="left")
         .join(F.broadcast(tails), on="p", how="left")
     )
+    places = _with_deleted(evidence, places)
     # Who lacks it may be one whose log has not got as far as the last unclean election.
     behind = F.filter("tails", lambda tail: ~F.array_contains("nodes", tail["node"]))
     behind_epoch = F.array_min(F.transform(behind, lambda tail: tail["epoch"]))
@@ -173,7 +180,7 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
     )
     lacking = Rule(
         LOG_MATCHING,
-        (F.col("on") < F.col("replicas")) & (F.col("last") < F.col("min_hw")) & (F.col("base") >= F.col("start")),
+        (F.col("on") < F.col("replicas")) & (F.col("last") < F.col("min_hw")) & ~F.col("deleted"),
         text(
             "{p}: batch {b} to {l} of epoch {e} lies below every replica's high watermark; of {r} replicas only {n} "
             "have it",
@@ -189,6 +196,35 @@ def _across_replicas(batches: DataFrame, held: DataFrame) -> DataFrame:
         lost_epoch=F.least("epoch", behind_epoch),
     )
     return apply_rules(places, [differs, lacking])
+
+
+def _with_deleted(evidence: Evidence, places: DataFrame) -> DataFrame:
+    """places with `deleted`: below the highest log start of its replicas, where retention can have deleted it from one
+    before the files were copied. A batch whose values cannot be read may be as old as the run.
+    """
+    if evidence.expiry is None:
+        return places.withColumn("deleted", F.lit(False))
+    copied = evidence.history.marks.agg(
+        F.coalesce(F.max(F.when(F.col("f") == "evidence", F.col("time_ns"))), F.max("time_ns"), F.lit(2**62)).alias(
+            "gone_ns"
+        )
+    )
+    below = places.where(F.col("base") < F.col("start"))
+    sent = (
+        below.select("p", "base", "epoch", F.explode("values").alias("value"))
+        .join(evidence.history.sends.select("p", "value", "invoke_ns"), on=["p", "value"], how="inner")
+        .groupBy("p", "base", "epoch")
+        .agg(F.max("invoke_ns").alias("sent_ns"))
+    )
+    rows = (
+        below.select("p", "base", "epoch", F.col("last").alias("offset"))
+        .join(sent, on=["p", "base", "epoch"], how="left")
+        .join(F.broadcast(copied), how="cross")
+    )
+    expired = with_expired(evidence.expiry, rows, evidence.history.sends, reused=bool(evidence.unclean))
+    return places.join(
+        expired.select("p", "base", "epoch", "expired"), on=["p", "base", "epoch"], how="left"
+    ).withColumn("deleted", F.coalesce("expired", F.lit(False)))
 
 
 def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:

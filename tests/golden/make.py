@@ -14,12 +14,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.support.histories import Story
+from tests.support.histories import TICK_NS, Story
 from tests.support.judging import TABLES, Case, case_of
 from tests.support.model_cluster import ModelCluster
 
 ROOT = Path(__file__).parent
 CASES = ("ok", "bad", "unknown")
+RETENTION_MS = 60_000
+"""All are judged as if retention took what is so old. No history but those about it tells of a log start."""
 
 Tell = Callable[[Story], None]
 Change = Callable[[Case], None]
@@ -100,6 +102,54 @@ def _lost_bad(s: Story) -> None:
     log = _sent(s)
     # Offset 2 passed over: value 3 was acknowledged there and nobody ever read it.
     s.poll(0, [*log[:2], log[3]], process=20)
+
+
+def _start_told(s: Story, after_ms: int) -> None:
+    """The log starts at 2 so long after the records were sent."""
+    s.now += after_ms
+    s.send(5, 4, process=5)
+    s.poll(2, [(2, 3), (3, 4), (4, 5)], log_start=2, process=21, consumer="c1")
+
+
+def _lost_expired(s: Story) -> None:
+    _sent(s)
+    _start_told(s, RETENTION_MS)
+
+
+def _lost_young(s: Story) -> None:
+    _sent(s)
+    _start_told(s, RETENTION_MS - 100)
+    # Who tells it later only repeats it.
+    _told_again(s)
+
+
+def _told_again(s: Story) -> None:
+    s.now += RETENTION_MS
+    s.poll(2, [(2, 3), (3, 4), (4, 5)], log_start=2, process=22, consumer="c2")
+
+
+def _lost_passed_over(s: Story) -> None:
+    """It was gone long before it was old enough."""
+    log = _sent(s)
+    s.poll(0, [log[0], *log[2:]], process=20)
+    _start_told(s, RETENTION_MS)
+
+
+def _vanished_expired(s: Story) -> None:
+    s.poll(0, _sent(s), process=20)
+    _start_told(s, RETENTION_MS)
+
+
+def _vanished_young(s: Story) -> None:
+    """Of the two that are gone one was old enough."""
+    s.send(1, 0, process=1)
+    s.now += RETENTION_MS
+    log = [(0, 1)]
+    for nth in range(1, 4):
+        s.send(nth + 1, nth, process=nth)
+        log.append((nth, nth + 1))
+    s.poll(0, log, process=20)
+    _start_told(s, 10)
 
 
 def _tail_ok(s: Story) -> None:
@@ -384,6 +434,11 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("confluent-repeat", "ok-read-on"): _repeat_ok_one_read_on,
     ("vanished-read", "bad-earliest"): _vanished_below_earliest,
     ("final-drain", "bad-gone"): _drain_gone,
+    ("lost-write", "ok-expired"): _lost_expired,
+    ("lost-write", "bad-young"): _lost_young,
+    ("lost-write", "bad-passed-over"): _lost_passed_over,
+    ("vanished-read", "ok-expired"): _vanished_expired,
+    ("vanished-read", "bad-young"): _vanished_young,
     ("read-above-hw", "bad-told"): _told_bad,
     ("read-above-hw", "ok-told"): _told_ok,
 }
@@ -821,6 +876,30 @@ def _end_damaged(case: Case) -> None:
     case.history.append({**kill, **hit, "index": len(case.history)})
 
 
+def _head_expired(case: Case) -> None:
+    """One replica's log starts later, and its files were copied when the rest was old."""
+    _head_gone(case)
+    copied = next(line for line in case.history if line["f"] == "evidence")
+    copied["time_ns"] += 2 * RETENTION_MS * TICK_NS
+
+
+def _head_young(case: Case) -> None:
+    """The same, and all that was sent just before the files were copied."""
+    _head_gone(case)
+    for line in case.history:
+        line["time_ns"] += 2 * RETENTION_MS * TICK_NS
+    for event in case.tables["events"]:
+        for clock in ("w", "m", "t_ns"):
+            event[clock] += 2 * RETENTION_MS * TICK_NS
+    for row in case.tables["znodes"]:
+        row["time_ms"] += 2 * RETENTION_MS
+
+
+def _head_gone(case: Case) -> None:
+    node = case.tables["batches"][0]["node"]
+    case.tables["batches"] = [row for row in case.tables["batches"] if row["node"] != node or row["base"] >= 2]
+
+
 def _as_it_is(_: Case) -> None:
     """A run that keeps every rule."""
 
@@ -874,6 +953,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("live-isr", "bad-elected"): _long_dead_elected,
     ("live-isr", "ok-elected"): _elected_just_after_its_end,
     ("live-isr", "bad-unproposed"): _unproposed,
+    ("log-matching", "ok-head-expired"): _head_expired,
+    ("log-matching", "bad-head-young"): _head_young,
 }
 
 LAST_STANDING = frozenset(

@@ -8,8 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.catalogue import ALL
+from checkers.retention import Expiry
 from checkers.verdict import CheckResult
 from tests.golden import make
+from tests.support.histories import TICK_NS
 from tests.support.judging import invalid, judge_cases
 
 pytestmark = pytest.mark.spark
@@ -50,7 +52,8 @@ Judged = dict[str, dict[str, CheckResult]]
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     cases = {f"{anomaly}-{case}": make.read(anomaly, case) for anomaly, case in NAMES}
-    return judge_cases(spark, tmp_path_factory.mktemp("golden"), cases)
+    expiry = Expiry(age_ns=make.RETENTION_MS * TICK_NS)
+    return judge_cases(spark, tmp_path_factory.mktemp("golden"), cases, expiry=expiry)
 
 
 @pytest.mark.parametrize(("anomaly", "case"), NAMES)

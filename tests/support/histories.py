@@ -202,6 +202,11 @@ def merged(histories: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, 
 _VALUES_APART = 1_000_000
 
 
+def apart(values: Sequence[int], number: int) -> list[int]:
+    """Values of one of several histories, as `merged` has them."""
+    return [value + number * _VALUES_APART for value in values]
+
+
 def _moved(line: dict[str, Any], topic: str, shift: int, number: int) -> dict[str, Any]:
     moved = dict(line)
     moved["index"] += shift
@@ -212,7 +217,7 @@ def _moved(line: dict[str, Any], topic: str, shift: int, number: int) -> dict[st
     if moved["process"] >= 0:
         moved["process"] += number * 10_000
     if "values" in moved:
-        moved["values"] = [value + number * _VALUES_APART for value in moved["values"]]
+        moved["values"] = apart(moved["values"], number)
     if "consumer" in moved:
         moved["consumer"] = f"{topic}/{moved['consumer']}"
     if "fault_id" in moved:

@@ -22,12 +22,12 @@ from checkers.evidence.znodes import znode_tables
 from checkers.floor_queries import leader_changes
 from checkers.jobs import collect_families
 from checkers.load_history import load_history
-from checkers.retention import Retention
+from checkers.retention import Expiry, Retention
 from checkers.run_info import NodeInfo, RunInfo
 from checkers.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
 from checkers.white_box.inputs import build_evidence
-from tests.support.histories import merged, write_history
+from tests.support.histories import apart, merged, write_history
 from tests.support.model_cluster import ModelCluster
 
 TABLES = {
@@ -99,15 +99,17 @@ def _marks(model: ModelCluster, p: Any, broker: int) -> list[dict[str, Any]]:
 
 
 def judge_cases(
-    spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool = False, retention: bool = False
+    spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool = False, expiry: Expiry | None = None
 ) -> dict[str, dict[str, CheckResult]]:
     """Topic → checker → result, all cases in one pass. folder: scratch space."""
     with pyspark_sockets():
-        rows = _rows(spark, folder, cases, unclean=unclean, retention=retention)
+        rows = _rows(spark, folder, cases, unclean=unclean, expiry=expiry)
     return {topic: _judge_one(topic, case, rows) for topic, case in cases.items()}
 
 
-def _rows(spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool, retention: bool) -> list[Row]:
+def _rows(
+    spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool, expiry: Expiry | None
+) -> list[Row]:
     lines = merged({topic: case.history for topic, case in cases.items()})
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
     assert not health.problems, health.problems
@@ -121,9 +123,10 @@ def _rows(spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, uncle
         tables["batches"],
         tables["checkpoints"],
         sorted({row["node"] for case in cases.values() for row in case.tables.get("batches", ())}),
+        expiry,
     )
     changes = leader_changes(history, evidence)
-    facts = build_facts(history, changes, retention=retention, unclean=evidence.unclean, events=tables["events"])
+    facts = build_facts(history, changes, expiry=expiry, unclean=evidence.unclean, events=tables["events"])
     families = {**black_box(facts), **white_box(evidence, tables["events"])}
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
@@ -141,7 +144,11 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row]) -> dict[str, CheckRe
 
 def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Case]) -> DataFrame:
     path = folder / f"{name}.jsonl"
-    rows = [row for case in cases.values() for row in case.tables.get(name, ())]
+    rows = [
+        {**row, "values": apart(row["values"], number)} if row.get("values") else row
+        for number, case in enumerate(cases.values())
+        for row in case.tables.get(name, ())
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     frame = spark.read.schema(TABLES[name]).json(path.as_uri())
     return frame.coalesce(1)

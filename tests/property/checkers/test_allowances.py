@@ -17,9 +17,11 @@ from pyspark.sql import SparkSession
 
 from checkers.floor_queries import around_faults, load_gaps
 from checkers.load_history import load_history
+from checkers.retention import Expiry
 from checkers.verdict import CheckResult
-from tests.support.histories import Story, write_history
-from tests.support.judging import Case, case_of, judge_cases, pyspark_sockets
+from tests.golden.make import read as golden
+from tests.support.histories import TICK_NS, Story, write_history
+from tests.support.judging import Case, case_of, invalid, judge_cases, pyspark_sockets
 from tests.support.model_cluster import ModelCluster
 
 pytestmark = pytest.mark.spark
@@ -240,24 +242,48 @@ UNCLEAN: dict[str, tuple[Callable[[Case], None], set[str]]] = {
 # -- retention -----------------------------------------------------------------------------------------------------
 
 
-def _expired(story: Story) -> None:
-    """The log starts at 2 for every reader; 0 was read once, 1 never."""
-    for nth in range(4):
+AGE_MS = 50
+
+
+def _head_gone(story: Story, old: int, young: int, left: int = 2) -> None:
+    """The log starts for every reader above so many records that were sent long ago, and so many that were sent just
+    now. Of either the first was read once, the second never.
+    """
+    end = old + young + left
+    for nth in range(end):
+        if nth == old:
+            story.now += AGE_MS
         story.send(nth + 1, nth, process=nth)
-    story.poll(0, [(0, 1)], process=20)
-    story.send(5, 4, process=5, sentinel=True, phase="final")
+        if nth in (0, old) and nth < old + young:
+            story.poll(nth, [(nth, nth + 1)], process=20)
+    story.send(end + 1, end, process=end, sentinel=True, phase="final")
+    start = old + young
     for reader in ("wire", "confluent"):
         story.poll(
-            2,
-            [(2, 3), (3, 4), (4, 5)],
-            log_start=2,
+            start,
+            [(nth, nth + 1) for nth in range(start, end + 1)],
+            log_start=start,
             reader=reader,
             consumer=reader,
             phase="drain-0",
             process=900 + len(reader),
             epoch=5,
         )
-        story.drained(5, start=2, reader=reader)
+        story.drained(end + 1, start=start, reader=reader)
+
+
+def _expired(story: Story) -> None:
+    _head_gone(story, old=2, young=0)
+
+
+HEAD_OF_A_REPLICA = "log-matching-ok-head-expired"
+"""A golden history: one replica's log starts later, long after its records were sent."""
+
+HEADS: dict[str, Callable[[Story], None]] = {
+    "expired": _expired,
+    "young": lambda story: _head_gone(story, old=0, young=2),
+    "both": lambda story: _head_gone(story, old=2, young=2),
+}
 
 
 def _told(tell: Callable[[Story], None], topic: str) -> Case:
@@ -271,20 +297,23 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
     cases = {f"acks1-{name}": _told(tell, f"acks1-{name}") for name, (tell, _) in ACKS_ONE.items()}
     cases["acks0"] = _told(_acks_zero, "acks0")
     cases["expired"] = _told(_expired, "expired")
+    cases[HEAD_OF_A_REPLICA] = golden("log-matching", "ok-head-expired")
     return judge_cases(spark, tmp_path_factory.mktemp("plain"), cases)
 
 
 @pytest.fixture(scope="module")
 def lenient(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     """The same, and more, where unclean elections and retention are on."""
-    cases = {"expired": _told(_expired, "expired")}
+    cases = {name: _told(tell, name) for name, tell in HEADS.items()}
     for number, (name, (damage, _)) in enumerate(UNCLEAN.items()):
         case = copy.deepcopy(
             _finished(_unclean_life(name, 10 * number + 11, 9 if name == "short-leader-hidden" else 2))
         )
         damage(case)
         cases[name] = case
-    return judge_cases(spark, tmp_path_factory.mktemp("lenient"), cases, unclean=True, retention=True)
+    return judge_cases(
+        spark, tmp_path_factory.mktemp("lenient"), cases, unclean=True, expiry=Expiry(age_ns=AGE_MS * TICK_NS)
+    )
 
 
 @pytest.mark.parametrize("name", ACKS_ONE)
@@ -308,6 +337,12 @@ def test_head_lost_without_retention_is_invalid_in_every_respect(plain: Judged) 
     assert any("was acknowledged below its start" in row.detail for row in results["final-drain"].witnesses)
 
 
+def test_head_of_one_replica_is_missing_there_without_retention(plain: Judged) -> None:
+    results = plain[HEAD_OF_A_REPLICA]
+    assert invalid(results) == {"log-matching"}
+    assert results["log-matching"].counts["found"] == 2
+
+
 def test_head_deleted_by_retention_is_allowed_and_counted(lenient: Judged) -> None:
     results = lenient["expired"]
     assert {name: results[name].verdict for name in ("lost-write", "vanished-read", "final-drain")} == {
@@ -317,6 +352,44 @@ def test_head_deleted_by_retention_is_allowed_and_counted(lenient: Judged) -> No
     }
     assert results["lost-write"].counts["allowed"] == 1
     assert results["vanished-read"].counts["allowed"] == 1
+
+
+@pytest.mark.parametrize(("name", "allowed"), [("young", 0), ("both", 1)])
+def test_head_too_young_for_retention_is_lost_whatever_else_was_deleted(
+    lenient: Judged, name: str, allowed: int
+) -> None:
+    results = lenient[name]
+    for checker in ("lost-write", "vanished-read"):
+        counts = results[checker].counts
+        assert results[checker].verdict == "invalid"
+        assert (counts["found"], counts.get("allowed", 0)) == (1, allowed)
+        assert "retention cannot have deleted it by then" in results[checker].reasons[0]
+    assert results["final-drain"].verdict == "unknown"
+    assert results["final-drain"].counts["gone"] == 1
+
+
+def test_head_is_deleted_for_its_log_s_size_only_where_that_much_lies_above_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Every record is 100 bytes at most, and 300 are left where there are more."""
+    cases = {
+        "enough": _told(lambda story: _head_gone(story, old=2, young=0), "enough"),
+        "little": _told(lambda story: _head_gone(story, old=2, young=0, left=1), "little"),
+        "none": _told(lambda story: _head_gone(story, old=2, young=0, left=0), "none"),
+    }
+    judged = judge_cases(spark, tmp_path, cases, expiry=Expiry(size_bytes=300, record_bytes=100))
+    found = {
+        name: [
+            (results[checker].verdict, results[checker].counts.get("allowed", 0))
+            for checker in ("vanished-read", "lost-write", "final-drain")
+        ]
+        for name, results in judged.items()
+    }
+    assert found == {
+        "enough": [("valid", 1), ("valid", 1), ("valid", 0)],
+        "little": [("valid", 1), ("invalid", 0), ("unknown", 0)],
+        "none": [("invalid", 0), ("invalid", 0), ("unknown", 0)],
+    }
 
 
 @pytest.mark.parametrize("name", UNCLEAN)

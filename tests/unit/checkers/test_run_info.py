@@ -51,6 +51,12 @@ def test_run_info_takes_the_least_that_any_broker_demands_unless_the_topic_says(
     assert (info.min_insync_replicas, info.unclean) == (2, False)
 
 
+@pytest.mark.parametrize(("asked", "longest"), [(100, 189), (1000, 1089), (0, 134), (None, 1_001_000)])
+def test_run_info_knows_what_a_record_adds_to_a_log_at_most(tmp_path: Path, asked: int | None, longest: int) -> None:
+    workload = {} if asked is None else {"record_bytes": asked}
+    assert load_run_info(_write(tmp_path, workload=workload)).record_bytes == longest
+
+
 def test_run_info_reads_the_topic_s_own_retention(tmp_path: Path) -> None:
     info = load_run_info(_write(tmp_path, topic={**RUN["topic"], "config": {"retention.ms": "1000"}}))
     assert info.retention.time_ms == 1000
