@@ -32,7 +32,7 @@ class Spec:
 
 _READ = {"records_read": "no poll returned a record"}
 _ACKED = {"acknowledged": "no send was acknowledged"}
-_OWN = {"own_positions": "no consumer said what its own position was"}
+_OWN = {"own_positions": "no consumer said where it stood after a change of leader or a failed poll in the main phase"}
 
 
 def _black(name: str, title: str, needs: Mapping[str, str], *, linearizability: bool = True) -> Spec:

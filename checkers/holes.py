@@ -46,7 +46,7 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     rows: this checker's.
     """
     if "own_positions" in spec.needs and not any(row.figure for row in rows if row.detail == "own_positions"):
-        return "no consumer of this run keeps a position of its own"
+        return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
     if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
         return f"{info.system_kind} keeps no event log"
     if info.system_kind != "highwater" and spec.name == "event-log":

@@ -4,7 +4,9 @@ Inside one answer: every offset that any poll ever read and that lies in [positi
 answer. If it is not and had been read before, it *vanished*; otherwise the answer *skipped* it (int-poll-skip).
 Offsets out of order or outside of the range are an int-nonmonotonic poll. Between polls the wire reader asks for a
 position of its own choice, as `assign` does, so a jump there is counted, not held against the broker; a client that
-keeps its position itself is judged by what it says that it is (`client_position`), where the history has it.
+keeps its position itself is judged by what it says that it is (`client_position`), where the history has it. Right
+after a poll that is the next position by definition; it is evidence where something may have moved it: after a change
+of leader, or a poll that failed, while there is load.
 """
 
 from __future__ import annotations
@@ -27,11 +29,21 @@ EXPANDED_POLLS = 200
 
 
 def poll_checks(facts: Facts) -> Family:
-    polls = facts.history.requests.where((F.col("f") == "poll") & (F.col("outcome") == "ok"))
+    polls = facts.history.requests.where(F.col("f") == "poll")
+    answered = F.col("outcome") == "ok"
     order = Window.partitionBy("p", "consumer").orderBy("op")
-    stepped = polls.withColumn("previous_next", F.lag("next_position").over(order)).withColumn(
-        "previous_op", F.lag("op").over(order)
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    stepped = (
+        polls.withColumn(
+            "previous", F.last(F.when(answered, F.struct("next_position", "op", "node")), ignorenulls=True).over(before)
+        )
+        .withColumn("previous_next", F.col("previous.next_position"))
+        .withColumn("previous_op", F.col("previous.op"))
+        .withColumn("tried", F.lag("outcome").over(order))
+        .where(answered)
     )
+    moved = (F.col("node") != F.col("previous.node")) | (F.col("previous_op").isNotNull() & (F.col("tried") != "ok"))
+    risked = F.col("client_position").isNotNull() & (F.col("phase") == "main") & moved
     ranked = _ranks(stepped, facts.by_offset)
     gaps = ranked.where(F.col("rank_next") - F.col("rank_position") > F.col("in_range"))
     own = F.col("client_position")
@@ -68,7 +80,7 @@ def poll_checks(facts: Facts) -> Family:
         F.count_if(F.col("rank_next") - F.col("rank_position") > F.col("in_range")).alias("gaps"),
         F.count_if(F.col("position") > F.col("previous_next")).alias("jumps"),
         F.count_if(F.col("position") < F.col("previous_next")).alias("steps_back"),
-        F.count("client_position").alias("own_positions"),
+        F.count_if(risked).alias("own_positions"),
     )
     return Family(
         union(found),

@@ -235,7 +235,16 @@ def _skip_ok(s: Story) -> None:
     s.poll(0, log[:1], hw=4, process=21, consumer="c1")
     s.poll(3, log[3:], process=21, consumer="c1")
     s.poll(0, log[:1], hw=4, process=22, consumer="c2", reader="confluent")
+    s.poll(1, log[1:], node="n2", process=22, consumer="c2", reader="confluent")
+
+
+def _skip_never_risked(s: Story) -> None:
+    """The client is asked for its position after polls of one leader, or of the drain."""
+    log = _sent(s)
+    s.poll(0, log[:1], process=22, consumer="c2", reader="confluent")
     s.poll(1, log[1:], process=22, consumer="c2", reader="confluent")
+    s.poll(0, log[:1], process=23, consumer="c3", reader="confluent", phase="drain-0")
+    s.poll(1, log[1:], node="n2", process=23, consumer="c3", reader="confluent", phase="drain-0")
 
 
 def _skip_bad(s: Story) -> None:
@@ -263,6 +272,7 @@ def _nonmonotonic_ok(s: Story) -> None:
     s.poll(0, log, process=20)
     s.poll(1, log[1:], process=20)
     s.poll(0, log, process=21, consumer="c1", reader="confluent")
+    s.poll(4, [], process=21, consumer="c1", reader="confluent", outcome="fail")
     s.poll(4, [], process=21, consumer="c1", reader="confluent")
 
 
@@ -439,6 +449,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("lost-write", "bad-passed-over"): _lost_passed_over,
     ("vanished-read", "ok-expired"): _vanished_expired,
     ("vanished-read", "bad-young"): _vanished_young,
+    ("poll-skip", "unknown-never-risked"): _skip_never_risked,
+    ("nonmonotonic-poll", "unknown-never-risked"): _skip_never_risked,
     ("read-above-hw", "bad-told"): _told_bad,
     ("read-above-hw", "ok-told"): _told_ok,
 }

@@ -11,7 +11,7 @@ from checkers import incidents
 from checkers.catalogue import BY_NAME
 from checkers.evidence.prepare import Prepared
 from checkers.floor import AroundFault, Seen, judge_floor
-from checkers.holes import holes_of
+from checkers.holes import holes_of, not_applicable
 from checkers.load_history import HistoryHealth
 from checkers.retention import Retention
 from checkers.run_info import NodeInfo, RunInfo
@@ -137,3 +137,15 @@ def test_judge_finding_in_a_record_with_a_hole_is_unknown_and_shown() -> None:
     assert result.verdict == "unknown"
     assert result.reasons == ["a line is missing", "1 found in a record that is not whole: value 17 is gone"]
     assert [row.detail for row in result.witnesses] == ["value 17 is gone"]
+
+
+@pytest.mark.parametrize("checker", ["poll-skip", "nonmonotonic-poll"])
+def test_positions_that_no_change_of_leader_put_at_risk_are_no_evidence(checker: str) -> None:
+    spec = BY_NAME[checker]
+    never, once = ([Row(checker, "figure", "hw-0", 1, detail="own_positions", figure=n)] for n in (0.0, 1.0))
+    reason = not_applicable(spec, INFO, never)
+    assert reason == not_applicable(spec, INFO, [])
+    assert "through a change of leader" in (reason or "")
+    assert judge(spec, never, INFO.partitions, not_applicable=reason).verdict == "not-applicable"
+    assert not_applicable(spec, INFO, once) is None
+    assert judge(spec, once, INFO.partitions).verdict == "valid"
