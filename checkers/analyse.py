@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from checkers import damage, incidents, run_report, schema, series
 from checkers.allowed import excuse_unclean, reason_for
+from checkers.black_box.drain import HEALED
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.catalogue import ALL
@@ -47,6 +48,8 @@ from checkers.verdict import CheckResult, Row, Verdict, judge, worst
 from checkers.white_box.families import white_box
 from checkers.white_box.inputs import Evidence, build_evidence
 from checkers.witnesses import history_lines, replica_holdings
+
+_READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,11 @@ def _expiry(run_dir: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
 
 
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
-    """Which replicas' leadership was not read to the end, by which reader."""
+    """What was not read to the end, and by which reader: the healed cluster, and each replica's leadership.
+
+    Healed: no broker of it was restarted since. Every run that gets this far has that round, whatever its faults and
+    nodes (harness/ending.py), with as much time as each later one (`limits.drain_s`).
+    """
     names = {node.broker_id: node.name for node in info.brokers}
     drained = {(row.p, row.detail) for row in rows if row.checker == "final-drain" and row.kind == "figure"}
     gaps: list[str] = []
@@ -243,11 +250,16 @@ def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequen
         assigned: Sequence[int | None] = replicas.get(p, ())
         if not assigned and info.replication_factor is not None and info.replication_factor == len(names):
             assigned = list(names)
+        gaps += [
+            f"drain of {p}: {who} did not read the healed cluster to its end before its brokers were stopped"
+            for reader, who in _READERS
+            if (p, f"{HEALED}{reader}") not in drained
+        ]
         if not assigned:
             gaps.append(f"drain of {p}: its replicas are not known")
         for broker in assigned:
             node = names.get(broker, f"broker {broker}")
-            for reader, who in (("wire", "the wire reader"), ("confluent", "the real client")):
+            for reader, who in _READERS:
                 if (p, f"drained:{reader}:{node}") not in drained:
                     gaps.append(f"drain of {p}: {who} did not read it to the end with {node} as leader")
     return gaps

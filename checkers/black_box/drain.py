@@ -4,6 +4,10 @@ A `drain-complete` line is believed only where the polls of that reader, from th
 over [start, end), and counts only where that is everything: from the least acknowledged offset that retention cannot
 have deleted to past the sentinel. Grains: one row per believed line; one row per (partition, round, leader,
 offset) that a drain read.
+
+The first round reads the cluster as the faults and their end left it. Every later one comes after a broker was stopped
+and started for it, which may mend what was wrong: a leader whose readers stood still until then is read well by all of
+those. So it is wanted for itself.
 """
 
 from __future__ import annotations
@@ -19,6 +23,10 @@ from checkers.unclean import owed
 
 DRAIN = "final-drain"
 REPEAT = "confluent-repeat"
+CURRENT = "drain-current"
+"""Phase of the first round: whoever leads is read, before the rotation stops anybody."""
+HEALED = "healed:"
+"""Figure, with the reader's name: that round was good."""
 
 
 def believed_drains(facts: Facts) -> DataFrame:
@@ -82,16 +90,16 @@ def drain_checks(facts: Facts) -> Family:
             )
         ],
     )
+    good = judged.where("good")
+    names = F.array(
+        F.concat(F.lit("drained:"), "reader", F.lit(":"), "leader"),
+        F.when(F.col("phase") == CURRENT, F.concat(F.lit(HEALED), "reader")),
+    )
     per_reader = (
-        judged.where("good")
-        .select("p", F.concat_ws(":", "reader", "leader").alias("who"))
+        good.select("p", F.explode(names).alias("name"))
+        .where(F.col("name").isNotNull())
         .distinct()
-        .select(
-            F.lit(DRAIN).alias("checker"),
-            "p",
-            F.concat(F.lit("drained:"), "who").alias("name"),
-            F.lit(1.0).alias("value"),
-        )
+        .select(F.lit(DRAIN).alias("checker"), "p", "name", F.lit(1.0).alias("value"))
     )
     gone = figures(
         _gone(facts),
@@ -100,8 +108,34 @@ def drain_checks(facts: Facts) -> Family:
     sentinels = figures(ends, {(DRAIN, "sentinels"): F.when(F.col("sentinel_end").isNotNull(), F.lit(1))})
     repeat = _repeat(facts)
     return Family(
-        union([doubted, *([] if repeat.findings is None else [repeat.findings])]),
+        union([doubted, _given_up(facts), *([] if repeat.findings is None else [repeat.findings])]),
         union([per_reader, sentinels, gone, repeat.figures]),
+    )
+
+
+def _given_up(facts: Facts) -> DataFrame:
+    """Readings of the first round that did not come to an end, and why; unknown.
+
+    A reader writes one line or the other, so a healthy run has none. Of the rounds after it nothing is said here: where
+    one fails, another one comes, and what counts is whether each replica was read to its end by then.
+    """
+    told = facts.history.marks.where((F.col("f") == "drain-incomplete") & (F.col("phase") == CURRENT))
+    return apply_rules(
+        told,
+        [
+            Rule(
+                DRAIN,
+                F.lit(True),
+                text(
+                    "the {r} drain of {p} from {l}, before any broker was stopped for it, did not reach its end: {e}",
+                    r=F.col("reader"),
+                    p=F.col("p"),
+                    l=F.coalesce("leader", F.lit("nobody")),
+                    e=F.coalesce("error", F.lit("no reason given")),
+                ),
+                kind="unknown",
+            )
+        ],
     )
 
 

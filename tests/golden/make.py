@@ -380,6 +380,51 @@ def _drain_gone(s: Story) -> None:
     s.lines[-1]["end"] = 5
 
 
+def _rounds(s: Story, log: list[tuple[int, int]], rounds: list[tuple[str, str]]) -> None:
+    """(phase, leader): both readers read everything."""
+    for nth, (phase, leader) in enumerate(rounds):
+        for reader in ("wire", "confluent"):
+            s.poll(
+                0,
+                log,
+                reader=reader,
+                consumer=f"{phase}-{reader}",
+                phase=phase,
+                node=leader,
+                process=900 + 20 * nth + len(reader),
+                epoch=5 + nth,
+            )
+            s.drained(len(log), reader=reader, phase=phase, leader=leader)
+
+
+def _given_up(s: Story, phase: str, leader: str) -> None:
+    for reader in ("wire", "confluent"):
+        s.harness(
+            "drain-incomplete",
+            phase=phase,
+            topic=s.topic,
+            partition=0,
+            reader=reader,
+            leader=leader,
+            error=f"poll at {leader}: timeout",
+        )
+
+
+def _drain_not_healed(s: Story) -> None:
+    """Who led after the faults answers no reader, until it is restarted for the rotation."""
+    log = _with_sentinel(s)
+    _given_up(s, "drain-current", "n2")
+    _rounds(s, log, [("drain-n1", "n1"), ("drain-n2", "n2"), ("drain-n3", "n3")])
+
+
+def _drain_again(s: Story) -> None:
+    """The healed cluster is read; one replica only once it has been written over."""
+    log = _with_sentinel(s)
+    _rounds(s, log, [("drain-current", "n1"), ("drain-n1", "n1")])
+    _given_up(s, "drain-n2", "n2")
+    _rounds(s, log, [("drain-n3", "n3"), ("drain-again", "n2")])
+
+
 def _drain_unknown(s: Story) -> None:
     _drained(s, _sent(s))
 
@@ -451,6 +496,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("vanished-read", "bad-young"): _vanished_young,
     ("poll-skip", "unknown-never-risked"): _skip_never_risked,
     ("nonmonotonic-poll", "unknown-never-risked"): _skip_never_risked,
+    ("final-drain", "bad-not-healed"): _drain_not_healed,
+    ("final-drain", "ok-again"): _drain_again,
     ("read-above-hw", "bad-told"): _told_bad,
     ("read-above-hw", "ok-told"): _told_ok,
 }

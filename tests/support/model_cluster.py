@@ -448,8 +448,11 @@ class ModelCluster:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def finish(self) -> None:
-        """A sentinel per partition, and a drain by both readers from every replica as leader."""
+    def finish(self, *, current: bool = False) -> None:
+        """A sentinel per partition, and a drain by both readers from every replica as leader.
+
+        current: and one from whoever leads, before the others, as the harness makes it.
+        """
         for p in self.partitions:
             self.settle(p)
             while not self._sentinel(p):
@@ -457,6 +460,9 @@ class ModelCluster:
         # One more line per broker: every answer so far is older than the copied logs.
         for broker in sorted(self.alive):
             self._emit(broker, "flush", p=self.partitions[0].name, upto=0)
+        for p in self.partitions if current else ():
+            for reader in ("wire", "confluent"):
+                self._drain(p, reader, p.leader, p.logs[p.leader], current=True)
         for p in self.partitions:
             log = p.logs[p.leader]
             for reader in ("wire", "confluent"):
@@ -469,7 +475,10 @@ class ModelCluster:
         self.send(p.number, sentinel=True, phase="final")
         return self.story.lines[-1]["type"] == "ok" and len(self.story.lines) > before
 
-    def _drain(self, p: _Partition, reader: str, broker: int, log: list[tuple[int, int]]) -> None:
+    def _drain(
+        self, p: _Partition, reader: str, broker: int, log: list[tuple[int, int]], *, current: bool = False
+    ) -> None:
+        phase = "drain-current" if current else f"drain-{broker}"
         position = 0
         while position < len(log):
             chunk = log[position : position + DRAIN_RECORDS]
@@ -478,18 +487,18 @@ class ModelCluster:
                 position,
                 shown,
                 hw=len(log),
-                epoch=p.leader_epoch + 1 + p.replicas.index(broker),
+                epoch=p.leader_epoch + (0 if current else 1 + p.replicas.index(broker)),
                 partition=p.number,
                 node=self.name(broker),
                 reader=reader,
-                consumer=f"drain-{p.number}-{reader}-{broker}",
-                phase=f"drain-{broker}",
-                process=100_000 + 10 * p.number + broker,
+                consumer=f"{phase}-{p.number}-{reader}" if current else f"drain-{p.number}-{reader}-{broker}",
+                phase=phase,
+                process=(200_000 if current else 100_000) + 10 * p.number + broker,
             )
             position += len(chunk)
         self.story.harness(
             "drain-complete",
-            phase=f"drain-{broker}",
+            phase=phase,
             topic=self.topic,
             partition=p.number,
             reader=reader,
@@ -500,7 +509,7 @@ class ModelCluster:
 
 
 def random_life(
-    rng: Random, topic: str, *, steps: int = 40, first_broker: int = 1, partitions: int = 1
+    rng: Random, topic: str, *, steps: int = 40, first_broker: int = 1, partitions: int = 1, current: bool = False
 ) -> ModelCluster:
     """Sends, polls, lost answers, kills of the leader, pauses of followers, in random order; then the end."""
     model = ModelCluster(rng, topic, partitions=partitions, first_broker=first_broker)
@@ -537,5 +546,5 @@ def random_life(
     if down is not None:
         kind, broker, fault = down
         (model.start if kind == "kill" else model.resume)(broker, fault)
-    model.finish()
+    model.finish(current=current)
     return model

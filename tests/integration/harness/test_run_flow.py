@@ -198,6 +198,37 @@ def test_run_replica_that_lost_its_end_is_written_over_and_drained_again(world: 
     assert again == {(0, "wire"), (0, "confluent"), (1, "wire"), (1, "confluent")}
 
 
+@pytest.mark.spark
+def test_run_whose_healed_cluster_answers_no_reader_before_a_restart_is_unknown(world: World, tmp_path: Path) -> None:
+    """Produce and replication go on; the rotation, which restarts brokers, reads everything."""
+
+    def answer(error: int) -> Callable[[], None]:
+        def change() -> None:
+            for partition in world.broker.partitions.values():
+                partition.fetch_error = error
+
+        return change
+
+    world.on["restart n1"] = answer(6)  # NOT_LEADER_OR_FOLLOWER, from the heal on.
+    world.on["collect"] = answer(0)
+    plan = parse_plan("flow.toml", TEXT.replace("drain_s = 5", "drain_s = 2"))
+    ended = run(plan, Options(tmp_path / "store", ("highwater", "test")))
+    assert ended.problem is None
+    drains = [line for line in read_lines(ended.store.history) if str(line["f"]).startswith("drain-")]
+    everything = {(partition, reader) for partition in (0, 1) for reader in ("wire", "confluent")}
+    for phase, f in (("drain-current", "drain-incomplete"), ("drain-n1", "drain-complete")):
+        found = [line for line in drains if line["phase"] == phase]
+        assert {line["f"] for line in found} == {f}
+        assert {(line["partition"], line["reader"]) for line in found} == everything
+    results = json.loads(ended.store.results.read_text())
+    assert results["verdict"] == "unknown"
+    assert {text for text in results["floor"]["missing"] if "healed cluster" in text} == {
+        f"drain of hw-{partition}: {who} did not read the healed cluster to its end before its brokers were stopped"
+        for partition in (0, 1)
+        for who in ("the wire reader", "the real client")
+    }
+
+
 def test_run_logs_of_the_rotation_that_are_not_had_are_told(world: World, tmp_path: Path) -> None:
     world.logs_missing = [("n1", "OSError: gone")]
     ended = carry_out(tmp_path)

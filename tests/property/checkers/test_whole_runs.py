@@ -22,7 +22,8 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_run(tmp_path_factory.mktemp("run") / "r", random_life(Random(3), "hw", steps=30, partitions=2))
+    life = random_life(Random(3), "hw", steps=30, partitions=2, current=True)
+    return write_run(tmp_path_factory.mktemp("run") / "r", life)
 
 
 def _judge(spark: SparkSession, folder: Path) -> dict[str, Any]:
@@ -73,6 +74,24 @@ def _no_drain_of_one_replica(folder: Path) -> None:
 
 def _no_confluent(folder: Path) -> None:
     _drop(folder, lambda line: line["f"] == "drain-complete" and line["reader"] == "confluent")
+
+
+def _healed_cluster_not_read(folder: Path) -> None:
+    """Both readers gave up on one partition before the rotation; each replica was read well after its restart."""
+    lines = _history(folder)
+    for line in lines:
+        if line["f"] == "drain-complete" and line["phase"] == "drain-current" and line["partition"] == 1:
+            line.update(f="drain-incomplete", start=None, end=None, error="poll at n2: timeout")
+    _write_history(folder, lines)
+
+
+def _healed_cluster_not_spoken_of(folder: Path) -> None:
+    _drop(
+        folder,
+        lambda line: (
+            line["f"] == "drain-complete" and line["phase"] == "drain-current" and line["reader"] == "confluent"
+        ),
+    )
 
 
 def _history(folder: Path) -> list[dict[str, Any]]:
@@ -153,6 +172,41 @@ def test_whole_run_that_lacks_something_is_unknown_and_says_what(
     texts += [text for check in results["checkers"].values() for text in check["reasons"]]
     for reason in damages.values():
         assert any(reason in text for text in texts), (reason, texts)
+
+
+NOT_READ = "drain of {p}: {who} did not read the healed cluster to its end before its brokers were stopped"
+
+
+def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(
+    spark: SparkSession, run_dir: Path, tmp_path: Path
+) -> None:
+    """Brokers that answered no reader until they were restarted for the rotation."""
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    _healed_cluster_not_read(folder)
+    results = _judge(spark, folder)
+    assert results["verdict"] == "unknown", results["sentence"]
+    assert results["floor"]["missing"] == [
+        NOT_READ.format(p="hw-1", who="the wire reader"),
+        NOT_READ.format(p="hw-1", who="the real client"),
+    ]
+    drain = results["checkers"]["final-drain"]
+    assert drain["verdict"] == "unknown"
+    assert "before any broker was stopped for it, did not reach its end: poll at n2: timeout" in drain["reasons"][0]
+
+
+def test_whole_run_that_does_not_say_how_the_healed_cluster_was_read_is_unknown(
+    spark: SparkSession, run_dir: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    _healed_cluster_not_spoken_of(folder)
+    results = _judge(spark, folder)
+    assert results["verdict"] == "unknown", results["sentence"]
+    assert results["floor"]["missing"] == [
+        NOT_READ.format(p="hw-0", who="the real client"),
+        NOT_READ.format(p="hw-1", who="the real client"),
+    ]
 
 
 def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(
