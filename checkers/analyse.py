@@ -35,10 +35,12 @@ from checkers.floor_queries import (
     leader_changes,
     load_gaps,
     replicas_by_partition,
+    work_since,
 )
 from checkers.holes import ORDERED, holes_of, not_applicable, run_reasons
 from checkers.jobs import collect_families
 from checkers.load_history import History, HistoryHealth, load_history, span_of
+from checkers.recovery import hurried, last_of, load_end_ns, still
 from checkers.retention import Expiry
 from checkers.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.service import CLOCKS, silenced
@@ -129,16 +131,18 @@ def _judge(
     facts = build_facts(
         history, leader_changes(history, evidence), expiry=expiry, unclean=evidence.unclean, events=events
     )
-    told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD))
+    told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD, "phase"))
     marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     found_elections = pool.submit(elections_of, evidence)
-    around = pool.submit(around_faults, history)
+    around = pool.submit(around_faults, history, scripted=info.scripted)
     left_out = pool.submit(load_gaps, history, info.partitions)
     changes = pool.submit(isr_changes, evidence)
     replicas = pool.submit(replicas_by_partition, evidence)
     families = {**black_box(facts), **white_box(evidence, raw_events)}
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
     faults = run_report.faults_of(marks.result())
+    last = last_of(faults)
+    since = None if last is None else pool.submit(work_since, history, last.stop_ns or 0)
     holes = holes_of(info, health, prepared, rows, marks.result())
     by_checker = {spec.name: [row for row in rows if row.checker == spec.name] for spec in ALL}
     checks = [
@@ -164,6 +168,7 @@ def _judge(
     durable = run_report.durability(rows, info.partitions)
     elections = found_elections.result()
     shrinks, expansions = changes.result()
+    quiet, still_said = still(info.partitions, {} if since is None else since.result(), last)
     has_znodes, has_events = not prepared.holes.get("zookeeper"), bool(prepared.event_files)
     floor = judge_floor(
         Seen(
@@ -176,6 +181,10 @@ def _judge(
             faults=told_faults,
             around=around.result(),
             load_gaps=left_out.result(),
+            hurried=hurried(info, faults, load_end_ns(marks.result())),
+            still=still_said,
+            last_fault=None if last is None else last.fault_id,
+            reached=len(info.partitions) - len(quiet),
             drain_gaps=drain_gaps(info, rows, replicas.result()),
             silenced=silenced(info, faults),
             unexplained=[*incidents.unexplained(marks.result()), *log_failures(run_dir, info)],

@@ -5,9 +5,10 @@ and read from every partition, a drain from every replica as leader that covered
 records by the real client, no process that ended by itself. Nothing lowers them; a script, which is a load of its own,
 need not reach every partition.
 *Counts*: acknowledged records, kinds of faults that caused an election, ISR shrinks for lag, expansions, and
-acknowledged writes and polls before, during and after every fault. `checks` of the run file may set the first four; a
-scripted run, whose steps are the point, need not write during its faults; nor need anyone while a fault leaves too few
-brokers to acknowledge (checkers/service.py), if writes were tried. Whatever is lower than the defaults stands in the
+acknowledged writes and polls of the load before, during and after every fault, after the last one on every partition.
+`checks` of the run file may set the first four; a scripted run, whose steps are the point, need not write during its
+faults; nor need anyone while a fault leaves too few brokers to acknowledge (checkers/service.py), if writes were tried,
+or after one that ended too late in the load (checkers/recovery.py). Whatever is lower than the defaults stands in the
 verdict sentence.
 """
 
@@ -65,6 +66,13 @@ class Seen:
     """What went wrong beside the faults, in sentences."""
     load_gaps: Sequence[str] = ()
     """Partitions that the load did not reach, in sentences."""
+    hurried: AbstractSet[int] = frozenset()
+    """Ids of the faults after which the load ended too soon for work to be asked for (checkers/recovery.py)."""
+    still: Sequence[str] = ()
+    """Partitions that the load did not reach again after the last fault, in sentences."""
+    last_fault: int | None = None
+    reached: int = 0
+    """How many partitions the load did reach again after it."""
 
 
 @dataclass(slots=True)
@@ -99,12 +107,16 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
     missing += _fault_gaps(seen.faults)
     missing += _around_gaps(seen, scripted)
     missing += () if scripted else seen.load_gaps
+    if not scripted and seen.last_fault not in seen.hurried:
+        missing += seen.still
     missing += seen.drain_gaps
     missing += seen.unexplained
     if scripted and seen.faults:
         lowered["writes_during_faults"] = 0
     elif without := sum(not around.w_during and around.fault_id in seen.silenced for around in seen.around):
         lowered["writes_during_faults"] = len(seen.around) - without
+    if not scripted:
+        lowered |= _lowered_after(seen)
     figures = {
         "acknowledged": seen.acknowledged,
         "elections": seen.elections,
@@ -117,6 +129,16 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
     # What there was no evidence to count is no figure: a 0 would be a statement.
     figures = {name: value for name, value in figures.items() if value is not None}
     return FloorResult(not missing, missing, lowered, figures)
+
+
+def _lowered_after(seen: Seen) -> dict[str, int]:
+    """What the load did not show after faults that ended too late in it."""
+    late = [around for around in seen.around if around.fault_id in seen.hurried]
+    without = sum(not (around.w_after and around.r_after) for around in late)
+    lowered = {"work_after_faults": len(seen.around) - without} if without else {}
+    if seen.still and seen.last_fault in seen.hurried:
+        lowered["partitions_after_last_fault"] = seen.reached
+    return lowered
 
 
 def _fault_gaps(faults: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -149,13 +171,14 @@ def _around_gaps(seen: Seen, scripted: bool) -> list[str]:
     gaps: list[str] = []
     for around in seen.around:
         silenced = around.fault_id in seen.silenced
+        hurried = around.fault_id in seen.hurried
         for what, met in (
             ("acknowledged write before", around.w_before),
             ("write tried during" if silenced else "acknowledged write during", _wrote(around, silenced)),
-            ("acknowledged write after", around.w_after),
+            ("acknowledged write after", around.w_after or hurried),
             ("answered poll before", around.r_before),
             ("answered poll during", around.r_during),
-            ("answered poll after", around.r_after),
+            ("answered poll after", around.r_after or hurried),
         ):
             if not met:
                 gaps.append(f"no {what} fault {around.fault_id}")

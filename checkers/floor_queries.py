@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.damage import Meeting, can_have_elected, killed_for_it
 from checkers.evidence.elections import elections
 from checkers.floor import AroundFault
 from checkers.load_history import History
+from checkers.recovery import Work
 from checkers.run_info import RunInfo
 from checkers.run_report import Fault
 from checkers.service import touches
@@ -45,10 +46,16 @@ class Election:
     by: int | None = None
 
 
-def around_faults(history: History) -> list[AroundFault]:
+def _of_the_load() -> Column:
+    return (F.col("phase") == MAIN) & ~F.col("sentinel")
+
+
+def around_faults(history: History, *, scripted: bool = False) -> list[AroundFault]:
     """For each fault with a start line: acknowledged sends and answered polls before, during and after it, and whether
     a send was tried during it.
 
+    Of the load only: sentinels and drains are of a cluster that was healed, and come after every fault of every run. A
+    script reads nothing itself, so there they count.
     During: from when its effect was seen until it began to be taken back. Before that it was being applied, and after
     that it was going: work then is none of the three.
     """
@@ -64,7 +71,8 @@ def around_faults(history: History) -> list[AroundFault]:
         )
         .where(F.col("start_ns").isNotNull())
     )
-    work = history.ops.where(F.col("f").isin("send", "poll")).select(
+    counted = F.lit(True) if scripted else _of_the_load()
+    work = history.ops.where(F.col("f").isin("send", "poll") & counted).select(
         "f", "outcome", "invoke_ns", "complete_ns", "base_offset"
     )
     until = F.col("stop_began_ns")
@@ -95,6 +103,27 @@ def around_faults(history: History) -> list[AroundFault]:
         AroundFault(r.fault_id, r.w_before, r.w_during, r.w_after, r.r_before, r.r_during, r.r_after, r.w_tried)
         for r in rows
     ]
+
+
+def work_since(history: History, since_ns: int) -> dict[str, Work]:
+    """Partition → what the load tried there and got done, of what it began after that time.
+
+    acks=0 is acknowledged by nobody, and an empty answer is one.
+    """
+    sent, ok = F.col("f") == "send", F.col("outcome") == "ok"
+    polled = F.col("f") == "poll"
+    rows = (
+        history.ops.where(_of_the_load() & (sent | polled) & (F.col("invoke_ns") > since_ns))
+        .groupBy("p")
+        .agg(
+            F.count_if(sent).alias("sends"),
+            F.count_if(polled).alias("polls"),
+            F.coalesce(F.bool_or(sent & ok & F.col("base_offset").isNotNull()), F.lit(False)).alias("wrote"),
+            F.coalesce(F.bool_or(polled & ok), F.lit(False)).alias("read"),
+        )
+        .collect()
+    )
+    return {row.p: Work(row.sends, row.polls, row.wrote, row.read) for row in rows}
 
 
 def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:

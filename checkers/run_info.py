@@ -41,7 +41,8 @@ class RunInfo:
     """partitions: names of all partitions of the run's topic. checks: floors the run file asked for.
 
     min_insync_replicas: the least that any broker applies. unclean: some broker may elect from outside the ISR.
-    fault_kinds: those that the run file asks for. record_bytes: what one record adds to a log at most.
+    fault_kinds: those that the run file asks for. request_timeout_ms: how long a client waits for an answer.
+    record_bytes: what one record adds to a log at most.
     """
 
     name: str
@@ -63,6 +64,7 @@ class RunInfo:
     finished: bool
     checks: Mapping[str, int] = field(default_factory=dict)
     fault_kinds: tuple[str, ...] = ()
+    request_timeout_ms: int = 3000
     analysis_limit_s: float | None = None
     record_bytes: int = RECORD_BYTES_MAX
 
@@ -118,6 +120,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         scripted=bool(raw.get("scripted") or False),
         aborted=None if raw.get("aborted") is None else str(raw["aborted"]),
         finished=bool(raw.get("finished") or False),
+        request_timeout_ms=int((raw.get("workload") or {}).get("request_timeout_ms") or 3000),
         fault_kinds=tuple(str(kind) for kind in (raw.get("faults") or {}).get("kinds") or ()),
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
         analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.floor_queries import around_faults, load_gaps
+from checkers.floor_queries import around_faults, load_gaps, work_since
 from checkers.load_history import load_history
+from checkers.recovery import Work
 from checkers.retention import Expiry
 from checkers.verdict import CheckResult
 from tests.golden.make import read as golden
@@ -457,3 +458,74 @@ def test_partition_that_only_sentinels_and_drains_reached_is_a_gap_of_the_load(
             f"no poll that returned a record of {story.topic}-2, {story.topic}-3 in the main phase of the load",
         ]
         assert load_gaps(history, [f"{story.topic}-0"]) == []
+
+
+def _through_a_fault(story: Story) -> None:
+    """Both partitions are served before and during fault 1, which ends at 60 ms."""
+    for partition in (0, 1):
+        story.send(10 * partition + 1, 0, partition=partition, process=1 + partition)
+        story.poll(0, [(0, 10 * partition + 1)], partition=partition, process=20 + partition)
+    story.nemesis("start", "isolate", 1, at=30)
+    for partition in (0, 1):
+        story.send(10 * partition + 2, 1, partition=partition, process=1 + partition)
+        story.poll(1, [(1, 10 * partition + 2)], partition=partition, process=20 + partition)
+    story.nemesis("stop", "isolate", 1, at=60)
+
+
+def _healed(story: Story, partitions: tuple[int, ...] = (0, 1)) -> None:
+    """The run's own hand: a sentinel that gets in, and drains that read everything."""
+    story.harness("phase", phase="heal")
+    for partition in partitions:
+        story.send(10 * partition + 9, 2, partition=partition, process=8, phase="final", sentinel=True)
+        story.poll(0, [(0, 10 * partition + 1)], partition=partition, process=30, phase="drain-current")
+
+
+def _work(spark: SparkSession, folder: Path, story: Story, *, scripted: bool = False) -> tuple[Any, dict[str, Work]]:
+    with pyspark_sockets():
+        history, health = load_history(spark, write_history(folder / "history.jsonl", story.lines), folder / "p")
+        assert not health.problems
+        (around,) = around_faults(history, scripted=scripted)
+        assert load_gaps(history, [f"{story.topic}-0", f"{story.topic}-1"]) == [], "served, at some time in the load"
+        return around, work_since(history, 60_000_000)
+
+
+def test_partition_that_was_dead_from_a_fault_on_is_not_served_by_the_heal(spark: SparkSession, tmp_path: Path) -> None:
+    """One early write is not enough, nor are a sentinel and a drain; the other partition's work is its own."""
+    story = Story()
+    _through_a_fault(story)
+    story.send(3, 2, process=1)
+    story.poll(2, [(2, 3)], process=20)
+    story.send(13, outcome="info", partition=1, process=2)
+    story.send(14, outcome="fail", partition=1, process=3)
+    story.poll(2, outcome="info", partition=1, process=21)
+    _healed(story, (1,))
+    around, since = _work(spark, tmp_path, story)
+    assert (around.w_after, around.r_after) == (True, True)
+    assert since == {
+        f"{story.topic}-0": Work(1, 1, wrote=True, read=True),
+        f"{story.topic}-1": Work(2, 1, wrote=False, read=False),
+    }
+
+
+def test_work_that_began_under_the_last_fault_is_none_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story()
+    _through_a_fault(story)
+    story.send(3, 2, process=1, invoked=59, completed=62)
+    # An empty answer is one. acks=0 is acknowledged by nobody.
+    story.poll(3, [], process=20, invoked=61, completed=62)
+    story.send(4, acks=0, process=3, invoked=63, completed=64)
+    _, since = _work(spark, tmp_path, story)
+    assert since == {f"{story.topic}-0": Work(1, 1, wrote=False, read=True)}
+
+
+@pytest.mark.parametrize("scripted", [False, True])
+def test_sentinels_and_drains_are_work_after_a_fault_of_a_script_only(
+    spark: SparkSession, tmp_path: Path, scripted: bool
+) -> None:
+    story = Story()
+    _through_a_fault(story)
+    _healed(story)
+    around, since = _work(spark, tmp_path, story, scripted=scripted)
+    assert (around.w_after, around.r_after) == (scripted, scripted)
+    assert (around.w_before, around.w_during, around.r_before, around.r_during) == (True, True, True, True)
+    assert since == {}

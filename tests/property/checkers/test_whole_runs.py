@@ -231,6 +231,44 @@ def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(
     ]
 
 
+def _last_stop(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    return [line for line in lines if line["kind"] == "nemesis" and line["f"] == "stop"][-1]
+
+
+@pytest.mark.parametrize("hurried", [False, True])
+def test_whole_run_whose_partition_stands_still_after_the_last_fault_is_unknown_if_there_was_time(
+    spark: SparkSession, run_dir: Path, tmp_path: Path, hurried: bool
+) -> None:
+    """Served through the faults, and again from the final phase on; the load went on, or it was over."""
+    folder = tmp_path / "r"
+    shutil.copytree(run_dir, folder)
+    lines = _history(folder)
+    stop = _last_stop(lines)
+    moved = 20_000_000_000
+    for line in lines:
+        if line["index"] > stop["index"]:
+            line["time_ns"] += moved
+            if line["kind"] == "client" and line["partition"] == 1 and line["phase"] == "main":
+                line["phase"] = "heal"
+    heal = {"type": "info", "process": -2, "kind": "harness", "f": "phase", "phase": "heal"}
+    heal_ns = stop["time_ns"] + (moved // 4 if hurried else moved)
+    _write_history(folder, [*lines, {**heal, "index": len(lines), "time_ns": heal_ns}])
+    run = json.loads((folder / "run.json").read_text())
+    timing = {"system": {**run["system"], "settings": {"zookeeper.session.timeout.ms": "6000"}}}
+    checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
+    (folder / "run.json").write_text(json.dumps({**run, **timing, "scripted": False, "checks": checks}))
+    results = _judge(spark, folder)
+    said = [text for text in results["floor"]["missing"] if "the last" in text]
+    fault = stop["fault_id"]
+    if hurried:
+        assert said == []
+        assert results["floor"]["lowered"]["partitions_after_last_fault"] in (0, 1)
+    else:
+        assert results["verdict"] == "unknown"
+        assert any(text.startswith("no acknowledged write to ") and "hw-1 (0 tried)" in text for text in said), said
+        assert any(text.startswith("no answered poll of ") and f"after fault {fault}" in text for text in said), said
+
+
 def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(
     spark: SparkSession, run_dir: Path, tmp_path: Path
 ) -> None:
