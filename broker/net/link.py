@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.core.suspicion import LinkEvent
+from broker.net.connecting import outcome
 from broker.net.loop import READABLE, WRITABLE, EpollLoop
 from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
 from broker.net.timers import TimerHandle
@@ -92,16 +93,10 @@ class Link:
         if self._connected:
             self._read()
             return
-        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        try:
-            own_end = not code and self._socket.getsockname() == self._socket.getpeername()
-        except OSError as error:
-            # It was reset since the line above.
-            code, own_end = error.errno or errno.ENOTCONN, False
+        code, to_itself = outcome(self._socket)
         if code:
             self._failed(code)
-        elif own_end:
-            # A closed port in the ephemeral range can be given to our own end (TCP simultaneous open).
+        elif to_itself:
             self._failed(errno.ECONNREFUSED)
         else:
             self._cancel_timer()

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.net.backoff import Backoff
+from broker.net.connecting import outcome
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import FrameBuffer, FrameSizeError
 from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
@@ -243,17 +244,11 @@ class BrokerPeer:
 
     def _finish_connect(self) -> None:
         assert self._socket is not None
-        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        try:
-            own_end = not code and self._socket.getsockname() == self._socket.getpeername()
-        except OSError as error:
-            # It was reset since the line above.
-            code, own_end = error.errno or errno.ENOTCONN, False
+        code, to_itself = outcome(self._socket)
         if code:
             self._fail(f"refused: {self.address}: {os.strerror(code)}")
             return
-        if own_end:
-            # A closed port in the ephemeral range of this host can be given to our own end (TCP simultaneous open).
+        if to_itself:
             self._fail(f"refused: {self.address}: nobody listens, the kernel connected us to ourselves")
             return
         if self._connect_timer is not None:
