@@ -33,7 +33,16 @@ _TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}")
 
 def fsync_dir(path: str) -> None:
     """Make names created, renamed or removed in this folder survive a power failure."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    _fsync(path, os.O_DIRECTORY)
+
+
+def fsync_file(path: str) -> None:
+    """Make what is in a file survive one. Raises OSError."""
+    _fsync(path, 0)
+
+
+def _fsync(path: str, flags: int) -> None:
+    fd = os.open(path, os.O_RDONLY | flags)
     try:
         os.fsync(fd)
     finally:
@@ -96,22 +105,14 @@ class OrderedFile:
                 if not sync or ticket <= self._synced:
                     return
                 # The newer content is in the file but not yet durable, and the caller's promise covers the older.
-                _sync_existing(self.path)
+                fsync_file(self.path)
+                fsync_dir(os.path.dirname(self.path))
                 self._synced = self._written
                 return
             write_atomically(self.path, text, sync, self._temporary)
             self._written = ticket
             if sync:
                 self._synced = ticket
-
-
-def _sync_existing(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    fsync_dir(os.path.dirname(path))
 
 
 def format_rows(rows: Iterable[str]) -> str:

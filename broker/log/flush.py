@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from broker.log.checkpoints import OrderedFile, fsync_dir
+from broker.log.checkpoints import OrderedFile, fsync_dir, fsync_file
 from broker.runtime.ports import Offset
 
 
@@ -83,12 +83,7 @@ class FlushJob:
 def _sync_file(path: str) -> None:
     """One that somebody removed from its folder has nothing to lose. Raises OSError."""
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fsync_file(path)
     except FileNotFoundError:
-        if os.path.isdir(os.path.dirname(path)):
-            return
-        raise
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        if not os.path.isdir(os.path.dirname(path)):
+            raise

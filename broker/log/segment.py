@@ -8,6 +8,7 @@ Source: kafka LogSegment.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from broker.log.batch_scan import BadBatch, BatchAt, verify_bytes
@@ -151,10 +152,9 @@ class Segment(SegmentFiles):
     def last_batch(self, verify_crc: bool = False) -> BatchAt | None:
         """None when empty. Reads on from the last index entry only."""
         self.open()
-        last = None
-        for last in self._walk(self._trusted(self._indexed_position(self._size)), verify_crc=verify_crc):  # noqa: B007
-            pass
-        return last
+        walk = self._walk(self._trusted(self._indexed_position(self._size)), verify_crc=verify_crc)
+        last = deque(walk, maxlen=1)
+        return last[0] if last else None
 
     def end_before(self, batch: BatchAt) -> Offset:
         """Offset after the batch in front of this one; base_offset when it is the first."""

@@ -103,13 +103,9 @@ def sync_mark(folder: str) -> None:
     """Make a mark survive a power failure; nothing where the folder was taken away. Raises OSError."""
     for path in (f"{folder}/{UNCLEAN_MARK}", folder):
         try:
-            fd = os.open(path, os.O_RDONLY)
+            checkpoints.fsync_file(path)
         except FileNotFoundError:
             return
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def remove_mark(folder: str) -> None:

@@ -147,12 +147,12 @@ class OpenLogs:
                     log_dir.being_deleted.add(deleted)
                 self._remove_later(entry.path, None, LogConfig.parse({}, self._defaults).file_delete_delay_ms)
                 continue
-            tp = parse_partition_dir(entry.name)
             if is_stray_dir(entry.name):
                 _logger.warning(
                     "%s is a log that gave way and that nobody asked to delete; remove it by hand", entry.path
                 )
                 continue
+            tp = parse_partition_dir(entry.name)
             if tp is None:
                 _logger.warning("%s is no partition's folder and is left alone", entry.path)
                 continue

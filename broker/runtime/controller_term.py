@@ -160,8 +160,12 @@ class ControllerTerm:
         for topic_partition in own:
             if topic_partition in self.state.states and topic_partition.topic not in self.state.deleting:
                 current = self.state.states[topic_partition]
-                is_new = may_be_new and current.partition_epoch == 0 and current.leader != NO_LEADER
-                is_new = is_new and self.state.topics[topic_partition.topic].topic_id not in self._topics.old
+                is_new = (
+                    may_be_new
+                    and current.partition_epoch == 0
+                    and current.leader != NO_LEADER
+                    and self.state.topics[topic_partition.topic].topic_id not in self._topics.old
+                )
                 batch.roles((broker,), topic_partition, is_new)
                 self._tools.ask_for_report(broker, topic_partition, batch)
         self.admin.tell_everything(broker, batch)

@@ -11,11 +11,12 @@ from broker.log.environment import Environment
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
 from broker.wire.chunks import Chunk, FileSlice
+from broker.wire.errors import ErrorCode
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.record_batch import read_header
 from broker.wire.records import decode_records
 from tests.support.chunks import chunk_view
-from tests.support.memory_cluster import MemoryCluster
+from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_node import TOPIC
 
 
@@ -63,6 +64,19 @@ class DiskCluster(MemoryCluster):
             return data
 
         return read
+
+    def give_way_and_come_back(self, i: int) -> None:
+        """Broker i's session ends, whoever leads then takes a record, and i is restarted in good order."""
+        self.expire(i)
+        self.settle()
+        slot = self.produce(self.state.leader, "after")
+        self.settle()
+        answer = produced(slot)
+        assert answer is not None
+        assert answer.error == ErrorCode.NONE
+        self.stop(i)
+        self.start(i)
+        self.advance(3000)
 
     def dir_of(self, i: int) -> Path:
         """Broker i's log dir, the first one."""

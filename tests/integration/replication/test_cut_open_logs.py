@@ -59,16 +59,7 @@ def test_leader_whose_open_file_was_cut_takes_no_record_more_and_none_is_lost(
     assert cluster.nodes[1].up.replicas[(TOPIC, 0)].offline
     assert active.stat().st_size == at, "no hole was made"
     assert len(list(active.parent.glob("*.log"))) == 1, "nor was anything begun behind it"
-    cluster.expire(1)
-    cluster.settle()
-    slot = cluster.produce(cluster.state.leader, "after")
-    cluster.settle()
-    answer = produced(slot)
-    assert answer is not None
-    assert answer.error == ErrorCode.NONE
-    cluster.stop(1)
-    cluster.start(1)
-    cluster.advance(3000)
+    cluster.give_way_and_come_back(1)
     assert cluster.values(1) == cluster.values(cluster.state.leader)
     assert cluster.values(1)[: len(before)] == before
 

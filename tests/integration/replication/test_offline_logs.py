@@ -109,16 +109,7 @@ def test_damage_that_a_flush_finds_in_an_older_segment_costs_this_replica_alone(
     assert answer is not None
     assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
-    cluster.expire(1)
-    cluster.settle()
-    slot = cluster.produce(cluster.state.leader, "after")
-    cluster.settle()
-    answer = produced(slot)
-    assert answer is not None
-    assert answer.error == 0
-    cluster.stop(1)
-    cluster.start(1)
-    cluster.advance(3000)
+    cluster.give_way_and_come_back(1)
     assert cluster.values(1) == cluster.values(cluster.state.leader), "found again, and fetched anew"
 
 

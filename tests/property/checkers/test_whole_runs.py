@@ -26,6 +26,12 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("run") / "r", life)
 
 
+@pytest.fixture
+def folder(run_dir: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    return Path(shutil.copytree(run_dir, tmp_path / "r"))
+
+
 def _judge(spark: SparkSession, folder: Path) -> dict[str, Any]:
     with pyspark_sockets():
         analysis = analyse(folder, spark=spark)
@@ -36,9 +42,7 @@ def _judge(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return dict(written)
 
 
-def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, run_dir: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
+def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, folder: Path) -> None:
     with (folder / "history.jsonl").open("a") as file:
         file.write('{"index": 99999, "type": "inv')
     results = _judge(spark, folder)
@@ -160,10 +164,8 @@ def _drop(folder: Path, unwanted: Callable[[dict[str, Any]], bool]) -> None:
     ids=["nodes and history", "drain", "segments"],
 )
 def test_whole_run_that_lacks_something_is_unknown_and_says_what(
-    spark: SparkSession, run_dir: Path, tmp_path: Path, damages: dict[Callable[[Path], None], str]
+    spark: SparkSession, folder: Path, damages: dict[Callable[[Path], None], str]
 ) -> None:
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
     for damage in damages:
         damage(folder)
     results = _judge(spark, folder)
@@ -177,12 +179,8 @@ def test_whole_run_that_lacks_something_is_unknown_and_says_what(
 NOT_READ = "drain of {p}: {who} did not read the healed cluster to its end before its brokers were stopped"
 
 
-def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(
-    spark: SparkSession, run_dir: Path, tmp_path: Path
-) -> None:
+def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(spark: SparkSession, folder: Path) -> None:
     """Brokers that answered no reader until they were restarted for the rotation."""
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
     _healed_cluster_not_read(folder)
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
@@ -196,10 +194,8 @@ def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(
 
 
 def test_whole_run_that_does_not_say_how_the_healed_cluster_was_read_is_unknown(
-    spark: SparkSession, run_dir: Path, tmp_path: Path
+    spark: SparkSession, folder: Path
 ) -> None:
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
     _healed_cluster_not_spoken_of(folder)
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
@@ -209,12 +205,8 @@ def test_whole_run_that_does_not_say_how_the_healed_cluster_was_read_is_unknown(
     ]
 
 
-def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(
-    spark: SparkSession, run_dir: Path, tmp_path: Path
-) -> None:
+def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark: SparkSession, folder: Path) -> None:
     """The partition is served from the final phase on, in the history of it."""
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
     lines = _history(folder)
     for line in lines:
         if line["kind"] == "client" and line["partition"] == 1 and line["phase"] == "main":
@@ -237,11 +229,9 @@ def _last_stop(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("hurried", [False, True])
 def test_whole_run_whose_partition_stands_still_after_the_last_fault_is_unknown_if_there_was_time(
-    spark: SparkSession, run_dir: Path, tmp_path: Path, hurried: bool
+    spark: SparkSession, folder: Path, hurried: bool
 ) -> None:
     """Served through the faults, and again from the final phase on; the load went on, or it was over."""
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
     lines = _history(folder)
     stop = _last_stop(lines)
     moved = 20_000_000_000
@@ -269,11 +259,7 @@ def test_whole_run_whose_partition_stands_still_after_the_last_fault_is_unknown_
         assert any(text.startswith("no answered poll of ") and f"after fault {fault}" in text for text in said), said
 
 
-def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(
-    spark: SparkSession, run_dir: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
+def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(spark: SparkSession, folder: Path) -> None:
     lines = _history(folder)
     sent = next(line for line in lines if line.get("f") == "send" and line["type"] == "ok")
     (gone,) = lines[sent["invoke"]]["values"][:1]
@@ -294,11 +280,7 @@ def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(
     assert all(entry["value"] == gone for entry in witness["evidence"])
 
 
-def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(
-    spark: SparkSession, run_dir: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
+def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(spark: SparkSession, folder: Path) -> None:
     lines = _history(folder)
     invokes = {line["index"]: line for line in lines if line["type"] == "invoke"}
     drained = [
@@ -321,10 +303,8 @@ def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(
     ("aimed_at", "verdict"), [pytest.param("n1", "valid", marks=pytest.mark.nightly), ("n2", "invalid")]
 )
 def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_files(
-    spark: SparkSession, run_dir: Path, tmp_path: Path, aimed_at: str, verdict: str
+    spark: SparkSession, folder: Path, aimed_at: str, verdict: str
 ) -> None:
-    folder = tmp_path / "r"
-    shutil.copytree(run_dir, folder)
     segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)
     content = bytearray(segment.read_bytes())
     content[80] ^= 1
