@@ -11,9 +11,12 @@ stop may have cost it bytes. Where nobody led on, a replica is elected on its re
 1. the ISR members whose stop was clean;
 2. else an ELR member whose stop was clean, once every live ISR member has spoken;
 3. else, when the whole assignment has spoken and nobody's stop was clean, whoever has the longest log by (last epoch,
-   end): of two logs the one with the larger last epoch, or the longer one under the same, holds all that the other
-   shares with any leader, so it loses no record that one of them still has. A log that was emptied has no epoch: who
-   ends before the log of an ISR or ELR member begins is not considered;
+   end). A log that was emptied has no epoch: who ends before the log of an ISR or ELR member begins is not considered.
+   Nor is who is neither and differs from a member's log at an offset that both have: a leader commits records of
+   earlier epochs by its ISR alone, so a larger last epoch proves nothing where one that had nothing committed lay in
+   between. A member had everything committed when it stopped, and a stop only shortens a log: what it has another
+   record in the place of was never committed, nor was anything behind it. Of logs that agree the longer one under the
+   larger epoch has all that the others have;
 4. else nobody: one who is still away may hold more.
 
 Pure. Source: KIP-966; beyond it: a kill -9 whose log lost nothing is a clean stop, and rule 3 waits for all.
@@ -36,7 +39,9 @@ class ReplicaReport:
     """What a broker says of one of its replicas, as it found it at its start. unclean: bytes may be missing.
 
     last_epoch: of its last record; NO_EPOCH where everything up to end_offset was deleted, start_offset being the same.
-    known_epoch: the newest that it knows of; it begins to lead under a newer one only.
+    known_epoch: the newest that it knows of; it begins to lead under a newer one only. epochs: the newest leader epochs
+    in its log and where each begins, rising; none where it has holes, or does not say. shortened: it is the log that it
+    was when its broker stopped, but for an end that may be missing: no older copy, and not made anew.
     """
 
     unclean: bool
@@ -44,11 +49,29 @@ class ReplicaReport:
     end_offset: Offset = 0
     start_offset: Offset = 0
     known_epoch: Epoch = NO_EPOCH
+    epochs: tuple[tuple[Epoch, Offset], ...] = ()
+    shortened: bool = False
 
     @property
     def newest_epoch(self) -> Epoch:
         """known_epoch, where an older version does not say it."""
         return max(self.last_epoch, self.known_epoch)
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        """Of the record at an offset from the first of `epochs` on."""
+        return max(epoch for epoch, start in self.epochs if start <= offset)
+
+    def differs_from(self, other: ReplicaReport) -> bool:
+        """Whether the logs have different records at an offset that is in both, as far as both tell their epochs.
+
+        One epoch has one leader: the same offset under the same epoch is the same record.
+        """
+        if not self.epochs or not other.epochs:
+            return False
+        first = max(self.epochs[0][1], other.epochs[0][1], self.start_offset, other.start_offset)
+        end = min(self.end_offset, other.end_offset)
+        turns = {first, *(start for _, start in (*self.epochs, *other.epochs) if start > first)}
+        return any(self.epoch_at(offset) != other.epoch_at(offset) for offset in turns if offset < end)
 
 
 CLEAN = ReplicaReport(unclean=False)
@@ -144,12 +167,20 @@ def _longest(
     replicas: Sequence[BrokerId],
     spoken: Mapping[BrokerId, ReplicaReport],
 ) -> Choice:
-    """Of those that reach where the logs of ISR and ELR members begin: all before that was committed, then deleted.
+    """Of those that reach where the logs of ISR and ELR members begin: all before that was committed, then deleted. And
+    that are such members, or differ from none of them.
 
     The start of any other may be of a history that an unclean election has ended.
     """
-    deleted = max((spoken[broker].start_offset for broker in replicas if broker in isr or broker in elr), default=0)
-    reaching = [broker for broker in replicas if spoken[broker].end_offset >= deleted]
+    members = {broker: spoken[broker] for broker in replicas if broker in isr or broker in elr}
+    deleted = max((report.start_offset for report in members.values()), default=0)
+    sound = [report for report in members.values() if report.shortened]
+    reaching = [
+        broker
+        for broker in replicas
+        if spoken[broker].end_offset >= deleted
+        and (broker in members or not any(map(spoken[broker].differs_from, sound)))
+    ]
 
     def weight(broker: BrokerId) -> tuple[int, int, bool, int]:
         report = spoken[broker]

@@ -6,7 +6,7 @@ Source: kafka UnifiedLog, LocalLog.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from broker.log.config import LogConfig
@@ -115,6 +115,10 @@ class LogBase:
     @property
     def epochs(self) -> list[tuple[Epoch, Offset]]:
         return self._epochs.entries
+
+    @property
+    def history(self) -> Sequence[tuple[Epoch, Offset]]:
+        return () if self.has_holes else self._epochs.entries
 
     def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
         self._dir.check()

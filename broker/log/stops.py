@@ -24,6 +24,7 @@ from broker.runtime.ports import CorruptLog, Offset
 UNCLEAN_MARK = "unclean-stop"
 _REASON_MAX = 500
 _DAMAGED = "damaged: "
+_HOST_LOST = "the host or the mount was lost, or nobody knows"
 
 
 def unclean_reason(
@@ -43,12 +44,26 @@ def unclean_reason(
     if leo < recovery_point:
         return f"the log ends at {leo}, but everything below {recovery_point} had been flushed"
     if leo < high_watermark:
-        return f"the log ends at {leo}, but everything below {high_watermark} was committed"
+        why = "" if same_kernel else f"; {_HOST_LOST}"
+        return f"the log ends at {leo}, but everything below {high_watermark} was committed{why}"
     if last_end is not None and leo < last_end:
         return f"the log ends at {leo}, but it reached {last_end} when the process ended"
     if not clean and not same_kernel:
-        return "the host or the mount was lost, or nobody knows, and with it what had not been flushed"
+        return f"what had not been flushed may be lost; {_HOST_LOST}"
     return ""
+
+
+def is_shortened(reason: str) -> bool:
+    """Whether such a log is what it was, but for an end that may be missing: "" (a clean stop), or a power failure.
+
+    Not one that lost what had been flushed, or what the page cache kept: somebody put it there, perhaps from earlier.
+    """
+    return not reason or reason.endswith(_HOST_LOST)
+
+
+def worse(earlier: str, latest: str) -> str:
+    """Of two stops the reason that says more of a log: "" the least, one that a power failure explains next."""
+    return latest if not earlier or not is_shortened(latest) else earlier
 
 
 def older_copy_reason(left_under: int, last_registered: int | None) -> str:

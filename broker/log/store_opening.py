@@ -195,13 +195,16 @@ class OpenLogs:
                 log.allow_holes()
             self.reports.append(report)
         for tp, log in ((tp, self._logs[tp]) for tp in log_dir.logs):
-            reason = stops.read_mark(log.path) or stops.unclean_reason(
-                clean=epoch is not None,
-                same_kernel=last_run.same_kernel,
-                leo=log.leo,
-                recovery_point=recovery_points.get(tp, 0),
-                high_watermark=high_watermarks.get(tp, 0),
-                last_end=last_run.end_of(tp),
+            reason = stops.worse(
+                stops.read_mark(log.path),
+                stops.unclean_reason(
+                    clean=epoch is not None,
+                    same_kernel=last_run.same_kernel,
+                    leo=log.leo,
+                    recovery_point=recovery_points.get(tp, 0),
+                    high_watermark=high_watermarks.get(tp, 0),
+                    last_end=last_run.end_of(tp),
+                ),
             )
             if reason:
                 self._distrust(tp, log.path, reason)
@@ -275,7 +278,7 @@ class OpenLogs:
         for log_dir in self._working():
             reason = stops.older_copy_reason(log_dir.epoch, epoch_before)
             for tp in log_dir.logs if reason else ():
-                if tp not in self.unclean:
+                if self.is_shortened(tp):
                     path = log_dir.file(str(tp))
                     self._guard(log_dir, lambda tp=tp, path=path, reason=reason: self._distrust(tp, path, reason))  # type: ignore[misc]
             # Last: a kill before it leaves a mark that the next start does not believe. So does a dir that fails here.
@@ -287,6 +290,9 @@ class OpenLogs:
         _logger.warning("%s: unclean stop: %s", tp, reason)
         stops.leave_mark(path, reason)
         self.unclean[tp] = reason
+
+    def is_shortened(self, topic_partition: TopicPartition) -> bool:
+        return stops.is_shortened(self.unclean.get(topic_partition, ""))
 
     def trust_again(self, topic_partition: TopicPartition) -> None:
         """This log leads, or is in sync: it has what counts. Raises LogDirFailed."""

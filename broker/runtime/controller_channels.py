@@ -222,7 +222,13 @@ class _Channel:
         """A replica whose files failed has nothing to say; LeaderAndIsr's answer tells that too."""
         said = {
             TopicPartition(part.topic_name, part.partition_index): ReplicaReport(
-                part.unclean, part.last_epoch, part.end_offset, part.log_start_offset, part.known_epoch
+                part.unclean,
+                part.last_epoch,
+                part.end_offset,
+                part.log_start_offset,
+                part.known_epoch,
+                tuple((one.epoch, one.start_offset) for one in part.epochs),
+                part.shortened,
             )
             for part in answer.partitions
             if part.error_code == ErrorCode.NONE

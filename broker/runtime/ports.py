@@ -184,6 +184,13 @@ class Log(Protocol):
 
     def epoch_at(self, offset: Offset) -> Epoch: ...
 
+    @property
+    def history(self) -> Sequence[tuple[Epoch, Offset]]:
+        """The leader epochs and where each begins, rising; none where compaction may have left holes, in which replicas
+        need not agree on where an epoch began.
+        """
+        ...
+
     def append_as_leader(self, batches: memoryview, epoch: Epoch, header: BatchHeader | None = None) -> AppendInfo:
         """Stamp base offsets and epoch in place (batches is writable) and stage. Caller has validated the batches.
 
@@ -300,6 +307,10 @@ class LogStore(Protocol):
     @property
     def unclean(self) -> Mapping[TopicPartition, str]:
         """Logs that may have lost what they had acknowledged, with the reason."""
+        ...
+
+    def is_shortened(self, topic_partition: TopicPartition) -> bool:
+        """Whether a log is what it was when its broker stopped, but for an end that may be missing."""
         ...
 
     def out_of_reach(self, topic_partition: TopicPartition) -> bool:

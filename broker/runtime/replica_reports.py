@@ -17,9 +17,16 @@ from broker.runtime.ports import LogDirFailed, TopicPartition
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
-from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
+from broker.wire.messages.replica_report import (
+    ReplicaReportRequest,
+    ReplicaReportResponse,
+    ReportedEpoch,
+    ReportedPartition,
+)
 from broker.wire.primitives import MalformedFrame
 
+_EPOCHS = 100
+"""So many of the newest are told: logs that differ do so within the last few leaderships."""
 EPOCH_MAX = 2**31 - 1
 """What the answer can say; a damaged checkpoint may have more."""
 
@@ -76,6 +83,8 @@ class ReplicaReports:
             if log.written_leo > log.log_start_offset:
                 reported.last_epoch = min(log.epoch_at(log.written_leo - 1), EPOCH_MAX)
             reported.known_epoch = min(replica.partition.known_epoch, EPOCH_MAX)
+            reported.epochs = [ReportedEpoch(min(epoch, EPOCH_MAX), start) for epoch, start in log.history[-_EPOCHS:]]
+            reported.shortened = manager.log_store.is_shortened(topic_partition)
             if reported.known_epoch > election.OUTDONE_MAX:
                 _log.error(
                     "%s: leader epoch %d in its log must be damage: it leads nothing",

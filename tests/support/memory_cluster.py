@@ -227,7 +227,14 @@ class MemoryCluster:
         if log is None:
             return ReplicaReport(unclean=True)
         epoch = log.epoch_at(log.written_leo - 1) if log.written_leo > log.log_start_offset else -1
-        return ReplicaReport(topic_partition in store.unclean, epoch, log.written_leo, log.log_start_offset)
+        return ReplicaReport(
+            topic_partition in store.unclean,
+            epoch,
+            log.written_leo,
+            log.log_start_offset,
+            epochs=tuple(log.history),
+            shortened=store.is_shortened(topic_partition),
+        )
 
     def lose_tail(self, i: int, records: int) -> None:
         """Power failure of a dead broker: its log keeps so many records, and it knows that some may be missing."""

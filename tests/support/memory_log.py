@@ -53,6 +53,10 @@ class MemoryLog:
         return bool(self.staged)
 
     @property
+    def history(self) -> Sequence[tuple[int, int]]:
+        return self.epochs
+
+    @property
     def latest_epoch(self) -> int:
         return self.epochs[-1][0] if self.epochs else -1
 
@@ -213,6 +217,9 @@ class MemoryStore:
 
     def out_of_reach(self, topic_partition: TopicPartition) -> bool:
         return False
+
+    def is_shortened(self, topic_partition: TopicPartition) -> bool:
+        return self.unclean.get(topic_partition) in (None, "power failure")
 
     def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
         self.unclean[topic_partition] = reason

@@ -31,10 +31,19 @@ class ReplicaReportRequest(Message):
 
 
 @dataclass(slots=True)
+class ReportedEpoch(Struct):
+    """A leader epoch, and where it begins in the log."""
+
+    epoch: int = int32("0+")
+    start_offset: int = int64("0+")
+
+
+@dataclass(slots=True)
 class ReportedPartition(Struct):
     """unclean: bytes that the replica had acknowledged may be gone. last_epoch: of its last record, −1 when empty.
 
-    known_epoch: the newest that the replica knows of. What is tagged older versions neither say nor read.
+    known_epoch: the newest that the replica knows of. epochs, shortened: as `broker.core.elr.ReplicaReport`. What is
+    tagged older versions neither say nor read.
     """
 
     topic_name: str = string("0+")
@@ -45,6 +54,8 @@ class ReportedPartition(Struct):
     end_offset: int = int64("0+")
     log_start_offset: int = int64("0+", tag=0, tagged="0+", ignorable=True)
     known_epoch: int = int32("0+", -1, tag=1, tagged="0+", ignorable=True)
+    epochs: list[ReportedEpoch] = array(ReportedEpoch, "0+", tag=2, tagged="0+", ignorable=True)
+    shortened: bool = boolean("0+", tag=3, tagged="0+", ignorable=True)
 
 
 @dataclass(slots=True)

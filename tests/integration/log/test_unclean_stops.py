@@ -77,6 +77,21 @@ def test_log_that_was_cut_or_lost_its_host_is_distrusted(path: str, damage: Call
     assert distrusts(path)
 
 
+def test_lost_host_leaves_a_log_that_is_what_it_was_but_for_its_end_and_a_cut_one_is_not(path: str) -> None:
+    kill(written(path))
+    lose_the_host(path)
+    for clean in (False, True):
+        store = opened(path)
+        assert TP in store.unclean
+        assert store.is_shortened(TP)
+        store.close(clean=True) if clean else kill(store)
+    cut(path, 5)
+    store = opened(path)
+    assert "everything below 10 had been flushed" in store.unclean[TP]
+    assert not store.is_shortened(TP)
+    kill(store)
+
+
 def test_lost_host_after_a_clean_stop_costs_nothing(path: str) -> None:
     written(path).close(clean=True)
     lose_the_host(path)
@@ -220,6 +235,27 @@ def test_copy_of_an_earlier_clean_stop_is_distrusted(path: str) -> None:
     shutil.copytree(path + "-backup", path)
     assert life(path, 9, 7, clean=True)
     assert distrusts(path)
+
+
+def test_log_with_holes_tells_no_epochs(path: str) -> None:
+    """Replicas that were compacted apart need not agree on where one began."""
+    store = written(path)
+    log = open_log(store)
+    assert list(log.history) == [(0, 0)]
+    log.allow_holes()
+    assert not log.history
+    kill(store)
+
+
+def test_older_copy_that_lost_its_host_as_well_is_not_what_it_was(path: str) -> None:
+    life(path, 5, None, clean=False)
+    lose_the_host(path)
+    store = opened(path)
+    assert store.is_shortened(TP)
+    store.registered(9, 7)
+    assert "older copy" in store.unclean[TP]
+    assert not store.is_shortened(TP)
+    kill(store)
 
 
 def test_copy_put_back_into_the_very_files_is_distrusted(path: str) -> None:

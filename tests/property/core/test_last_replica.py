@@ -40,6 +40,19 @@ WHAT_OF_DELETIONS = [*WHAT, "delete", "delete", "power", "power", "start", "repo
 WHAT_OF_UNCLEAN = [*WHAT, "write", "wrongly-suspect", "wrongly-suspect", "reachable", "kill", "power"]
 WHAT_OF_DELAYS = [*WHAT, "ask", "ask", "answer", "answer"]
 WHAT_OF_DEPOSED = ["report", "late-fetch", "power", "start", "expire", "ask", "answer"]
+Steps = tuple[tuple[str, int], ...]
+OUTAGE: Steps = (("power", 1), ("power", 2), ("power", 3))
+TURNS: tuple[Steps, ...] = (
+    *(
+        (("slow", 1), ("slow", 2), ("slow", 3), ("write", 0), ("prefer", b), ("write", 0), ("kill", b))
+        for b in REPLICAS
+    ),
+    *((("catch-up", b), ("sync", 1), ("sync", 2), ("sync", 3)) for b in REPLICAS),
+    *((("catch-up", b), ("sync", 1), ("sync", 2), ("sync", 3), *OUTAGE) for b in REPLICAS),
+    OUTAGE,
+    *(((what, b),) for what in ("write", "kill", "start", "report") for b in REPLICAS),
+)
+"""What leaders who take turns do; steps that mean little apart come together."""
 WHAT_OF_ALL = [
     *WHAT_OF_BACKUPS,
     "bounce",
@@ -51,6 +64,8 @@ WHAT_OF_ALL = [
     "expire",
     "late-fetch",
     "delete",
+    "slow",
+    "prefer",
 ]
 
 
@@ -89,6 +104,8 @@ class World:
         """Who follows it, for they have not been told yet that nobody leads."""
         self.loading = False
         """A controller that loads tells nobody anything before it is done."""
+        self.foreign: set[int] = set()
+        """Of the unclean ones those whose log is not what it was, shortened: an older copy."""
         self.acknowledged: list[Record] = []
         self.lagging: set[int] = set()
         self.written = 0
@@ -106,6 +123,7 @@ class World:
         self.next_epoch += 1
         if older_copy_reason(self.left_under.get(broker, -1), self.last_registration.get(broker)):
             self.unclean.add(broker)
+            self.foreign.add(broker)
         self.left_under[broker] = self.last_registration[broker] = self.next_epoch
         endpoint = BrokerEndpoint("P", "h", broker, "PLAINTEXT")
         return Broker(broker, self.next_epoch, (endpoint,), reports=True)
@@ -140,9 +158,11 @@ class World:
         """
         current = self.current
         if current.leader != NO_LEADER:
+            self.lagging.discard(current.leader)
             self.not_heard.clear()
             admitted = {current.leader, *current.isr} - set(() if before is None else before.isr)
             self.unclean -= ({current.leader} | admitted) - self.unseen.keys()
+            self.foreign &= self.unclean
 
     def judge(self, leader: int, reason: str, had_all: set[int]) -> None:
         """had_all: ISR and ELR as it was elected; what was committed and deleted is known by where their logs begin.
@@ -192,8 +212,27 @@ class World:
         self.next_value += 1
         record = (current.leader_epoch, self.next_value)
         self.logs[current.leader].append(record)
-        if self.replicate():
-            self.acknowledged.append(record)
+        self.commit()
+
+    def commit(self) -> None:
+        """All that the leader has, of whatever epoch, once the whole ISR has it: somebody may have waited for it."""
+        current = self.current
+        if self.led() and len(current.isr) >= max(self.heard[current.leader], current.elr_min_isr) and self.replicate():
+            self.acknowledged += [record for record in self.kept(current.leader) if record not in self.acknowledged]
+
+    def slow(self, broker: int) -> None:
+        """It comes for nothing, and is in the ISR still."""
+        if self.is_there(broker) and broker != self.current.leader:
+            self.lagging.add(broker)
+
+    def prefer(self, broker: int) -> None:
+        """An ISR member is made leader while another leads, which does not hear of it for now."""
+        current = self.current
+        if self.led() and self.is_there(broker) and broker in current.isr and broker != current.leader:
+            if broker in self.state.suspected:
+                return
+            self.lagging.add(current.leader)
+            self.apply([controller.Change(TP, current, current.changed(broker, current.isr), controller.PREFERRED)])
 
     def replicate(self) -> bool:
         """Whether the whole ISR came for it."""
@@ -232,6 +271,7 @@ class World:
             self.lagging.discard(broker)
             self.follow(broker)
             self.propose({*self.current.isr, broker})
+            self.commit()
 
     def lose_power(self, broker: int) -> None:
         del self.logs[broker][self.synced[broker] :]
@@ -321,8 +361,22 @@ class World:
             self.not_heard.discard(broker)
             log, kept = self.logs[broker], self.kept(broker)
             last_epoch = kept[-1][0] if kept else -1
-            report = ReplicaReport(broker in self.unclean, last_epoch, len(log), self.starts[broker])
+            report = ReplicaReport(
+                broker in self.unclean,
+                last_epoch,
+                len(log),
+                self.starts[broker],
+                epochs=self.epochs_of(broker),
+                shortened=broker not in self.foreign,
+            )
             self.on_their_way[broker] = (self.state.brokers[broker].epoch, self.current.leader_epoch, report)
+
+    def epochs_of(self, broker: int) -> tuple[tuple[int, int], ...]:
+        found: list[tuple[int, int]] = []
+        for offset, (epoch, _) in enumerate(self.logs[broker]):
+            if offset >= self.starts[broker] and (not found or epoch != found[-1][0]):
+                found.append((epoch, offset))
+        return tuple(found)
 
     def answer(self, broker: int) -> None:
         """It may come when somebody leads, or has led meanwhile."""
@@ -409,6 +463,10 @@ class World:
                 self.synced[broker] = len(self.logs[broker])
             case "lag":
                 self.lag(broker)
+            case "slow":
+                self.slow(broker)
+            case "prefer":
+                self.prefer(broker)
             case "catch-up":
                 self.catch_up(broker)
             case "kill" | "power":
@@ -453,6 +511,22 @@ def test_no_acknowledged_record_is_lost_while_a_replica_that_holds_it_may_return
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
     World(min_isr).live(life)
+
+
+@given(st.lists(st.sampled_from(TURNS), min_size=4, max_size=20), st.sampled_from(REPLICAS))
+@settings(derandomize=True, deadline=None, max_examples=2000)
+def test_no_acknowledged_record_is_lost_where_leaders_take_turns_and_commit_what_they_had_before(
+    turns: list[Steps], min_isr: int
+) -> None:
+    World(min_isr).live([step for turn in turns for step in turn])
+
+
+def test_tail_of_an_epoch_in_between_does_not_outweigh_what_was_committed_since() -> None:
+    # 1 has an uncommitted record when 2 is made leader, and 2 has one of its own when it is killed: 1 leads again, and
+    # commits its record with 3, but writes none under its new epoch.
+    life = [("slow", 2), ("slow", 3), ("write", 0), ("prefer", 2), ("write", 0), ("kill", 2), ("catch-up", 3)]
+    life += [("sync", 1), ("sync", 3), ("power", 1), ("power", 3)]
+    World(2).live([*life, ("start", 1), ("report", 1), ("start", 3), ("report", 3), ("start", 2), ("report", 2)])
 
 
 @given(lives(WHAT_OF_MINIMA), st.sampled_from(REPLICAS))

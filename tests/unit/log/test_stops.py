@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.log.stops import older_copy_reason, unclean_reason
+from broker.log.stops import damage_reason, is_shortened, older_copy_reason, unclean_reason, worse
+from broker.runtime.ports import CorruptLog, TopicPartition
+
+KNOWN = {"clean": True, "same_kernel": True, "leo": 10, "recovery_point": 4, "high_watermark": 8, "last_end": 10}
 
 
 @pytest.mark.parametrize(
@@ -25,8 +28,38 @@ from broker.log.stops import older_copy_reason, unclean_reason
 def test_stop_is_unclean_when_host_was_lost_or_log_is_shorter_than_known(
     what: dict[str, int | bool | None], unclean: bool
 ) -> None:
-    known = {"clean": True, "same_kernel": True, "leo": 10, "recovery_point": 4, "high_watermark": 8, "last_end": 10}
-    assert bool(unclean_reason(**{**known, **what})) is unclean  # type: ignore[arg-type]
+    assert bool(unclean_reason(**{**KNOWN, **what})) is unclean  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("what", "shortened"),
+    [
+        ({}, True),
+        ({"clean": False, "same_kernel": False, "last_end": None}, True),
+        ({"clean": False, "same_kernel": False, "last_end": None, "high_watermark": 11}, True),
+        # No power failure takes what was flushed, nor a kill what the page cache has: somebody put another log there.
+        ({"clean": False, "same_kernel": False, "last_end": None, "recovery_point": 11}, False),
+        ({"clean": False, "leo": 9}, False),
+        ({"high_watermark": 11}, False),
+    ],
+)
+def test_log_is_what_it_was_but_for_its_end_where_a_power_failure_explains_what_is_missing(
+    what: dict[str, int | bool | None], shortened: bool
+) -> None:
+    assert is_shortened(unclean_reason(**{**KNOWN, **what})) is shortened  # type: ignore[arg-type]
+
+
+def test_older_copy_and_log_that_was_made_anew_are_not_what_they_were() -> None:
+    assert not is_shortened(older_copy_reason(5, 7))
+    assert not is_shortened(damage_reason(CorruptLog(TopicPartition("t", 0), "segment 0", "bad")))
+    assert not is_shortened("made anew")
+
+
+def test_of_two_reasons_the_one_stays_that_a_power_failure_does_not_explain() -> None:
+    power = unclean_reason(**{**KNOWN, "clean": False, "same_kernel": False})  # type: ignore[arg-type]
+    other = older_copy_reason(5, 7)
+    assert [worse("", ""), worse(power, ""), worse("", power), worse(power, power)] == ["", power, power, power]
+    assert [worse(other, ""), worse("", other), worse(other, power), worse(power, other)] == [other] * 4
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from broker.wire.messages.replica_report import ReplicaReportResponse, ReportedPartition
+from broker.wire.messages.replica_report import ReplicaReportResponse, ReportedEpoch, ReportedPartition
 from broker.wire.messages.stop_replica import StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
@@ -168,9 +168,12 @@ def test_report_of_a_stop_names_the_leader_epoch_that_it_was_asked_under() -> No
     channels.set_brokers([BROKER])
     channels.send(batch.encode(state))
     state.states[partition] = state.states[partition].changed(1, (1,))
-    answer = ReplicaReportResponse(partitions=[ReportedPartition(TOPIC, 0, 0, True, 3, 10, 4, 5)])
+    epochs = [ReportedEpoch(2, 4), ReportedEpoch(3, 7)]
+    reported = ReportedPartition(TOPIC, 0, 0, True, 3, 10, 4, 5, epochs, shortened=True)
+    answer = ReplicaReportResponse(partitions=[reported])
     peer.on_response(memoryview(answer.encode(REPLICA_REPORT_VERSION)))
-    assert heard.reported == [({partition: ReplicaReport(True, 3, 10, 4, 5)}, {partition: 4})]
+    told = ReplicaReport(True, 3, 10, 4, 5, epochs=((2, 4), (3, 7)), shortened=True)
+    assert heard.reported == [({partition: told}, {partition: 4})]
 
 
 def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_told_everything_anew() -> None:

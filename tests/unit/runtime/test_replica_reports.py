@@ -36,7 +36,7 @@ class World:
         self.epoch = EPOCH
         self.store = MemoryStore()
         self.store.distrust(T0, "power failure")
-        self.log = SimpleNamespace(log_start_offset=0, written_leo=0, epoch_at=lambda offset: offset // 10)
+        self.log = SimpleNamespace(log_start_offset=0, written_leo=0, epoch_at=lambda offset: offset // 10, history=[])
         self.replica = SimpleNamespace(
             partition=SimpleNamespace(leader_epoch=-1, known_epoch=7), offline=False, topic_id="", log=self.log
         )
@@ -79,7 +79,17 @@ def test_report_says_where_a_log_begins_and_ends_and_of_which_epoch_its_last_rec
     world.log.log_start_offset, world.log.written_leo = start, end
     asked = ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])])
     (said,) = world.reports.answer(asked).partitions
-    assert said == ReportedPartition("t", 0, 0, True, last_epoch, end, start, 7)
+    assert said == ReportedPartition("t", 0, 0, True, last_epoch, end, start, 7, shortened=True)
+
+
+def test_report_says_the_newest_epochs_of_a_log_and_whether_it_is_what_it_was() -> None:
+    world = World()
+    world.log.history = [(epoch, 10 * epoch) for epoch in range(150)]
+    world.store.distrust(T0, "made anew")
+    answer = world.reports.answer(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
+    (said,) = ReplicaReportResponse.decode(0, answer.encode(0)).partitions
+    assert [(one.epoch, one.start_offset) for one in said.epochs] == [(n, 10 * n) for n in range(50, 150)]
+    assert not said.shortened
 
 
 def test_epoch_that_a_damaged_checkpoint_names_is_said_as_far_as_the_answer_can() -> None:
