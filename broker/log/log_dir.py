@@ -160,6 +160,11 @@ class LogDir:
         if self._run_mark is not None:
             self._run_mark.set(topic_partition, end)
 
+    def forget_readers(self) -> None:
+        """Whoever has read the files here so far is no reason to distrust them after a kill -9."""
+        if self._run_mark is not None:
+            self._run_mark.forget_readers()
+
     def end_run(self) -> None:
         if self._run_mark is not None:
             self._run_mark.close()

@@ -338,6 +338,8 @@ class DiskLogStore(OpenLogs):
         self._in_background((log_dir, log_dir.high_watermarks_job(values)) for log_dir in self._working())
 
     def checkpoint_recovery_points(self) -> None:
+        for log_dir in self._working():
+            log_dir.forget_readers()
         self._in_background((log_dir, log_dir.recovery_points_job()) for log_dir in self._working())
 
     def checkpoint_log_start_offsets(self) -> None:

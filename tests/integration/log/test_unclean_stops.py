@@ -17,7 +17,9 @@ from broker.log.stops import UNCLEAN_MARK
 from broker.log.store import DiskLogStore
 from broker.runtime.ports import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_log, open_store
+from tests.support.page_cache import drop
 
+PAGE = 4096
 CONFIG = {"segment.bytes": "100000"}
 
 
@@ -90,6 +92,28 @@ def test_lost_host_leaves_a_log_that_is_what_it_was_but_for_its_end_and_a_cut_on
     assert "everything below 10 had been flushed" in store.unclean[TP]
     assert not store.is_shortened(TP)
     kill(store)
+
+
+def read_everything(path: str) -> None:
+    for file in Path(path).rglob("*"):
+        if file.is_file():
+            file.read_bytes()
+
+
+def test_lost_mount_is_no_mere_kill_where_somebody_read_the_dir_since(path: str) -> None:
+    kill(written(path))
+    drop(Path(path, FILE_NAME))
+    read_everything(path)
+    assert distrusts(path)
+
+
+def test_kill_costs_nothing_where_a_backup_read_the_dir_of_the_running_broker(path: str) -> None:
+    store = written(path)
+    read_everything(path)
+    store.checkpoint_recovery_points()
+    kill(store)
+    assert not distrusts(path)
+    assert not distrusts(path)
 
 
 def test_lost_host_after_a_clean_stop_costs_nothing(path: str) -> None:
@@ -261,18 +285,21 @@ def test_older_copy_that_lost_its_host_as_well_is_not_what_it_was(path: str) -> 
 def test_copy_put_back_into_the_very_files_is_distrusted(path: str) -> None:
     life(path, 5, None, clean=False)
     shutil.copytree(path, path + "-backup")
+    # The copy was made while the broker ran.
+    drop(Path(path, FILE_NAME), PAGE)
     life(path, 7, 5, clean=False)
     for file in Path(path + "-backup").rglob("*"):
-        if file.is_file():
+        if file.is_file() and file.name != FILE_NAME:
             # Into the file that is there: same inode.
             target = Path(path) / file.relative_to(path + "-backup")
             target.write_bytes(file.read_bytes())
     mark = Path(path, FILE_NAME)
-    content = mark.read_bytes()
-    # File systems give inodes out again: the mark of two lives ago may well have had this one.
+    content = Path(path + "-backup", FILE_NAME).read_bytes()[:PAGE]
+    # File systems give inodes out again: the mark of two lives ago may well have had this one. Nor need the last page,
+    # by which a copy is found out, be put back.
     header = json.loads(content[:504].rstrip(b"\0")) | {"inode": mark.stat().st_ino}
     with mark.open("r+b") as opened_mark:
-        opened_mark.write(json.dumps(header).encode().ljust(504, b"\0"))
+        opened_mark.write(json.dumps(header).encode().ljust(504, b"\0") + content[504:])
     store = opened(path)
     assert TP not in store.unclean, "nothing but the registration tells"
     store.registered(9, 7)

@@ -16,6 +16,7 @@ from tests.property.log.kills import Killed, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill
 
 NEVER = 1 << 30
+_WITHOUT_MARK = shutil.ignore_patterns(FILE_NAME)
 
 
 @contextmanager
@@ -52,17 +53,18 @@ def is_restored(store: DiskLogStore, overrides: Mapping[str, str], number: int =
 
 def save(path: str, saved: str) -> None:
     """Keep a log dir whose store was killed."""
-    shutil.copytree(path, saved)
+    shutil.copytree(path, saved, ignore=_WITHOUT_MARK)
     _take_mark(path, saved)
 
 
 def put_back(saved: str, path: str) -> None:
     shutil.rmtree(path)
-    shutil.copytree(saved, path)
+    shutil.copytree(saved, path, ignore=_WITHOUT_MARK)
     _take_mark(saved, path)
 
 
 def _take_mark(path: str, other: str) -> None:
-    """The very file, else the mark is not believed: a start puts another in its place, and does not write to it."""
-    os.unlink(f"{other}/{FILE_NAME}")
+    """The very file, and unread, else the mark is not believed: a start puts another in its place, and does not write
+    to it.
+    """
     os.link(f"{path}/{FILE_NAME}", f"{other}/{FILE_NAME}")
