@@ -2,11 +2,11 @@
 
 Not a person's choice: each line names a setting and something that was *seen* to happen. Allowed anomalies are counted
 and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
-retention by when the log was first said to start above it (expiry.py); an unclean election excuses findings of
-the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete before it
-stands, and so does one of what was written or shown since (checkers/unclean.py). That a replica with the longest log
-was elected (docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is
-not.
+retention by when the log was first said to start above it (expiry.py), of a refused read by what its leader told of
+its start since (black_box/ends.py); an unclean election excuses findings of the partitions that saw one, rule by rule,
+and only what can have come of it: a finding that was complete before it stands, and so does one of what was written or
+shown since (checkers/unclean.py). That a replica with the longest log was elected (docs/adr/0010) is allowed by what
+the controller's event log says of that very election; what it cost is not.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ RETENTION = Allowance(
     "the log was said to start above the record when that was old enough, or enough lay above it",
     {"lost-write": _ALL, "vanished-read": _ALL},
 )
+UNSEEN_START = Allowance(
+    "retention", "no later answer of that leader told that its log began there or below", {"refused-read": _ALL}
+)
 UNCLEAN = Allowance(
     "unclean.leader.election.enable=true",
     "a leader was elected from outside the ISR",
@@ -55,6 +58,8 @@ UNCLEAN = Allowance(
         "real-time-order": _ALL,
         "nonmonotonic-send": _ALL,
         "int-poll-skip": _ALL,
+        "refused-read": _ALL,
+        "end-went-back": _ALL,
         "leader-completeness": _ALL,
         "truncation": _ALL,
         # What such a leader lacks, its followers lack too, whatever was acknowledged; bytes that differ are no loss.
@@ -97,9 +102,16 @@ def reason_for(
     checker: str, *, acks_one: bool, retention: bool, unclean: bool, rules: AbstractSet[str] = frozenset()
 ) -> str:
     """Why findings of kind `allowed` of this checker are, by what holds in this run. rules: those of the findings."""
+    lines = (
+        (ACKS_ONE, acks_one),
+        (RETENTION, retention),
+        (UNSEEN_START, retention),
+        (UNCLEAN, unclean),
+        (LONGEST, True),
+    )
     holding = [
         line
-        for line, holds in ((ACKS_ONE, acks_one), (RETENTION, retention), (UNCLEAN, unclean), (LONGEST, True))
+        for line, holds in lines
         if holds and checker in line.checkers and (not line.checkers[checker] or line.checkers[checker] & rules)
     ]
     return "; ".join(line.reason for line in holding)

@@ -68,6 +68,18 @@ BLACK_BOX = (
             "answers_with_hw": "no answer in a known leader epoch told a high watermark",
         },
     ),
+    _black(
+        "refused-read",
+        "A read of what had been shown, refused as out of range",
+        {"polls_judged": "no poll in a known leader epoch was answered once anything had been shown"},
+        linearizability=False,
+    ),
+    _black(
+        "end-went-back",
+        "An end offset below one that had been shown",
+        {"ends_judged": "no end offset was told in a known leader epoch once anything had been shown"},
+        linearizability=False,
+    ),
     _black("int-poll-skip", "A poll passed over records that others read", {"polls": "no poll was answered"}),
     _black("poll-skip", "A consumer jumped over records between polls", _OWN),
     _black("int-nonmonotonic-poll", "A poll returned offsets out of order", {"polls": "no poll was answered"}),

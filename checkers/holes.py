@@ -47,6 +47,9 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     """
     if "own_positions" in spec.needs and not any(row.figure for row in rows if row.detail == "own_positions"):
         return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
+    asked = any(row.figure for row in rows if row.detail == "ends_judged")
+    if "ends_judged" in spec.needs and info.scripted and not asked:
+        return "nobody asks in a script where a log ends"
     if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
         return f"{info.system_kind} keeps no event log"
     if info.system_kind != "highwater" and spec.name == "event-log":

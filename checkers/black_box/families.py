@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from checkers.black_box.availability import availability
 from checkers.black_box.drain import drain_checks
+from checkers.black_box.ends import end_checks
 from checkers.black_box.facts import Facts
 from checkers.black_box.lost import lost_checks
 from checkers.black_box.offsets import offset_checks
@@ -22,7 +23,13 @@ def black_box(facts: Facts) -> dict[str, Group]:
         return [value_checks(facts), offset_checks(facts), lost_checks(facts), nonmonotonic_sends(facts)]
 
     def by_time() -> list[Family]:
-        return [real_time_checks(facts), staleness(facts), visibility_checks(facts), availability(facts)]
+        return [
+            real_time_checks(facts),
+            staleness(facts),
+            visibility_checks(facts),
+            end_checks(facts),
+            availability(facts),
+        ]
 
     def by_poll() -> list[Family]:
         return [poll_checks(facts), drain_checks(facts)]

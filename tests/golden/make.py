@@ -21,7 +21,7 @@ from tests.support.model_cluster import ModelCluster
 ROOT = Path(__file__).parent
 CASES = ("ok", "bad", "unknown")
 RETENTION_MS = 60_000
-"""All are judged as if retention took what is so old. No history but those about it tells of a log start."""
+"""All are judged as if retention took what is so old. No history but those about it tells of a log start above 0."""
 
 Tell = Callable[[Story], None]
 Change = Callable[[Case], None]
@@ -208,6 +208,93 @@ def _told_bad(s: Story) -> None:
     s.poll(0, log, process=20, invoked=50, completed=60)
     s.poll(4, [], hw=6, process=21, consumer="c1", invoked=61, completed=65)
     s.poll(4, [], hw=5, process=22, consumer="c2", invoked=66, completed=70)
+
+
+def _refused(s: Story, at: int, epoch: int, **when: int) -> None:
+    s.poll(at, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=epoch, process=30, consumer="c9", **when)
+
+
+def _refused_wrongly(s: Story, at: int, epoch: int) -> None:
+    """Nothing was deleted there, as that leader says afterwards."""
+    _refused(s, at, epoch)
+    s.list_offsets(0, epoch=epoch, process=31, timestamp=-2)
+
+
+def _refused_ok(s: Story) -> None:
+    """By a leader that had been deposed; beyond all that was shown; asked before that was; and with no epoch."""
+    log = _sent(s)
+    s.poll(0, log, epoch=1, process=20, invoked=50, completed=60)
+    s.poll(0, log, epoch=1, process=21, consumer="c1")
+    _refused(s, 4, 0)
+    _refused(s, 5, 1)
+    _refused(s, 4, 1, invoked=60, completed=62)
+    _refused(s, 4, -1)
+
+
+def _refused_with_no_start(s: Story) -> None:
+    """That leader's later answers say of no log start; retention may have raised it."""
+    log = _sent(s)
+    s.poll(0, log, epoch=0, process=20)
+    _refused(s, 1, 1)
+    s.poll(4, [], epoch=1, log_start=-1, process=21, consumer="c1")
+
+
+def _nothing_shown(s: Story) -> None:
+    """No end can be lower, and no read of an empty log's start is out of range."""
+    for epoch in range(2):
+        s.poll(0, [], epoch=epoch, process=20)
+        s.list_offsets(0, epoch=epoch, process=21)
+
+
+def _refused_bad(s: Story) -> None:
+    """By the next leader, whose watermark lags."""
+    s.poll(0, _sent(s), epoch=0, process=20)
+    _refused_wrongly(s, 4, 1)
+
+
+def _refused_by_who_showed_it(s: Story) -> None:
+    log = _sent(s)
+    s.poll(0, log[:3], epoch=0, process=20)
+    s.list_offsets(4, epoch=1, process=21)
+    _refused_wrongly(s, 4, 1)
+
+
+def _refused_below_a_higher_epoch(s: Story) -> None:
+    """Nobody showed as much in its epoch as in the next; what was shown in its own is enough."""
+    log = _sent(s)
+    s.poll(0, log[:2], epoch=0, process=20)
+    s.poll(0, log, epoch=2, process=21, consumer="c1")
+    _refused_wrongly(s, 2, 1)
+
+
+def _end_ok(s: Story) -> None:
+    """Told lower by a leader that had been deposed, and to who asked before the higher one was shown."""
+    log = _sent(s)
+    s.poll(0, log, epoch=1, process=20, invoked=50, completed=60)
+    s.list_offsets(3, epoch=0, process=21)
+    s.list_offsets(3, epoch=1, process=22, isolation=1, invoked=60, completed=62)
+    s.list_offsets(4, epoch=1, process=23)
+    s.list_offsets(0, epoch=1, process=24, timestamp=-2)
+
+
+def _end_bad(s: Story) -> None:
+    """The next leader tells a watermark that lags."""
+    s.poll(0, _sent(s), epoch=0, process=20)
+    s.list_offsets(3, epoch=1, process=21)
+
+
+def _end_back_in_one_epoch(s: Story) -> None:
+    """The end of what is committed for good, which is all where there are no transactions."""
+    s.poll(0, _sent(s), epoch=1, process=20)
+    s.list_offsets(3, epoch=1, process=21, isolation=1)
+
+
+def _end_below_an_end(s: Story) -> None:
+    """No poll showed it."""
+    log = _sent(s)
+    s.poll(0, log[:2], epoch=0, process=20)
+    s.list_offsets(4, epoch=0, process=21)
+    s.list_offsets(0, epoch=3, process=22)
 
 
 def _above_unknown(s: Story) -> None:
@@ -472,6 +559,8 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "lost-tail": (_tail_ok, _tail_bad, _tail_unknown),
     "vanished-read": (_vanished_ok, _vanished_bad, _nothing_read),
     "read-above-hw": (_above_ok, _above_bad, _above_unknown),
+    "refused-read": (_refused_ok, _refused_bad, _above_unknown),
+    "end-went-back": (_end_ok, _end_bad, _same_twice),
     "int-poll-skip": (_int_skip_ok, _int_skip_bad, _no_polls),
     "poll-skip": (_skip_ok, _skip_bad, _no_polls),
     "int-nonmonotonic-poll": (_same_twice, _int_nonmonotonic_bad, _no_polls),
@@ -499,7 +588,14 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("final-drain", "bad-not-healed"): _drain_not_healed,
     ("final-drain", "ok-again"): _drain_again,
     ("read-above-hw", "bad-told"): _told_bad,
+    ("refused-read", "bad-same-epoch"): _refused_by_who_showed_it,
+    ("refused-read", "bad-between"): _refused_below_a_higher_epoch,
+    ("end-went-back", "bad-same-epoch"): _end_back_in_one_epoch,
+    ("end-went-back", "bad-listed"): _end_below_an_end,
     ("read-above-hw", "ok-told"): _told_ok,
+    ("refused-read", "ok-start-untold"): _refused_with_no_start,
+    ("refused-read", "unknown-empty"): _nothing_shown,
+    ("end-went-back", "unknown-empty"): _nothing_shown,
 }
 
 

@@ -72,6 +72,7 @@ class Story:
         hw: int | None = None,
         epoch: int = 0,
         outcome: str = "ok",
+        error: str = "timeout",
         consumer: str = "c0",
         reader: str = "wire",
         intact: bool = True,
@@ -80,7 +81,7 @@ class Story:
         completed: int | None = None,
         **fields: Any,
     ) -> int:
-        """A poll; next_position defaults to the one after the last record, hw to next_position.
+        """A poll; next_position defaults to the one after the last record, hw to next_position. error: where not ok.
 
         The real client says that its position is where it asks, unless a test says `client_position`.
         """
@@ -102,7 +103,7 @@ class Story:
             **fields,
         )
         if outcome != "ok":
-            self.complete(op, outcome, at=completed, error="timeout")
+            self.complete(op, outcome, at=completed, error=error)
             return op
         self.complete(
             op,
@@ -121,11 +122,13 @@ class Story:
         *,
         epoch: int = 0,
         timestamp: int = -1,
+        isolation: int = 0,
         invoked: int | None = None,
         completed: int | None = None,
         **fields: Any,
     ) -> int:
-        op = self.invoke("list_offsets", at=invoked, timestamp=timestamp, isolation=0, leader_epoch=epoch, **fields)
+        asked = {"timestamp": timestamp, "isolation": isolation, "leader_epoch": epoch}
+        op = self.invoke("list_offsets", at=invoked, **asked, **fields)
         self.complete(op, at=completed, offset=offset, leader_epoch_answered=epoch)
         return op
 

@@ -380,6 +380,18 @@ class ModelCluster:
         )
         return max(position, end)
 
+    def ask_end(self, number: int = 0) -> None:
+        """ListOffsets(latest) of whom Metadata names; told as every leader here can: its watermark never lags."""
+        p = self.partitions[number]
+        asked: dict[str, Any] = {"partition": number, "node": self.name(p.leader), "process": 60_000}
+        if not self.up(p):
+            op = self.story.invoke("list_offsets", timestamp=-1, isolation=0, leader_epoch=p.leader_epoch, **asked)
+            self.story.complete(op, "fail", error="connection-refused")
+            return
+        end = p.hw[p.leader]
+        self._emit(p.leader, "visible", p=p.name, le=p.leader_epoch, kind="list_offsets", upto=end, hw=end)
+        self.story.list_offsets(end, epoch=p.leader_epoch, **asked)
+
     # -- faults ----------------------------------------------------------------------------------------------------
 
     def kill(self, broker: int) -> None:
@@ -517,8 +529,10 @@ def random_life(
     down: tuple[str, int, int] | None = None
     for p in model.partitions:
         model.send(p.number)
-    for _ in range(steps):
+    for step in range(steps):
         number = rng.randrange(partitions)
+        if step % 6 == 5:
+            model.ask_end(number)
         p = model.partitions[number]
         draw = rng.random()
         if draw < 0.5:
@@ -546,5 +560,8 @@ def random_life(
     if down is not None:
         kind, broker, fault = down
         (model.start if kind == "kill" else model.resume)(broker, fault)
+    for p in model.partitions:
+        model.poll(0, p.number, process=50_002, consumer="c2")
+        model.ask_end(p.number)
     model.finish(current=current)
     return model

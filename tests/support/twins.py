@@ -174,14 +174,43 @@ def nonmonotonic_poll(ops: list[Op]) -> set[Any]:
 
 
 def read_above_hw(ops: list[Op]) -> set[Any]:
-    wire = [op for op in _polls(ops) if op.asked["reader"] == "wire" and op.asked["leader_epoch"] >= 0]
+    shown = _shown_ends(ops)
+    told = [(op, epoch, op.answer["hw"] if op.f == "poll" else end) for op, epoch, end in shown]
     return {
         a.index
-        for a in wire
-        for b in wire
-        if a.asked["leader_epoch"] == b.asked["leader_epoch"]
-        and (a.done or 0) < b.invoked
-        and b.answer["hw"] < max([a.answer["hw"], *(r[0] + 1 for r in a.records)])
+        for a, in_epoch, end in shown
+        for b, epoch, hw in told
+        if in_epoch == epoch and (a.done or 0) < b.invoked and hw < end
+    }
+
+
+def _shown_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
+    """(operation, leader epoch, end that its answer shows)."""
+    polls = [op for op in _polls(ops) if op.asked["reader"] == "wire"]
+    ends = [op for op in ops if op.f == "list_offsets" and op.outcome == "ok" and op.asked["timestamp"] == -1]
+    shown = [(op, op.asked["leader_epoch"], max([op.answer["hw"], *(r[0] + 1 for r in op.records)])) for op in polls]
+    shown += [(op, op.answer["leader_epoch_answered"], op.answer["offset"]) for op in ends]
+    return [(op, epoch, end) for op, epoch, end in shown if epoch >= 0]
+
+
+def refused_read(ops: list[Op]) -> set[Any]:
+    refused = [op for op in ops if op.f == "poll" and op.answer.get("error") == "OFFSET_OUT_OF_RANGE"]
+    return {
+        b.index
+        for b in refused
+        for a, epoch, end in _shown_ends(ops)
+        if epoch <= b.asked["leader_epoch"] and (a.done or 0) < b.invoked and end >= b.asked["position"]
+    }
+
+
+def end_went_back(ops: list[Op]) -> set[Any]:
+    shown = _shown_ends(ops)
+    return {
+        b.index
+        for b, in_epoch, told in shown
+        if b.f == "list_offsets"
+        for a, epoch, end in shown
+        if epoch <= in_epoch and (a.done or 0) < b.invoked and end > told
     }
 
 
@@ -222,6 +251,8 @@ TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
     "poll-skip": poll_skip,
     "nonmonotonic-poll": nonmonotonic_poll,
     "read-above-hw": read_above_hw,
+    "refused-read": refused_read,
+    "end-went-back": end_went_back,
     "nonmonotonic-send": nonmonotonic_send,
     "real-time-order": real_time_order,
 }

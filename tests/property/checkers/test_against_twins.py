@@ -21,7 +21,7 @@ from tests.support.twins import TWINS, operations
 pytestmark = pytest.mark.spark
 
 VALID_LIVES = 12
-DAMAGED = 72
+DAMAGED = 84
 Lines = list[dict[str, Any]]
 Judged = dict[str, dict[str, CheckResult]]
 
@@ -106,6 +106,19 @@ def _client_jumps(rng: Random, lines: Lines) -> None:
         rng.choice(able)["client_position"] += rng.choice((-2, 2))
 
 
+def _refused_poll(rng: Random, lines: Lines) -> None:
+    """A poll of something is out of range."""
+    answer = _answered(rng, lines, "poll")
+    for name in ("next_position", "hw", "lso", "log_start", "records"):
+        answer.pop(name)
+    answer.update(type="fail", error="OFFSET_OUT_OF_RANGE")
+
+
+def _lower_end(rng: Random, lines: Lines) -> None:
+    told = _answered(rng, lines, "list_offsets")
+    told["offset"] = max(0, told["offset"] - rng.randint(1, 9))
+
+
 DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _drop_record,
     _foreign_value,
@@ -119,6 +132,8 @@ DAMAGE: tuple[Callable[[Random, Lines], None], ...] = (
     _unread_value,
     _beyond_the_end,
     _client_jumps,
+    _refused_poll,
+    _lower_end,
 )
 
 

@@ -287,6 +287,42 @@ HEADS: dict[str, Callable[[Story], None]] = {
 }
 
 
+def _refused_at(story: Story) -> None:
+    """Offset 1 was shown, and the next leader refuses a poll at it."""
+    for nth in range(4):
+        story.send(nth + 1, nth, process=nth)
+    story.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4)], process=20)
+    story.poll(1, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=1, process=21, consumer="c1")
+
+
+def _refused_above_the_start(story: Story) -> None:
+    """That leader says later that its log begins there."""
+    _refused_at(story)
+    story.list_offsets(1, epoch=1, timestamp=-2, process=22)
+
+
+def _refused_below_the_start(story: Story) -> None:
+    """Its log begins above; the leader before, and the one after, know of less that was deleted."""
+    _refused_at(story)
+    story.list_offsets(2, epoch=1, timestamp=-2, process=22)
+    story.list_offsets(0, epoch=0, timestamp=-2, process=23)
+    story.list_offsets(1, epoch=2, timestamp=-2, process=24)
+
+
+def _refused_after_it_had_said_so(story: Story) -> None:
+    """What it deleted, it deleted in between."""
+    story.list_offsets(0, epoch=1, timestamp=-2, process=22)
+    _refused_at(story)
+
+
+REFUSED = {
+    "refused": _refused_at,
+    "refused-above": _refused_above_the_start,
+    "refused-below": _refused_below_the_start,
+    "refused-between": _refused_after_it_had_said_so,
+}
+
+
 def _told(tell: Callable[[Story], None], topic: str) -> Case:
     story = Story(topic)
     tell(story)
@@ -299,6 +335,7 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
     cases["acks0"] = _told(_acks_zero, "acks0")
     cases["expired"] = _told(_expired, "expired")
     cases[HEAD_OF_A_REPLICA] = golden("log-matching", "ok-head-expired")
+    cases |= {name: _told(tell, name) for name, tell in REFUSED.items()}
     return judge_cases(spark, tmp_path_factory.mktemp("plain"), cases)
 
 
@@ -306,6 +343,7 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
 def lenient(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     """The same, and more, where unclean elections and retention are on."""
     cases = {name: _told(tell, name) for name, tell in HEADS.items()}
+    cases |= {name: _told(tell, name) for name, tell in REFUSED.items()}
     for number, (name, (damage, _)) in enumerate(UNCLEAN.items()):
         case = copy.deepcopy(
             _finished(_unclean_life(name, 10 * number + 11, 9 if name == "short-leader-hidden" else 2))
@@ -391,6 +429,20 @@ def test_head_is_deleted_for_its_log_s_size_only_where_that_much_lies_above_it(
         "little": [("valid", 1), ("invalid", 0), ("unknown", 0)],
         "none": [("invalid", 0), ("invalid", 0), ("unknown", 0)],
     }
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_read_is_no_matter_of_retention_where_that_cannot_fire(plain: Judged, name: str) -> None:
+    assert plain[name]["refused-read"].verdict == "invalid"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_read_is_allowed_where_its_leader_s_log_may_have_begun_above(lenient: Judged, name: str) -> None:
+    result = lenient[name]["refused-read"]
+    # What that leader said itself, and later, and nothing else.
+    expected = (1, 0) if name == "refused-above" else (0, 1)
+    assert (result.counts["found"], result.counts.get("allowed", 0)) == expected
+    assert result.verdict != ("invalid" if expected[1] else "valid")
 
 
 @pytest.mark.parametrize("name", UNCLEAN)

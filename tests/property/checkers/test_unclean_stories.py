@@ -182,6 +182,44 @@ def _uncommitted_comes_back(story: Story) -> None:
     _read(story, 600, [*OLD, (3, 4)], EPOCH, 0, 0, 0, 0)
 
 
+def _refused(story: Story, at: int, position: int, epoch: int) -> None:
+    story.poll(
+        position,
+        epoch=epoch,
+        outcome="fail",
+        error="OFFSET_OUT_OF_RANGE",
+        invoked=at,
+        completed=at + 1,
+        process=22,
+        consumer=f"r{at}",
+    )
+
+
+def _refused_once_it_was_lost(story: Story) -> None:
+    _sent(story, 4)
+    _read(story, 20, [*OLD, (3, 4)], 0)
+    _refused(story, 600, 4, EPOCH)
+
+
+def _refused_once_it_had_survived(story: Story) -> None:
+    """The leader before had shown more, and its successor as much as was asked for."""
+    _sent(story, 4)
+    _read(story, 20, [*OLD, (3, 4)], 0)
+    _read(story, 600, OLD, EPOCH, 0, 0, 0)
+    _refused(story, 700, 3, 4)
+
+
+def _end_back_with_what_was_lost(story: Story) -> None:
+    _sent(story, 4)
+    _read(story, 20, [*OLD, (3, 4)], 0)
+    story.list_offsets(3, epoch=EPOCH, invoked=600, completed=601, process=22)
+
+
+def _end_back_with_what_had_survived(story: Story) -> None:
+    _end_back_with_what_was_lost(story)
+    story.list_offsets(2, epoch=4, invoked=700, completed=701, process=22)
+
+
 STORIES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "replaced": (_replaced, set()),
     "conflict-was-complete": (_conflict_was_complete, {"inconsistent-offset", "vanished-read"}),
@@ -198,6 +236,10 @@ STORIES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "below-later": (_below_what_had_survived, {"real-time-order"}),
     "deposed-leader": (_deposed_leader_reads_on, set()),
     "comes-back": (_uncommitted_comes_back, set()),
+    "refused": (_refused_once_it_was_lost, set()),
+    "refused-later": (_refused_once_it_had_survived, {"refused-read"}),
+    "end-back": (_end_back_with_what_was_lost, set()),
+    "end-back-later": (_end_back_with_what_had_survived, {"end-went-back"}),
 }
 
 
@@ -218,6 +260,16 @@ def test_story_around_an_unclean_election_is_judged_by_what_that_can_have_cost(
     results = judged[name]
     assert invalid(results) == STORIES[name][1], {c: result.reasons for c, result in results.items() if result.reasons}
     assert results["isr-znode"].counts["allowed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "checker"),
+    [("refused", "refused-read"), ("end-back", "end-went-back")],
+)
+def test_end_that_an_unclean_election_took_back_is_counted_as_allowed(
+    judged: dict[str, dict[str, CheckResult]], name: str, checker: str
+) -> None:
+    assert judged[name][checker].counts["allowed"] == 1
 
 
 def test_record_that_survived_an_unclean_election_is_gone_by_no_allowance(

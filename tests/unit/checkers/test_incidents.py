@@ -149,3 +149,19 @@ def test_positions_that_no_change_of_leader_put_at_risk_are_no_evidence(checker:
     assert judge(spec, never, INFO.partitions, not_applicable=reason).verdict == "not-applicable"
     assert not_applicable(spec, INFO, once) is None
     assert judge(spec, once, INFO.partitions).verdict == "valid"
+
+
+def _asked(ends: float) -> list[Row]:
+    return [Row("end-went-back", "figure", "hw-0", 1, detail="ends_judged", figure=ends)]
+
+
+@pytest.mark.parametrize(
+    ("scripted", "rows", "applies"),
+    [(True, [], False), (True, _asked(0), False), (True, _asked(1), True), (False, [], True), (False, _asked(0), True)],
+)
+def test_end_that_nobody_asked_for_is_not_applicable_in_a_script_alone(
+    scripted: bool, rows: list[Row], applies: bool
+) -> None:
+    info = replace(INFO, scripted=scripted)
+    assert (not_applicable(BY_NAME["end-went-back"], info, rows) is None) == applies
+    assert not_applicable(BY_NAME["refused-read"], info, []) is None

@@ -1,0 +1,191 @@
+"""Ends that were shown, and that a leader of the same or a later epoch denied: refused read, and end went back.
+
+Input grain: one row per wire poll or list_offsets. A row of a refused read proves: an answer in leader epoch e or below
+had shown that the log reaches offset o, and a poll at o, begun after that answer completed, was answered
+OFFSET_OUT_OF_RANGE in e. A row of an end that went back proves: such an answer had shown an end, and
+ListOffsets(latest), asked after it, told a lower one in e.
+
+Both rest on one thing: the leader of e has all that was shown in epochs up to e, whenever it was shown, for a leader
+that was deposed commits nothing without those who were in sync with it. So its log reaches o, whatever it knows of the
+watermark; it refuses what lies beyond its log's end, not beyond a watermark that lags (KAFKA-725). And it tells an end
+only once its watermark has reached the start of its epoch (KIP-207), with or without read_committed: there are no
+transactions here, and without them the last stable offset is the watermark. What is shown in an epoch above e says
+nothing of e: who was deposed may be behind, and says so.
+
+A broker compares the epoch of the request (current_leader_epoch) with its own before anything else, so an error that
+says nothing of epochs is one of that epoch; what neither request nor answer names an epoch of is not judged. Source:
+Partition.fetchRecords, fetchOffsetForTimestamp, LocalLog.read. A wire request goes to who leads in the epoch that it
+names, by Metadata: a follower of that epoch (KIP-392) may lack what was shown, and refuses it by right.
+
+A log may begin above o where retention can have fired. That it did not is known by an answer of the same leader, asked
+after the refusal, that told a start at or below o: in one epoch a log's start never falls. An unclean election parts
+leaders (checkers/unclean.py).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.answers import answered_epoch, asks_latest, is_poll, shown_end
+from checkers.black_box.facts import Facts, told_epoch, told_start
+from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.unclean import reign
+
+REFUSED = "refused-read"
+WENT_BACK = "end-went-back"
+OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+
+
+def end_checks(facts: Facts) -> Family:
+    requests = _requests(facts)
+    denied = _denied(facts, requests)
+    if facts.expiry is not None:
+        denied = _with_start(denied, requests)
+    refused = F.col("checker") == REFUSED
+    kind = F.when(~refused | F.col("started"), F.lit("invalid")).otherwise(F.lit("allowed"))
+    found = apply_rules(
+        denied,
+        [
+            Rule(
+                F.col("checker"),
+                F.lit(True),
+                F.concat(
+                    text(
+                        "{p} showed an end of {e} in leader epoch {s}; ",
+                        p=F.col("p"),
+                        e=F.col("by.shown_end"),
+                        s=F.col("by.shown_in"),
+                    ),
+                    F.when(refused, text("a poll at {o}", o=F.col("offset"))).otherwise(F.lit("who asked for the end")),
+                    F.lit(" after that was "),
+                    F.when(refused, F.lit("refused as out of range")).otherwise(text("told {o}", o=F.col("offset"))),
+                    text(" in epoch {e}", e=F.col("epoch")),
+                ),
+                kind=kind if facts.expiry is not None else "invalid",
+                offset=F.col("offset"),
+                ops=[F.col("by.op"), F.col("op")],
+                from_ns=F.col("by.complete_ns"),
+                to_ns=F.col("complete_ns"),
+                lost_epoch=F.col("by.shown_in"),
+                missed_epoch=F.col("epoch"),
+            )
+        ],
+    )
+    return Family(found, _figures(requests))
+
+
+def _requests(facts: Facts) -> DataFrame:
+    """Wire requests with an answer in a known leader epoch: `epoch`; `shown_end`; `log_start`, where told; `checker`,
+    and the `offset` that is judged: at which a read was refused, or that was told as the end.
+    """
+    ok, out_of_range = F.col("outcome") == "ok", is_poll() & (F.col("error") == OUT_OF_RANGE)
+    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    # Who answers a request of an epoch, answers it in that epoch.
+    epoch = F.coalesce(told_epoch(answered_epoch()), told_epoch(F.col("leader_epoch")))
+    return (
+        facts.history.requests.where(wire & (ok | out_of_range))
+        .withColumn("epoch", epoch)
+        .where(F.col("epoch").isNotNull())
+        .select(
+            "p",
+            "op",
+            "f",
+            "epoch",
+            "invoke_ns",
+            "complete_ns",
+            F.when(ok, shown_end()).alias("shown_end"),
+            F.when(ok & (told_start() >= 0), told_start()).alias("log_start"),
+            F.when(~ok, F.lit(REFUSED)).when(asks_latest(), F.lit(WENT_BACK)).alias("checker"),
+            F.when(~ok, F.col("position")).when(asks_latest(), F.col("end_offset")).alias("offset"),
+        )
+    )
+
+
+def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
+    """One row per request that denied what had been shown. by: by which answer; of several by one that no unclean
+    election parts from it, if there is any, and there by that which showed most.
+    """
+    # The log reaches the offset of a read: an end there is enough. An end that was told must be no lower.
+    least = F.col("offset") + F.when(F.col("checker") == REFUSED, 0).otherwise(1)
+    judged = requests.where(F.col("checker").isNotNull()).select(
+        "p",
+        F.col("invoke_ns").alias("at_ns"),
+        F.lit(0).alias("turn"),
+        F.struct("op", "checker", "offset", "epoch", "invoke_ns", "complete_ns", least.alias("least")).alias("asked"),
+    )
+    shown = requests.where(F.col("shown_end").isNotNull()).select(
+        "p",
+        F.col("epoch").alias("shown_in"),
+        F.col("complete_ns").alias("at_ns"),
+        F.lit(1).alias("turn"),
+        F.struct("shown_end", "op", "complete_ns").alias("shown"),
+    )
+    # Each is asked of every epoch up to its own: there are few.
+    epochs = shown.select("p", "shown_in").distinct()
+    asked = judged.join(F.broadcast(epochs), on="p", how="inner").where(F.col("shown_in") <= F.col("asked.epoch"))
+    # At equal times the question stands before the answer: it was not certainly asked after it.
+    before = Window.partitionBy("p", "shown_in").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    beyond = (
+        asked.unionByName(shown, allowMissingColumns=True)
+        .withColumn("highest", F.max("shown").over(before))
+        .where(F.col("asked").isNotNull() & (F.col("highest.shown_end") >= F.col("asked.least")))
+    )
+    together = reign(facts.unclean, F.col("shown_in")) == reign(facts.unclean, F.col("asked.epoch"))
+    by = F.min(
+        F.struct(
+            (~F.coalesce(together, F.lit(False))).alias("parted"),
+            (-F.col("highest.shown_end")).alias("order"),
+            "shown_in",
+            F.col("highest.shown_end").alias("shown_end"),
+            F.col("highest.op").alias("op"),
+            F.col("highest.complete_ns").alias("complete_ns"),
+        )
+    )
+    return beyond.groupBy("p", "asked").agg(by.alias("by")).select("p", "asked.*", "by")
+
+
+def _with_start(denied: DataFrame, requests: DataFrame) -> DataFrame:
+    """With `started`: whether the same leader said later that its log began at that offset or below."""
+    told = requests.where(F.col("log_start").isNotNull()).select(
+        "p", "epoch", F.col("invoke_ns").alias("later_ns"), "log_start"
+    )
+    proven = (
+        denied.where(F.col("checker") == REFUSED)
+        .join(told, on=["p", "epoch"], how="inner")
+        .where((F.col("later_ns") > F.col("complete_ns")) & (F.col("log_start") <= F.col("offset")))
+        .select("p", "op", F.lit(True).alias("started"))
+        .distinct()
+    )
+    return denied.join(proven, on=["p", "op"], how="left").withColumn("started", F.coalesce("started", F.lit(False)))
+
+
+def _figures(requests: DataFrame) -> DataFrame:
+    """What was asked in a leader epoch when something had been shown in it, or in a lower one.
+
+    An end of 0 is nothing: no end is below it, and no read at it is out of range.
+    """
+    up_to = Window.partitionBy("p").orderBy("epoch").rangeBetween(Window.unboundedPreceding, 0)
+    shown_ns = F.when(F.col("shown_end") > 0, F.col("complete_ns"))
+    per_partition = (
+        requests.withColumn("after", _true(F.min(shown_ns).over(up_to) < F.col("invoke_ns")))
+        .groupBy("p")
+        .agg(
+            F.count_if(is_poll() & F.col("after")).alias("polls"),
+            F.count_if(F.col("checker") == REFUSED).alias("refused"),
+            F.count_if((F.col("checker") == WENT_BACK) & F.col("after")).alias("ends"),
+        )
+    )
+    return figures(
+        per_partition,
+        {
+            (REFUSED, "polls_judged"): F.col("polls"),
+            (REFUSED, "refused"): F.col("refused"),
+            (WENT_BACK, "ends_judged"): F.col("ends"),
+        },
+    )
+
+
+def _true(column: Column) -> Column:
+    """Null is false."""
+    return F.coalesce(column, F.lit(False))
