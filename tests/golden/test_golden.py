@@ -11,6 +11,9 @@ from checkers.catalogue import ALL
 from checkers.retention import Expiry
 from checkers.verdict import CheckResult
 from tests.golden import make
+from tests.golden.black import BLACK_BOX
+from tests.golden.limits import RETENTION_MS
+from tests.golden.white import WHITE_BOX
 from tests.support.histories import TICK_NS
 from tests.support.judging import invalid, judge_cases
 
@@ -52,7 +55,7 @@ Judged = dict[str, dict[str, CheckResult]]
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
     cases = {f"{anomaly}-{case}": make.read(anomaly, case) for anomaly, case in NAMES}
-    expiry = Expiry(age_ns=make.RETENTION_MS * TICK_NS)
+    expiry = Expiry(age_ns=RETENTION_MS * TICK_NS)
     return judge_cases(spark, tmp_path_factory.mktemp("golden"), cases, expiry=expiry)
 
 
@@ -89,7 +92,7 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
     result = judged[f"{anomaly}-bad"][anomaly]
     assert result.witnesses
     assert all(witness.detail for witness in result.witnesses)
-    if anomaly in make.BLACK_BOX:
+    if anomaly in BLACK_BOX:
         assert all(witness.ops for witness in result.witnesses)
 
 
@@ -107,7 +110,7 @@ def test_golden_election_of_the_longest_log_is_counted_as_allowed(judged: Judged
 
 
 def test_golden_histories_cover_every_checker() -> None:
-    assert {spec.name for spec in ALL} == {*make.BLACK_BOX, *make.WHITE_BOX}
+    assert {spec.name for spec in ALL} == {*BLACK_BOX, *WHITE_BOX}
 
 
 def test_golden_files_are_what_make_builds() -> None:

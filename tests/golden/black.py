@@ -1,0 +1,62 @@
+"""Golden histories of what clients alone see: which story is which case of which anomaly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.golden import black_drain as drain
+from tests.golden import black_ends as ends
+from tests.golden import black_polls as polls
+from tests.golden import black_records as records
+from tests.golden import black_timing as timing
+from tests.support.histories import Story
+
+Tell = Callable[[Story], None]
+
+BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
+    "phantom-read": (records.phantom_ok, records.phantom_bad, records.nothing_read),
+    "aborted-read": (records.aborted_ok, records.aborted_bad, records.nothing_read),
+    "inconsistent-offset": (records.same_twice, records.inconsistent_bad, records.nothing_read),
+    "duplicate": (records.same_twice, records.duplicate_bad, records.nothing_read),
+    "lost-write": (records.lost_ok, records.lost_bad, records.nothing_read),
+    "lost-tail": (drain.tail_ok, drain.tail_bad, drain.tail_unknown),
+    "vanished-read": (records.vanished_ok, records.vanished_bad, records.nothing_read),
+    "read-above-hw": (ends.above_ok, ends.above_bad, ends.above_unknown),
+    "refused-read": (ends.refused_ok, ends.refused_bad, ends.above_unknown),
+    "end-went-back": (ends.end_ok, ends.end_bad, records.same_twice),
+    "int-poll-skip": (polls.int_skip_ok, polls.int_skip_bad, polls.no_polls),
+    "poll-skip": (polls.skip_ok, polls.skip_bad, polls.no_polls),
+    "int-nonmonotonic-poll": (records.same_twice, polls.int_nonmonotonic_bad, polls.no_polls),
+    "nonmonotonic-poll": (polls.nonmonotonic_ok, polls.nonmonotonic_bad, polls.no_polls),
+    "nonmonotonic-send": (timing.send_order_ok, timing.send_order_bad, timing.nothing_acknowledged),
+    "real-time-order": (timing.real_time_ok, timing.real_time_bad, timing.nothing_acknowledged),
+    "confluent-repeat": (drain.tail_ok, drain.repeat_bad, drain.repeat_unknown),
+    "unseen": (records.lost_ok, records.unseen_bad, records.no_sends),
+    "final-drain": (drain.drain_ok, drain.drain_bad, drain.drain_unknown),
+    "staleness": (records.same_twice, timing.stale, timing.stale_unknown),
+    "availability": (records.lost_ok, timing.available_again, timing.available_to_nobody),
+}
+MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
+    ("confluent-repeat", "bad-round"): drain.repeat_bad_in_one_round,
+    ("confluent-repeat", "ok-read-on"): drain.repeat_ok_one_read_on,
+    ("vanished-read", "bad-earliest"): records.vanished_below_earliest,
+    ("final-drain", "bad-gone"): drain.drain_gone,
+    ("lost-write", "ok-expired"): records.lost_expired,
+    ("lost-write", "bad-young"): records.lost_young,
+    ("lost-write", "bad-passed-over"): records.lost_passed_over,
+    ("vanished-read", "ok-expired"): records.vanished_expired,
+    ("vanished-read", "bad-young"): records.vanished_young,
+    ("poll-skip", "unknown-never-risked"): polls.skip_never_risked,
+    ("nonmonotonic-poll", "unknown-never-risked"): polls.skip_never_risked,
+    ("final-drain", "bad-not-healed"): drain.drain_not_healed,
+    ("final-drain", "ok-again"): drain.drain_again,
+    ("read-above-hw", "bad-told"): ends.told_bad,
+    ("refused-read", "bad-same-epoch"): ends.refused_by_who_showed_it,
+    ("refused-read", "bad-between"): ends.refused_below_a_higher_epoch,
+    ("end-went-back", "bad-same-epoch"): ends.end_back_in_one_epoch,
+    ("end-went-back", "bad-listed"): ends.end_below_an_end,
+    ("read-above-hw", "ok-told"): ends.told_ok,
+    ("refused-read", "ok-start-untold"): ends.refused_with_no_start,
+    ("refused-read", "unknown-empty"): ends.nothing_shown,
+    ("end-went-back", "unknown-empty"): ends.nothing_shown,
+}

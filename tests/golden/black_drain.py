@@ -1,0 +1,136 @@
+"""Stories of the final drain: how far it reads, and what its rounds and its two readers tell."""
+
+from __future__ import annotations
+
+from tests.golden.black_parts import sent
+from tests.support.histories import Story
+
+
+def _drained(story: Story, log: list[tuple[int, int]]) -> None:
+    for reader in ("wire", "confluent"):
+        story.poll(0, log, reader=reader, consumer=f"d-{reader}", phase="drain-0", process=900 + len(reader), epoch=5)
+        story.drained(len(log), reader=reader)
+
+
+def tail_ok(s: Story) -> None:
+    log = sent(s)
+    _drained(s, log)
+
+
+def tail_bad(s: Story) -> None:
+    log = sent(s)
+    _drained(s, log[:3])
+
+
+def tail_unknown(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log[:3], process=20)
+
+
+def repeat_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, phase="drain-0", process=20, consumer="w")
+    s.drained(4)
+    s.poll(0, log[:3], phase="drain-0", process=21, consumer="c", reader="confluent")
+    s.drained(4, reader="confluent")
+
+
+def repeat_unknown(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, phase="drain-0", process=20, consumer="w")
+    s.drained(4)
+
+
+def repeat_bad_in_one_round(s: Story) -> None:
+    """The real client lacks in one round what it read in another."""
+    log = sent(s)
+    for phase, read in (("drain-0", log), ("drain-1", log[:3])):
+        s.poll(0, log, phase=phase, process=20, consumer=f"w{phase}")
+        s.drained(4, phase=phase)
+        s.poll(0, read, phase=phase, process=21, consumer=f"c{phase}", reader="confluent")
+        s.drained(4, reader="confluent", phase=phase)
+
+
+def repeat_ok_one_read_on(s: Story) -> None:
+    """The wire reader reads to the end of the log, the real client to the sentinel."""
+    log = sent(s)
+    s.poll(0, log, phase="drain-0", process=20, consumer="w")
+    s.drained(4)
+    s.poll(0, log[:3], phase="drain-0", process=21, consumer="c", reader="confluent")
+    s.drained(3, reader="confluent")
+
+
+def _with_sentinel(s: Story) -> list[tuple[int, int]]:
+    log = sent(s)
+    s.send(5, 4, process=5, sentinel=True, phase="final")
+    return [*log, (4, 5)]
+
+
+def drain_ok(s: Story) -> None:
+    _drained(s, _with_sentinel(s))
+
+
+def drain_bad(s: Story) -> None:
+    """Everything was read once, but no drain began where the acknowledged records do."""
+    log = _with_sentinel(s)
+    s.poll(0, log, process=20)
+    for reader in ("wire", "confluent"):
+        s.poll(2, log[2:], reader=reader, consumer=reader, phase="drain-0", process=900 + len(reader), epoch=5)
+        s.drained(5, start=2, reader=reader)
+
+
+def drain_gone(s: Story) -> None:
+    """A record that was read once and that the drain does not return."""
+    log = _with_sentinel(s)
+    s.poll(0, log, process=20)
+    _drained(s, [log[0], *log[2:]])
+    s.lines[-1]["end"] = 5
+
+
+def _rounds(s: Story, log: list[tuple[int, int]], rounds: list[tuple[str, str]]) -> None:
+    """(phase, leader): both readers read everything."""
+    for nth, (phase, leader) in enumerate(rounds):
+        for reader in ("wire", "confluent"):
+            s.poll(
+                0,
+                log,
+                reader=reader,
+                consumer=f"{phase}-{reader}",
+                phase=phase,
+                node=leader,
+                process=900 + 20 * nth + len(reader),
+                epoch=5 + nth,
+            )
+            s.drained(len(log), reader=reader, phase=phase, leader=leader)
+
+
+def _given_up(s: Story, phase: str, leader: str) -> None:
+    for reader in ("wire", "confluent"):
+        s.harness(
+            "drain-incomplete",
+            phase=phase,
+            topic=s.topic,
+            partition=0,
+            reader=reader,
+            leader=leader,
+            error=f"poll at {leader}: timeout",
+        )
+
+
+def drain_not_healed(s: Story) -> None:
+    """Who led after the faults answers no reader, until it is restarted for the rotation."""
+    log = _with_sentinel(s)
+    _given_up(s, "drain-current", "n2")
+    _rounds(s, log, [("drain-n1", "n1"), ("drain-n2", "n2"), ("drain-n3", "n3")])
+
+
+def drain_again(s: Story) -> None:
+    """The healed cluster is read; one replica only once it has been written over."""
+    log = _with_sentinel(s)
+    _rounds(s, log, [("drain-current", "n1"), ("drain-n1", "n1")])
+    _given_up(s, "drain-n2", "n2")
+    _rounds(s, log, [("drain-n3", "n3"), ("drain-again", "n2")])
+
+
+def drain_unknown(s: Story) -> None:
+    _drained(s, sent(s))

@@ -1,0 +1,69 @@
+"""Stories of what one poll, and one consumer from poll to poll, passes over or goes back to."""
+
+from __future__ import annotations
+
+from tests.golden.black_parts import sent
+from tests.support.histories import Story
+
+
+def int_skip_ok(s: Story) -> None:
+    log = sent(s)
+    # The offset that it passed over is a gap that nobody ever read anything at.
+    s.poll(0, [*log, (5, 6)], process=20, invoked=50, completed=60)
+    s.send(6, 5, process=30, invoked=40, completed=45)
+
+
+def int_skip_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, [log[0], log[2], log[3]], process=20, invoked=50, completed=60)
+    s.poll(0, log, process=21, consumer="c1", invoked=51, completed=61)
+
+
+def skip_ok(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20)
+    # The wire reader may seek where it likes.
+    s.poll(0, log[:1], hw=4, process=21, consumer="c1")
+    s.poll(3, log[3:], process=21, consumer="c1")
+    s.poll(0, log[:1], hw=4, process=22, consumer="c2", reader="confluent")
+    s.poll(1, log[1:], node="n2", process=22, consumer="c2", reader="confluent")
+
+
+def skip_never_risked(s: Story) -> None:
+    """The client is asked for its position after polls of one leader, or of the drain."""
+    log = sent(s)
+    s.poll(0, log[:1], process=22, consumer="c2", reader="confluent")
+    s.poll(1, log[1:], process=22, consumer="c2", reader="confluent")
+    s.poll(0, log[:1], process=23, consumer="c3", reader="confluent", phase="drain-0")
+    s.poll(1, log[1:], node="n2", process=23, consumer="c3", reader="confluent", phase="drain-0")
+
+
+def skip_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, log[:1], process=21, consumer="c1", reader="confluent")
+    s.poll(3, log[3:], process=21, consumer="c1", reader="confluent")
+
+
+def no_polls(s: Story) -> None:
+    sent(s)
+
+
+def int_nonmonotonic_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, [log[1], log[0], log[2], log[3]], process=20)
+
+
+def nonmonotonic_ok(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20)
+    s.poll(1, log[1:], process=20)
+    s.poll(0, log, process=21, consumer="c1", reader="confluent")
+    s.poll(4, [], process=21, consumer="c1", reader="confluent", outcome="fail")
+    s.poll(4, [], process=21, consumer="c1", reader="confluent")
+
+
+def nonmonotonic_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20, reader="confluent")
+    s.poll(1, log[1:], process=20, reader="confluent")

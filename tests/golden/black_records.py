@@ -1,0 +1,145 @@
+"""Stories of records and where they stand: read of nobody's, twice, under another's offset, or not at all."""
+
+from __future__ import annotations
+
+from tests.golden.black_parts import sent
+from tests.golden.limits import RETENTION_MS
+from tests.support.histories import Story
+
+
+def phantom_ok(s: Story) -> None:
+    log = sent(s)
+    s.send(9, outcome="info", process=9)
+    s.poll(0, [*log, (4, 9)], process=20)
+
+
+def phantom_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, [*log, (4, 9)], process=20)
+
+
+def nothing_read(s: Story) -> None:
+    sent(s)
+    s.poll(0, [], process=20)
+
+
+def aborted_ok(s: Story) -> None:
+    log = sent(s)
+    s.send(9, outcome="fail", process=9)
+    s.poll(0, log, process=20)
+
+
+def aborted_bad(s: Story) -> None:
+    log = sent(s)
+    s.send(9, outcome="fail", process=9)
+    s.poll(0, [*log, (4, 9)], process=20)
+
+
+def same_twice(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, log, process=21, consumer="c1")
+
+
+def inconsistent_bad(s: Story) -> None:
+    log = sent(s)
+    s.send(9, outcome="info", process=9)
+    first = s.poll(0, [*log, (4, 9)], process=20, invoked=100, completed=110)
+    assert first
+    # An unknown send at the same offset, in a poll that overlaps the first: neither was there before the other.
+    s.send(10, outcome="info", process=10, invoked=50, completed=60)
+    s.poll(0, [*log, (4, 10)], process=21, consumer="c1", invoked=101, completed=111)
+
+
+def duplicate_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, [*log, (4, 4)], process=20)
+
+
+def lost_ok(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log[:2], process=20)
+    s.poll(2, log[2:], process=20)
+
+
+def lost_bad(s: Story) -> None:
+    log = sent(s)
+    # Offset 2 passed over: value 3 was acknowledged there and nobody ever read it.
+    s.poll(0, [*log[:2], log[3]], process=20)
+
+
+def _start_told(s: Story, after_ms: int) -> None:
+    """The log starts at 2 so long after the records were sent."""
+    s.now += after_ms
+    s.send(5, 4, process=5)
+    s.poll(2, [(2, 3), (3, 4), (4, 5)], log_start=2, process=21, consumer="c1")
+
+
+def lost_expired(s: Story) -> None:
+    sent(s)
+    _start_told(s, RETENTION_MS)
+
+
+def lost_young(s: Story) -> None:
+    sent(s)
+    _start_told(s, RETENTION_MS - 100)
+    # Who tells it later only repeats it.
+    _told_again(s)
+
+
+def _told_again(s: Story) -> None:
+    s.now += RETENTION_MS
+    s.poll(2, [(2, 3), (3, 4), (4, 5)], log_start=2, process=22, consumer="c2")
+
+
+def lost_passed_over(s: Story) -> None:
+    """It was gone long before it was old enough."""
+    log = sent(s)
+    s.poll(0, [log[0], *log[2:]], process=20)
+    _start_told(s, RETENTION_MS)
+
+
+def vanished_expired(s: Story) -> None:
+    s.poll(0, sent(s), process=20)
+    _start_told(s, RETENTION_MS)
+
+
+def vanished_young(s: Story) -> None:
+    """Of the two that are gone one was old enough."""
+    s.send(1, 0, process=1)
+    s.now += RETENTION_MS
+    log = [(0, 1)]
+    for nth in range(1, 4):
+        s.send(nth + 1, nth, process=nth)
+        log.append((nth, nth + 1))
+    s.poll(0, log, process=20)
+    _start_told(s, 10)
+
+
+def vanished_ok(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20)
+    # A shorter answer is no loss: it passes over less.
+    s.poll(0, log[:2], hw=4, process=21, consumer="c1")
+
+
+def vanished_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log, process=20)
+    s.poll(0, [log[0], log[2], log[3]], process=21, consumer="c1")
+
+
+def vanished_below_earliest(s: Story) -> None:
+    """Polls say that the log starts at 0, ListOffsets says 2."""
+    log = sent(s)
+    s.poll(0, log, process=20)
+    s.list_offsets(2, timestamp=-2, process=21)
+
+
+def no_sends(s: Story) -> None:
+    s.poll(0, [], process=20)
+
+
+def unseen_bad(s: Story) -> None:
+    log = sent(s)
+    s.poll(0, log[:3], process=20)

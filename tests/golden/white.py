@@ -1,0 +1,95 @@
+"""Golden histories of what brokers keep: which change of a run is which case of which anomaly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.golden import white_elections as elections
+from tests.golden import white_logs as logs
+from tests.golden import white_watermarks as watermarks
+from tests.support.judging import Case
+
+Change = Callable[[Case], None]
+
+
+def _as_it_is(_: Case) -> None:
+    """A run that keeps every rule."""
+
+
+def _without(*tables: str) -> Change:
+    def change(case: Case) -> None:
+        for table in tables:
+            case.tables[table] = []
+
+    return change
+
+
+def _gap(case: Case) -> None:
+    events = case.tables["events"]
+    middle = next(e for e in events if e["e"] == "fetch_answered")
+    events.remove(middle)
+
+
+_NO_EVENTS = _without("events")
+_NO_FILES = _without("batches", "checkpoints")
+_NO_ZNODES = _without("znodes")
+
+WHITE_BOX: dict[str, tuple[Change, Change, Change]] = {
+    "isr-znode": (_as_it_is, elections.isr_without_leader, _NO_ZNODES),
+    "one-leader-per-epoch": (_as_it_is, elections.two_leaders, _NO_EVENTS),
+    "controller-epoch": (_as_it_is, elections.controller_back, _NO_ZNODES),
+    "offset-order": (_as_it_is, watermarks.hw_above_leo, _NO_EVENTS),
+    "hw-within-isr": (_as_it_is, watermarks.hw_on_append, _NO_EVENTS),
+    "hw-monotone": (_as_it_is, watermarks.hw_back, _NO_EVENTS),
+    "log-matching": (_as_it_is, logs.bytes_differ, _NO_FILES),
+    "leader-completeness": (_as_it_is, logs.short_leader, _NO_EVENTS),
+    "ack-committed": (_as_it_is, watermarks.early_ack, _NO_EVENTS),
+    "epoch-cache": (_as_it_is, logs.epochs_repeat, _NO_FILES),
+    "log-contiguous": (_as_it_is, logs.hole_in_log, _NO_FILES),
+    "truncation": (_as_it_is, logs.cut_in_isr, _NO_EVENTS),
+    "live-isr": (_as_it_is, elections.dead_joiner, _NO_ZNODES),
+    "shown-below-hw": (_as_it_is, watermarks.shown_above, _NO_EVENTS),
+    # An event log with a hole proves nothing, and nothing else.
+    "event-log": (_as_it_is, _gap, _NO_EVENTS),
+}
+MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
+    ("hw-within-isr", "bad-refused"): watermarks.refused_fetch_counted,
+    ("shown-below-hw", "bad-listed"): watermarks.end_told_too_high,
+    ("isr-znode", "ok-eligible"): elections.eligible_leader,
+    ("isr-znode", "bad-ineligible"): elections.ineligible_leader,
+    ("isr-znode", "bad-old-eligibility"): elections.leader_of_an_old_eligibility,
+    ("one-leader-per-epoch", "bad-old-epoch"): elections.role_of_an_old_epoch,
+    ("one-leader-per-epoch", "ok-anew"): elections.log_opened_anew,
+    ("shown-below-hw", "bad-told"): watermarks.watermark_told_too_high,
+    ("shown-below-hw", "ok-told"): watermarks.watermark_told,
+    ("truncation", "bad-own-watermark"): logs.cut_below_own_watermark,
+    ("truncation", "ok-own-watermark"): logs.cut_to_own_watermark,
+    ("hw-within-isr", "bad-asked-lower"): watermarks.lower_fetch_passed_over,
+    ("hw-within-isr", "ok-asked-lower"): watermarks.lower_fetch_never_answered,
+    ("truncation", "bad-restart"): logs.end_forgotten,
+    ("truncation", "bad-restart-stopped"): logs.end_forgotten_after_a_stop,
+    ("truncation", "ok-restart"): logs.end_at_the_watermark,
+    ("truncation", "ok-restart-deleted"): logs.end_deleted,
+    ("truncation", "ok-restart-cut"): logs.end_cut,
+    ("truncation", "ok-restart-damaged"): logs.end_damaged,
+    ("truncation", "ok-restart-anew"): logs.begun_anew,
+    ("isr-znode", "ok-longest-log"): elections.longest_log,
+    ("live-isr", "ok-eligible"): elections.eligible_leader,
+    ("live-isr", "bad-grown"): elections.grown_by_an_election,
+    ("live-isr", "bad-elected"): elections.long_dead_elected,
+    ("live-isr", "ok-elected"): elections.elected_just_after_its_end,
+    ("live-isr", "bad-unproposed"): elections.unproposed,
+    ("log-matching", "ok-head-expired"): logs.head_expired,
+    ("log-matching", "bad-head-young"): logs.head_young,
+}
+
+LAST_STANDING = frozenset(
+    {
+        elections.eligible_leader,
+        elections.ineligible_leader,
+        elections.leader_of_an_old_eligibility,
+        elections.longest_log,
+        elections.grown_by_an_election,
+    }
+)
+"""Changes of `last_standing_life`; all others are of `plain_life`."""

@@ -1,0 +1,132 @@
+"""Changes of a run in the replicas' logs: their bytes, their epochs, and where they were cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.limits import RETENTION_MS
+from tests.golden.white_parts import last_event, put_after
+from tests.support.histories import TICK_NS
+from tests.support.judging import Case
+
+
+def bytes_differ(case: Case) -> None:
+    case.tables["batches"][1]["digest"] = "other"
+
+
+def short_leader(case: Case) -> None:
+    last_event(case, e="become_leader").update(leo=1, hw=1)
+
+
+def epochs_repeat(case: Case) -> None:
+    rows = [row for row in case.tables["checkpoints"] if row["kind"] == "epoch" and row["position"] == 1]
+    rows[0]["offset"] = 0
+
+
+def hole_in_log(case: Case) -> None:
+    node = case.tables["batches"][0]["node"]
+    case.tables["batches"] = [b for b in case.tables["batches"] if b["node"] != node or b["base"] != 2]
+
+
+def cut_in_isr(case: Case) -> None:
+    line = last_event(case, e="become_follower")
+    cut = {**line, "e": "truncate", "from_leo": line["leo"], "to": 1, "in_isr": True, "reason": "high-watermark"}
+    for later in case.tables["events"]:
+        if later["b"] == line["b"] and later["i"] == line["i"] and later["s"] > line["s"]:
+            later["s"] += 1
+    cut["s"] = line["s"] + 1
+    case.tables["events"].insert(case.tables["events"].index(line) + 1, cut)
+
+
+def _follower_cuts(case: Case, below: int) -> None:
+    """A follower's last line is a cut, in the epoch in which all that goes was committed."""
+    hw = last_event(case, e="hw", role="follower")
+    last = [e for e in case.tables["events"] if e["i"] == hw["i"]][-1]
+    cut = {"from_leo": hw["hw"] + 1, "to": hw["hw"] - below, "hw": hw["hw"], "in_isr": True}
+    put_after(case, last, {"e": "truncate", "p": hw["p"], "le": hw["le"], "reason": "diverging-epoch", **cut})
+
+
+def cut_below_own_watermark(case: Case) -> None:
+    _follower_cuts(case, 1)
+
+
+def cut_to_own_watermark(case: Case) -> None:
+    _follower_cuts(case, 0)
+
+
+def _opened_again(case: Case, above: int, *between: dict[str, Any]) -> None:
+    """A restarted broker finds a log that ends `above` the highest watermark of its life before.
+
+    between: the last lines of that life.
+    """
+    opened = last_event(case, e="recovered")
+    mine = [e for e in case.tables["events"] if e["b"] == opened["b"] and e["i"] != opened["i"]]
+    known = max(e["hw"] for e in mine if "hw" in e)
+    opened.update(leo=known + above, hw=min(opened["hw"], known + above))
+    put_after(case, mine[-1], *({"p": opened["p"], "le": 0, **line} for line in between))
+
+
+def end_forgotten(case: Case) -> None:
+    _opened_again(case, -1)
+
+
+def end_at_the_watermark(case: Case) -> None:
+    _opened_again(case, 0)
+
+
+def end_deleted(case: Case) -> None:
+    """The partition was told to go, and came back."""
+    _opened_again(case, -1, {"e": "stop_replica", "delete": True})
+
+
+def end_forgotten_after_a_stop(case: Case) -> None:
+    """It was told to stop, not to go."""
+    _opened_again(case, -1, {"e": "stop_replica", "delete": False})
+
+
+def end_cut(case: Case) -> None:
+    """What is missing was cut, by a replica outside the ISR."""
+    cut = {"e": "truncate", "from_leo": 3, "to": 2, "hw": 2, "in_isr": False, "reason": "diverging-epoch"}
+    _opened_again(case, -1, cut)
+
+
+def begun_anew(case: Case) -> None:
+    """The restarted broker finds that its leader's log begins above all that it ever had."""
+    _opened_again(case, -1)
+    anew = {"e": "truncate", "from_leo": 2, "to": 3, "hw": 2, "in_isr": False, "reason": "out-of-range"}
+    role = last_event(case, e="become_follower", b=last_event(case, e="recovered")["b"])
+    role.update(leo=2, hw=2)
+    put_after(case, role, {**anew, "p": role["p"], "le": role["le"]})
+
+
+def end_damaged(case: Case) -> None:
+    """A fault had taken bytes of that node's files."""
+    _opened_again(case, -1)
+    opened = last_event(case, e="recovered")
+    kill = next(line for line in case.history if line.get("fault") == "kill" and line["f"] == "start")
+    hit = {"fault": "truncate-file", "fault_id": 999, "targets": [opened["node"]]}
+    case.history.append({**kill, **hit, "index": len(case.history)})
+
+
+def head_expired(case: Case) -> None:
+    """One replica's log starts later, and its files were copied when the rest was old."""
+    _head_gone(case)
+    copied = next(line for line in case.history if line["f"] == "evidence")
+    copied["time_ns"] += 2 * RETENTION_MS * TICK_NS
+
+
+def head_young(case: Case) -> None:
+    """The same, and all that was sent just before the files were copied."""
+    _head_gone(case)
+    for line in case.history:
+        line["time_ns"] += 2 * RETENTION_MS * TICK_NS
+    for event in case.tables["events"]:
+        for clock in ("w", "m", "t_ns"):
+            event[clock] += 2 * RETENTION_MS * TICK_NS
+    for row in case.tables["znodes"]:
+        row["time_ms"] += 2 * RETENTION_MS
+
+
+def _head_gone(case: Case) -> None:
+    node = case.tables["batches"][0]["node"]
+    case.tables["batches"] = [row for row in case.tables["batches"] if row["node"] != node or row["base"] >= 2]
