@@ -63,7 +63,7 @@ def is_shortened(reason: str) -> bool:
 
 def worse(earlier: str, latest: str) -> str:
     """Of two stops the reason that says more of a log: "" the least, one that a power failure explains next."""
-    return latest if not earlier or not is_shortened(latest) else earlier
+    return latest if not earlier or (is_shortened(earlier) and not is_shortened(latest)) else earlier
 
 
 def older_copy_reason(left_under: int, last_registered: int | None) -> str:

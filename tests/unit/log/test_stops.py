@@ -57,9 +57,10 @@ def test_older_copy_and_log_that_was_made_anew_are_not_what_they_were() -> None:
 
 def test_of_two_reasons_the_one_stays_that_a_power_failure_does_not_explain() -> None:
     power = unclean_reason(**{**KNOWN, "clean": False, "same_kernel": False})  # type: ignore[arg-type]
-    other = older_copy_reason(5, 7)
+    other, cut = older_copy_reason(5, 7), unclean_reason(**{**KNOWN, "leo": 9})  # type: ignore[arg-type]
     assert [worse("", ""), worse(power, ""), worse("", power), worse(power, power)] == ["", power, power, power]
     assert [worse(other, ""), worse("", other), worse(other, power), worse(power, other)] == [other] * 4
+    assert worse(other, cut) == other, "the first of them"
 
 
 @pytest.mark.parametrize(
