@@ -25,7 +25,7 @@ from broker.wire.messages.replica_report import (
 )
 from broker.wire.primitives import MalformedFrame
 
-_EPOCHS = 100
+_EPOCHS = 25
 """So many of the newest are told: logs that differ do so within the last few leaderships."""
 EPOCH_MAX = 2**31 - 1
 """What the answer can say; a damaged checkpoint may have more."""
