@@ -193,12 +193,14 @@ class DiskLogStore(OpenLogs):
 
         Source: kafka LogManager, whose stray logs are those that no broker was told to delete.
         """
-        self._take_out(topic_partition, stray_dir_name(topic_partition))
+        for log_dir in self._take_out(topic_partition, stray_dir_name(topic_partition)):
+            # At once: a start that finds no folder would miss it, and nothing says that it was to go.
+            log_dir.forget_checkpoints(topic_partition)
 
-    def _take_out(self, tp: TopicPartition, name: str) -> None:
-        """name: that the folder has from now on."""
+    def _take_out(self, tp: TopicPartition, name: str) -> list[LogDir]:
+        """name: that the folder has from now on. Where it was."""
         if tp not in self._homes:
-            return
+            return []
         places = self._places(tp)
         for log_dir in places:
             log_dir.check()
@@ -221,6 +223,7 @@ class DiskLogStore(OpenLogs):
             self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
         for log_dir in gone:
             log_dir.forget_checkpoints(tp)
+        return places
 
     def _let_go(self, tp: TopicPartition) -> PartitionLog | None:
         log = self._logs.pop(tp, None)

@@ -195,14 +195,15 @@ def test_store_log_that_is_set_aside_stays_and_the_next_one_knows_nothing_of_it(
         kill(store)
 
 
-def test_store_of_a_log_that_was_set_aside_misses_nothing_at_its_next_start(path: str) -> None:
+@pytest.mark.parametrize("waited_ms", [0, 20])
+def test_store_of_a_log_that_was_set_aside_misses_nothing_at_its_next_start(path: str, waited_ms: int) -> None:
     clock = Clock()
     store = open_store(path, clock)
     append_values(store, range(5))
     open_log(store).flush()
     store.checkpoint_recovery_points()
     store.set_aside(TP)
-    clock.advance(20)
+    clock.advance(waited_ms)
     kill(store)
     store = open_store(path, Clock())
     assert (dict(store.logs()), store.offline_logs) == ({}, {})
