@@ -222,9 +222,10 @@ class DataPlane:
     def _make_cleaner(self, manager: ReplicaManager) -> LogCleaner:
         settings = self.settings
         rate = settings.log_cleaner_io_max_bytes_per_second
+        replicas = CleanableReplicas(manager)
         return LogCleaner(
             self.store,
-            CleanableReplicas(manager),
+            replicas,
             self._cleaner_processes,
             CleanerSettings(
                 settings.log_cleaner_threads,
@@ -234,7 +235,7 @@ class DataPlane:
                 float("inf") if rate is None else rate,
             ),
             lambda: time.time_ns() / 1e6,
-            self._on_damage,
+            replicas.on_damage,
         )
 
     def _apply_retention(self) -> None:

@@ -132,7 +132,7 @@ class LogCleaner:
         wall_ms: Callable[[], float],
         on_damage: Callable[[CorruptLog], None] = lambda damage: None,
     ) -> None:
-        """on_damage: told of each log whose bytes cannot be right, as `LogStore.delete_old_segments` tells."""
+        """on_damage: told of each log whose bytes cannot be right; it is cleaned no more, until it is made anew."""
         self.uncleanable: dict[TopicPartition, tuple[PartitionLog, str]] = {}
         """Logs that are not cleaned any more, and why."""
         self.runs = 0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from broker.runtime.ports import Offset, TopicPartition
+from broker.runtime.ports import CorruptLog, Offset, TopicPartition
 
 if TYPE_CHECKING:
     from broker.runtime.replica_manager import ReplicaManager
+
+_logger = logging.getLogger(__name__)
 
 
 class CleanableReplicas:
@@ -28,3 +31,16 @@ class CleanableReplicas:
         if replica is None:
             return {}
         return {pid: entry.batches[-1].last_offset for pid, entry in replica.producers if entry.batches}
+
+    def on_damage(self, damage: CorruptLog) -> None:
+        """The replica goes offline, to be fetched anew. A leader that is the whole ISR is served on: nobody could lead
+        in its place, nor give it back what is damaged.
+        """
+        replica = self._manager.replicas.get(damage.topic_partition)
+        if replica is None:
+            return
+        role = replica.leader
+        if role is not None and role.isr.committed == {self._manager.broker_id}:
+            _logger.error("%s: served on, for nobody else is in sync: %s", replica.name, damage)
+            return
+        self._manager.take_offline(replica, damage)

@@ -67,13 +67,14 @@ def cluster(tmp_path: Path) -> Iterator[DiskCluster]:
 
 def _cleaner(cluster: DiskCluster, i: int, runner: HereRunner | None = None) -> LogCleaner:
     node = cluster.nodes[i]
+    replicas = CleanableReplicas(node.up)
     return LogCleaner(
         node.store,  # type: ignore[arg-type]
-        CleanableReplicas(node.up),
+        replicas,
         runner or HereRunner(),
         CleanerSettings(),
         lambda: cluster.loop.now,
-        lambda damage: node.up.take_offline(node.up.replicas[(TOPIC, 0)], damage),
+        replicas.on_damage,
     )
 
 
@@ -471,3 +472,25 @@ def test_idle_producer_expires_also_while_its_broker_is_away(
     cluster.start(3, tell=False)
     producers = dict(cluster.nodes[3].up.replicas[(TOPIC, 0)].producers)
     assert (5 in producers) is known
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_damage_that_a_cleaning_meets_costs_a_leader_its_place_unless_nobody_could_take_it(
+    cluster: DiskCluster, alone: bool
+) -> None:
+    _write(cluster, 1, range(60))
+    for i in (2, 3) if alone else ():
+        cluster.stop(i)
+        cluster.expire(i)
+    cluster.settle()
+    first = cluster.folder_of(1) / f"{0:020d}.log"
+    content = bytearray(first.read_bytes())
+    content[-1] ^= 1
+    with first.open("r+b") as file:
+        file.write(content)
+    cleaner = _cleaner(cluster, 1)
+    cleaner.check()
+    assert cleaner.uncleanable.keys() == {(TOPIC, 0)}
+    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].offline is not alone
+    if alone:
+        _put(cluster, 1, (b"more", b"value"))
