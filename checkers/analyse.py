@@ -115,6 +115,8 @@ def _judge(
     raw_events: DataFrame,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     parquet = run_dir / "parquet"
+    told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD, "phase"))
+    marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     znodes = znode_tables(read_table(session, schema.ZNODE, parquet / "znodes"))
     events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
     expiry = _expiry(run_dir, info, events)
@@ -125,14 +127,12 @@ def _judge(
         znodes,
         batches_table(session, parquet, prepared),
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
-        prepared.segment_nodes,
+        [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
         expiry,
     )
     facts = build_facts(
         history, leader_changes(history, evidence), expiry=expiry, unclean=evidence.unclean, events=events
     )
-    told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD, "phase"))
-    marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     found_elections = pool.submit(elections_of, evidence)
     around = pool.submit(around_faults, history, scripted=info.scripted)
     left_out = pool.submit(load_gaps, history, info.partitions)

@@ -1,7 +1,8 @@
 """What is missing of the record that a verdict rests on, per source, and what a system cannot have.
 
 Decides unknown and not applicable; judges nothing. `ORDERED` sources are those in which a line that is missing can make
-a sound one look wrong; a segment file proves what it holds, whatever else is gone.
+a sound one look wrong. A segment file proves what it holds, whatever other nodes lack; of a node that was copied in
+part no file is judged (checkers/incidents.py).
 """
 
 from __future__ import annotations

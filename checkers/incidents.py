@@ -37,15 +37,26 @@ def not_fired(info: RunInfo, faults: Iterable[Fault], unavailable: Mapping[str, 
     return sorted(set(info.fault_kinds) - {fault.fault for fault in faults} - set(unavailable))
 
 
+def copied(marks: Marks) -> frozenset[str]:
+    """Nodes of which everything was copied, as the history says; a folder that is there may hold a part."""
+    told = [mark for mark in marks if mark["f"] == "evidence"]
+    return frozenset(mark["node"] for mark in told) - {mark["node"] for mark in told if mark["error"]}
+
+
 def evidence_holes(marks: Marks, info: RunInfo) -> dict[str, list[str]]:
-    """Source → what was not copied of a node, though its folder may be there."""
+    """Source → what was not copied of a node, though its folder may be there.
+
+    A node that no line speaks of is one of a run that broke off before all was copied.
+    """
+    told = [mark for mark in marks if mark["f"] == "evidence"]
+    said = [(mark["node"], mark["error"]) for mark in told if mark["error"]]
+    heard = {mark["node"] for mark in told}
+    said += [(node.name, "no line says that all was copied") for node in info.nodes if node.name not in heard]
     holes: dict[str, list[str]] = {}
     zookeepers = {node.name for node in info.zookeepers}
-    for mark in marks:
-        if mark["f"] != "evidence" or not mark["error"]:
-            continue
-        for source in ("zookeeper",) if mark["node"] in zookeepers else ("events", "segments"):
-            holes.setdefault(source, []).append(f"the evidence of {mark['node']} is not whole: {mark['error']}")
+    for node, why in said:
+        for source in ("zookeeper",) if node in zookeepers else ("events", "segments"):
+            holes.setdefault(source, []).append(f"the evidence of {node} is not whole: {why}")
     return holes
 
 

@@ -81,7 +81,7 @@ class Prepared:
     holes: dict[str, list[str]] = field(default_factory=dict)
     evidence_nodes: list[str] = field(default_factory=list)
     segment_nodes: list[str] = field(default_factory=list)
-    """Nodes whose log folders are there."""
+    """Nodes whose log folders are there, be it in part."""
 
     def hole(self, source: str, text: str) -> None:
         self.holes.setdefault(source, []).append(text)

@@ -280,16 +280,17 @@ def _logs_after(node: Node, evidence: Path) -> tuple[str, str] | None:
 
 
 def _collected(node: Node, evidence: Path, collect: object) -> tuple[str, str | None]:
+    """(node, None or why not). `evidence/<node>` is there once whole; `<node>.part` is what the last attempt got."""
     assert callable(collect)
-    folder = evidence / node.name
-    for attempt in range(COPY_TRIES):
+    part = evidence / f"{node.name}.part"
+    for _ in range(COPY_TRIES):
         try:
-            folder.mkdir(parents=True)
-            collect(node, folder)
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            collect(node, part)
+            part.rename(evidence / node.name)
             return node.name, None
         except (OSError, shutil.Error, CommandFailed) as error:
             # A running broker renames checkpoints over each other: a copy in the middle of that is made again.
             failed = f"{type(error).__name__}: {error}"
-            if attempt < COPY_TRIES - 1:
-                shutil.rmtree(folder, ignore_errors=True)
     return node.name, failed

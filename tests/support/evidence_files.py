@@ -114,14 +114,24 @@ def znode_transaction(row: Mapping[str, Any]) -> bytes:
 # -- a whole run ---------------------------------------------------------------------------------------------------
 
 
+def _all_copied(model: ModelCluster, nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The model's history, with a line for each node that its evidence was copied."""
+    lines = list(model.story.lines)
+    told = next(line for line in lines if line["f"] == "evidence")
+    for node in nodes:
+        if node["name"] != told["node"]:
+            lines.append({**told, "node": node["name"], "index": len(lines), "time_ns": lines[-1]["time_ns"]})
+    return lines
+
+
 def write_run(folder: Path, model: ModelCluster, **run: Any) -> Path:
     """run.json, history and evidence of a model, as the harness leaves them."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "history.jsonl").write_text(model.story.text())
     nodes: list[dict[str, Any]] = [
         {"name": model.name(b), "role": "broker", "broker_id": b, "address": "127.0.0.1"} for b in model.brokers
     ]
     nodes.append({"name": "zk1", "role": "zookeeper", "broker_id": None, "address": "127.0.0.1"})
+    (folder / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in _all_copied(model, nodes)))
     described: dict[str, Any] = {
         "schema": 1,
         "name": "model",

@@ -169,6 +169,19 @@ def test_broker_that_hangs_on_sigterm_is_killed_and_told(
     assert (name, "FileNotFoundError" in why) == ("n1", True)
 
 
+def test_node_that_was_copied_in_part_is_not_taken_for_one_that_was_copied(
+    system: HighwaterSystem, tmp_path: Path
+) -> None:
+    node = system.view().node("n1")
+    node.run(["rm", "-r", f"{node.root}/logs"])
+    evidence = tmp_path / "evidence"
+    told = dict(system.collect(evidence))
+    assert "FileNotFoundError" in (told["n1"] or "")
+    assert {name for name, why in told.items() if why is None} == {"n2", "n3", "zk1"}
+    assert sorted(path.name for path in evidence.iterdir()) == ["n1.part", "n2", "n3", "zk1"]
+    assert (evidence / "n1.part" / "data").is_dir(), "what could be copied is there to be looked at"
+
+
 def test_broker_that_cannot_start_is_told_with_its_log(system: HighwaterSystem) -> None:
     system.stop_broker("n1")
     node = system.view().node("n1")

@@ -318,3 +318,47 @@ def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_
     results = _judge(spark, folder)
     assert results["checkers"]["log-contiguous"]["verdict"] == verdict
     assert results["checkers"]["log-matching"]["verdict"] == verdict
+
+
+def _cut(folder: Path) -> None:
+    """The copy of one log of n1 broke off on the way."""
+    segment = folder / "evidence" / "n1" / "data" / "hw-0" / f"{0:020d}.log"
+    segment.write_bytes(segment.read_bytes()[: segment.stat().st_size * 2 // 5])
+
+
+def _copied_in_part(folder: Path) -> None:
+    for line in (lines := _history(folder)):
+        if line["f"] == "evidence" and line["node"] == "n1":
+            line["error"] = "OSError: connection lost"
+    _write_history(folder, lines)
+
+
+def _ended_while_copying(folder: Path) -> None:
+    """Nobody says that anything was copied of n1."""
+    _drop(folder, lambda line: line["f"] == "evidence" and line["node"] == "n1")
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**run, "finished": False}))
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (_copied_in_part, "the evidence of n1 is not whole: OSError: connection lost"),
+        (_ended_while_copying, "the evidence of n1 is not whole: no line says that all was copied"),
+        (None, None),
+    ],
+    ids=["in part", "nobody says", "whole"],
+)
+def test_whole_run_with_a_log_that_ends_too_soon_is_invalid_only_where_all_of_it_was_copied(
+    spark: SparkSession, folder: Path, told: Callable[[Path], None] | None, why: str | None
+) -> None:
+    _cut(folder)
+    if told is not None:
+        told(folder)
+    results = _judge(spark, folder)
+    for name in ("log-matching", "epoch-cache"):
+        check = results["checkers"][name]
+        assert check["verdict"] == ("invalid" if why is None else "unknown"), check
+        assert why is None or why in check["reasons"], check
+    found = {name for name, check in results["checkers"].items() if check["verdict"] == "invalid"}
+    assert found == (set() if why else {"log-matching", "epoch-cache"})

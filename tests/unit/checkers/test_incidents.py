@@ -73,7 +73,8 @@ def test_unexplained_tells_of_a_broker_that_had_to_be_killed_and_of_logs_that_ar
         "what n3 logged after its evidence was copied is not known: OSError: gone",
     ]
     # No rule rests on it: what was found elsewhere stays found.
-    assert incidents.evidence_holes([mark("logs", node="n1", error="OSError: gone")], INFO) == {}
+    told = [mark("evidence", node=node.name) for node in INFO.nodes]
+    assert incidents.evidence_holes([*told, mark("logs", node="n1", error="OSError: gone")], INFO) == {}
 
 
 def test_floor_holds_what_is_unexplained() -> None:
@@ -99,11 +100,24 @@ def test_floor_still_asks_for_writes_under_any_other_fault() -> None:
 
 @pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
 def test_evidence_that_was_not_copied_is_a_hole_of_its_sources(node: str, sources: set[str]) -> None:
-    marks = [mark("evidence", node=node, error="OSError: half of it"), mark("evidence", node="n1")]
+    marks = [mark("evidence", node=node, error="OSError: half of it")]
+    marks += [mark("evidence", node=other.name) for other in INFO.nodes if other.name != node]
+    assert incidents.copied(marks) == {other.name for other in INFO.nodes} - {node}
     assert set(incidents.evidence_holes(marks, INFO)) == sources
     health = HistoryHealth(2, 1, 0, ())
     holes = holes_of(INFO, health, Prepared(), [], marks)
     assert {source for source, texts in holes.items() if texts} == sources
+
+
+@pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
+def test_evidence_of_which_nobody_says_that_it_was_copied_is_a_hole_of_its_sources(
+    node: str, sources: set[str]
+) -> None:
+    marks = [mark("evidence", node=other.name) for other in INFO.nodes if other.name != node]
+    assert incidents.copied(marks) == {other.name for other in INFO.nodes} - {node}
+    assert incidents.evidence_holes(marks, INFO) == {
+        source: [f"the evidence of {node} is not whole: no line says that all was copied"] for source in sources
+    }
 
 
 def test_unavailable_faults_stand_in_the_sentence() -> None:
