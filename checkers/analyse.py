@@ -35,12 +35,12 @@ from checkers.floor_queries import (
     leader_changes,
     load_gaps,
     replicas_by_partition,
-    work_since,
+    work_in,
 )
 from checkers.holes import ORDERED, holes_of, not_applicable, run_reasons
 from checkers.jobs import collect_families
 from checkers.load_history import History, HistoryHealth, load_history, span_of
-from checkers.recovery import hurried, last_of, load_end_ns, still
+from checkers.recovery import calms_of, hurried, load_end_ns, stood_still
 from checkers.retention import Expiry
 from checkers.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.service import CLOCKS, silenced
@@ -141,8 +141,9 @@ def _judge(
     families = {**black_box(facts), **white_box(evidence, raw_events)}
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
     faults = run_report.faults_of(marks.result())
-    last = last_of(faults)
-    since = None if last is None else pool.submit(work_since, history, last.stop_ns or 0)
+    end_ns = load_end_ns(marks.result())
+    calms = [] if info.scripted else [c for c in calms_of(info, faults, end_ns) if c.asked or c.until_ns is None]
+    work = pool.submit(work_in, history, calms)
     holes = holes_of(info, health, prepared, rows, marks.result())
     by_checker = {spec.name: [row for row in rows if row.checker == spec.name] for spec in ALL}
     checks = [
@@ -168,7 +169,7 @@ def _judge(
     durable = run_report.durability(rows, info.partitions)
     elections = found_elections.result()
     shrinks, expansions = changes.result()
-    quiet, still_said = still(info.partitions, {} if since is None else since.result(), last)
+    still, reached = stood_still(info.partitions, calms, work.result())
     has_znodes, has_events = not prepared.holes.get("zookeeper"), bool(prepared.event_files)
     floor = judge_floor(
         Seen(
@@ -181,10 +182,9 @@ def _judge(
             faults=told_faults,
             around=around.result(),
             load_gaps=left_out.result(),
-            hurried=hurried(info, faults, load_end_ns(marks.result())),
-            still=still_said,
-            last_fault=None if last is None else last.fault_id,
-            reached=len(info.partitions) - len(quiet),
+            hurried=hurried(info, faults, end_ns),
+            still=still,
+            reached=reached,
             drain_gaps=drain_gaps(info, rows, replicas.result()),
             silenced=silenced(info, faults),
             unexplained=[*incidents.unexplained(marks.result()), *log_failures(run_dir, info)],

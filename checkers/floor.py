@@ -5,7 +5,8 @@ and read from every partition, a drain from every replica as leader that covered
 records by the real client, no process that ended by itself. Nothing lowers them; a script, which is a load of its own,
 need not reach every partition.
 *Counts*: acknowledged records, kinds of faults that caused an election, ISR shrinks for lag, expansions, and
-acknowledged writes and polls of the load before, during and after every fault, after the last one on every partition.
+acknowledged writes and polls of the load before, during and after every fault, and on every partition wherever it went
+on for long enough under no fault.
 `checks` of the run file may set the first four; a scripted run, whose steps are the point, need not write during its
 faults; nor need anyone while a fault leaves too few brokers to acknowledge (checkers/service.py), if writes were tried,
 or after one that ended too late in the load (checkers/recovery.py). Whatever is lower than the defaults stands in the
@@ -69,10 +70,9 @@ class Seen:
     hurried: AbstractSet[int] = frozenset()
     """Ids of the faults after which the load ended too soon for work to be asked for (checkers/recovery.py)."""
     still: Sequence[str] = ()
-    """Partitions that the load did not reach again after the last fault, in sentences."""
-    last_fault: int | None = None
-    reached: int = 0
-    """How many partitions the load did reach again after it."""
+    """Partitions that the load did not reach again while no fault was in force, in sentences."""
+    reached: int | None = None
+    """How many partitions the load reached again after the last fault, where that was too late in it to ask for all."""
 
 
 @dataclass(slots=True)
@@ -107,8 +107,7 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
     missing += _fault_gaps(seen.faults)
     missing += _around_gaps(seen, scripted)
     missing += () if scripted else seen.load_gaps
-    if not scripted and seen.last_fault not in seen.hurried:
-        missing += seen.still
+    missing += () if scripted else seen.still
     missing += seen.drain_gaps
     missing += seen.unexplained
     if scripted and seen.faults:
@@ -136,7 +135,7 @@ def _lowered_after(seen: Seen) -> dict[str, int]:
     late = [around for around in seen.around if around.fault_id in seen.hurried]
     without = sum(not (around.w_after and around.r_after) for around in late)
     lowered = {"work_after_faults": len(seen.around) - without} if without else {}
-    if seen.still and seen.last_fault in seen.hurried:
+    if seen.reached is not None:
         lowered["partitions_after_last_fault"] = seen.reached
     return lowered
 

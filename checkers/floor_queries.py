@@ -16,7 +16,7 @@ from checkers.damage import Meeting, can_have_elected, killed_for_it
 from checkers.evidence.elections import elections
 from checkers.floor import AroundFault
 from checkers.load_history import History
-from checkers.recovery import Work
+from checkers.recovery import Calm, Work
 from checkers.run_info import RunInfo
 from checkers.run_report import Fault
 from checkers.service import touches
@@ -105,16 +105,25 @@ def around_faults(history: History, *, scripted: bool = False) -> list[AroundFau
     ]
 
 
-def work_since(history: History, since_ns: int) -> dict[str, Work]:
-    """Partition → what the load tried there and got done, of what it began after that time.
+def work_in(history: History, calms: Sequence[Calm]) -> dict[Calm, dict[str, Work]]:
+    """For each of these times: partition → what the load tried there and got done, of what it began in it; before a
+    further fault, of what was done by then.
 
     acks=0 is acknowledged by nobody, and an empty answer is one.
     """
-    sent, ok = F.col("f") == "send", F.col("outcome") == "ok"
-    polled = F.col("f") == "poll"
+    if not calms:
+        return {}
+    times = [(nth, calm.from_ns, calm.until_ns) for nth, calm in enumerate(calms)]
+    spans = history.ops.sparkSession.createDataFrame(times, "nth int, from_ns bigint, until_ns bigint")
+    until = F.coalesce("until_ns", F.lit(2**62))
+    sent, polled = F.col("f") == "send", F.col("f") == "poll"
+    ok = (F.col("outcome") == "ok") & (F.col("complete_ns") < until)
     rows = (
-        history.ops.where(_of_the_load() & (sent | polled) & (F.col("invoke_ns") > since_ns))
-        .groupBy("p")
+        history.ops.where(_of_the_load() & (sent | polled))
+        .select("p", "f", "outcome", "invoke_ns", "complete_ns", "base_offset")
+        .crossJoin(F.broadcast(spans))
+        .where((F.col("invoke_ns") > F.col("from_ns")) & (F.col("invoke_ns") < until))
+        .groupBy("nth", "p")
         .agg(
             F.count_if(sent).alias("sends"),
             F.count_if(polled).alias("polls"),
@@ -123,7 +132,10 @@ def work_since(history: History, since_ns: int) -> dict[str, Work]:
         )
         .collect()
     )
-    return {row.p: Work(row.sends, row.polls, row.wrote, row.read) for row in rows}
+    work: dict[Calm, dict[str, Work]] = {calm: {} for calm in calms}
+    for row in rows:
+        work[calms[row.nth]][row.p] = Work(row.sends, row.polls, row.wrote, row.read)
+    return work
 
 
 def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:

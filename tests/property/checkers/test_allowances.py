@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.floor_queries import around_faults, load_gaps, work_since
+from checkers.floor_queries import around_faults, load_gaps, work_in
 from checkers.load_history import load_history
-from checkers.recovery import Work
+from checkers.recovery import Calm, Work
 from checkers.retention import Expiry
 from checkers.verdict import CheckResult
 from tests.golden.make import read as golden
@@ -532,13 +532,21 @@ def _healed(story: Story, partitions: tuple[int, ...] = (0, 1)) -> None:
         story.poll(0, [(0, 10 * partition + 1)], partition=partition, process=30, phase="drain-current")
 
 
-def _work(spark: SparkSession, folder: Path, story: Story, *, scripted: bool = False) -> tuple[Any, dict[str, Work]]:
+AFTER = Calm(1, 60 * TICK_NS, None, asked=True)
+
+
+def _work(
+    spark: SparkSession, folder: Path, story: Story, *, scripted: bool = False, calm: Calm = AFTER
+) -> tuple[Any, dict[str, Work]]:
     with pyspark_sockets():
         history, health = load_history(spark, write_history(folder / "history.jsonl", story.lines), folder / "p")
         assert not health.problems
         (around,) = around_faults(history, scripted=scripted)
         assert load_gaps(history, [f"{story.topic}-0", f"{story.topic}-1"]) == [], "served, at some time in the load"
-        return around, work_since(history, 60_000_000)
+        others = [Calm(7, 0, TICK_NS, asked=True), Calm(8, 10**12, None, asked=True)]
+        work = work_in(history, [others[0], calm, others[1]])
+        assert work[others[1]] == {}
+        return around, work[calm]
 
 
 def test_partition_that_was_dead_from_a_fault_on_is_not_served_by_the_heal(spark: SparkSession, tmp_path: Path) -> None:
@@ -567,6 +575,16 @@ def test_work_that_began_under_the_last_fault_is_none_after_it(spark: SparkSessi
     story.poll(3, [], process=20, invoked=61, completed=62)
     story.send(4, acks=0, process=3, invoked=63, completed=64)
     _, since = _work(spark, tmp_path, story)
+    assert since == {f"{story.topic}-0": Work(1, 1, wrote=False, read=True)}
+
+
+def test_work_that_was_done_under_a_further_fault_is_none_before_it(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story()
+    _through_a_fault(story)
+    story.send(3, 2, process=1, invoked=61, completed=80)
+    story.poll(2, [(2, 3)], process=20, invoked=62, completed=79)
+    story.send(4, 3, process=2, invoked=80, completed=81)
+    _, since = _work(spark, tmp_path, story, calm=Calm(1, 60 * TICK_NS, 80 * TICK_NS, asked=True))
     assert since == {f"{story.topic}-0": Work(1, 1, wrote=False, read=True)}
 
 

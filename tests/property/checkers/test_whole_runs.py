@@ -227,9 +227,16 @@ def _last_stop(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return [line for line in lines if line["kind"] == "nemesis" and line["f"] == "stop"][-1]
 
 
-@pytest.mark.parametrize("hurried", [False, True])
-def test_whole_run_whose_partition_stands_still_after_the_last_fault_is_unknown_if_there_was_time(
-    spark: SparkSession, folder: Path, hurried: bool
+def _late_clock_step(from_ns: int, until_ns: int) -> list[dict[str, Any]]:
+    """A fault that harms nothing."""
+    common = {"type": "info", "process": -1, "kind": "nemesis", "phase": "main", "fault": "clock-step", "fault_id": 900}
+    seen = {**common, "targets": ["n1"], "params_json": "{}", "observed": True, "observation": "seen"}
+    return [{**seen, "f": "start", "time_ns": from_ns}, {**seen, "f": "stop", "time_ns": until_ns}]
+
+
+@pytest.mark.parametrize("story", ["in time", "hurried", "another late fault"])
+def test_whole_run_whose_partition_stands_still_after_a_fault_is_unknown_if_there_was_time(
+    spark: SparkSession, folder: Path, story: str
 ) -> None:
     """Served through the faults, and again from the final phase on; the load went on, or it was over."""
     lines = _history(folder)
@@ -241,22 +248,26 @@ def test_whole_run_whose_partition_stands_still_after_the_last_fault_is_unknown_
             if line["kind"] == "client" and line["partition"] == 1 and line["phase"] == "main":
                 line["phase"] = "heal"
     heal = {"type": "info", "process": -2, "kind": "harness", "f": "phase", "phase": "heal"}
-    heal_ns = stop["time_ns"] + (moved // 4 if hurried else moved)
-    _write_history(folder, [*lines, {**heal, "index": len(lines), "time_ns": heal_ns}])
+    heal_ns = stop["time_ns"] + (moved // 4 if story == "hurried" else moved)
+    late = _late_clock_step(heal_ns - moved // 4, heal_ns - moved // 10) if story == "another late fault" else []
+    added = [*late, {**heal, "time_ns": heal_ns}]
+    _write_history(folder, [*lines, *({**line, "index": len(lines) + nth} for nth, line in enumerate(added))])
     run = json.loads((folder / "run.json").read_text())
     timing = {"system": {**run["system"], "settings": {"zookeeper.session.timeout.ms": "6000"}}}
     checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
     (folder / "run.json").write_text(json.dumps({**run, **timing, "scripted": False, "checks": checks}))
     results = _judge(spark, folder)
-    said = [text for text in results["floor"]["missing"] if "the last" in text]
-    fault = stop["fault_id"]
-    if hurried:
+    said = [text for text in results["floor"]["missing"] if " in the load after " in text]
+    lowered = results["floor"]["lowered"]
+    assert ("partitions_after_last_fault" in lowered) == (story != "in time")
+    if story == "hurried":
         assert said == []
-        assert results["floor"]["lowered"]["partitions_after_last_fault"] in (0, 1)
+        assert lowered["partitions_after_last_fault"] in (0, 1)
     else:
+        when = f"after fault {stop['fault_id']}, " + ("before another one began" if late else "the last")
         assert results["verdict"] == "unknown"
         assert any(text.startswith("no acknowledged write to ") and "hw-1 (0 tried)" in text for text in said), said
-        assert any(text.startswith("no answered poll of ") and f"after fault {fault}" in text for text in said), said
+        assert any(text.startswith("no answered poll of ") and when in text for text in said), said
 
 
 def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(spark: SparkSession, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the load must show after the last fault, and from when on that can be asked for."""
+"""What the load must show while no fault is in force, and from when on that can be asked for."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from dataclasses import replace
 import pytest
 
 from checkers.floor import judge_floor
-from checkers.recovery import Work, hurried, last_of, load_end_ns, still
+from checkers.recovery import Calm, Work, calms_of, hurried, load_end_ns, still, stood_still
 from checkers.run_report import Fault
 from tests.unit.checkers.test_floor import FULL
 from tests.unit.checkers.test_incidents import INFO
 
 S = 1_000_000_000
+NOTHING = ("acknowledged write to", "answered poll of")
 SOUND = Work(3, 3, wrote=True, read=True)
 STILL = ["no acknowledged write to hw-1 (7 tried) in the load after fault 1, the last"]
 
 
-def fault(fault_id: int, stop_s: float | None) -> Fault:
+LAST = Calm(6, 40 * S, None, asked=True)
+BEFORE = Calm(5, 20 * S, 30 * S, asked=True)
+
+
+def fault(fault_id: int, stop_s: float | None, began_s: float = 9) -> Fault:
     stop_ns = None if stop_s is None else int(stop_s * S)
-    return Fault(fault_id, "kill", ("n1",), 10 * S, stop_ns, observed=True, observation="")
+    began_ns = int(began_s * S)
+    return Fault(fault_id, "kill", ("n1",), began_ns + S, stop_ns, observed=True, observation="", began_ns=began_ns)
 
 
 def test_load_ends_with_the_heal_and_not_where_the_run_broke_off() -> None:
@@ -28,10 +34,23 @@ def test_load_ends_with_the_heal_and_not_where_the_run_broke_off() -> None:
     assert load_end_ns([*begun, {"f": "phase", "phase": "heal", "time_ns": 9 * S}]) == 9 * S
 
 
-def test_last_fault_is_the_one_that_was_seen_gone_last() -> None:
-    assert last_of([fault(1, 40), fault(2, 30), fault(3, None)]) == fault(1, 40)
-    assert last_of([fault(3, None)]) is None
-    assert last_of([]) is None
+def test_calm_is_whatever_no_fault_was_in_force_in() -> None:
+    info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
+    # 2 lies within 1, 4 begins while 3 is in force, and too soon after 1 for a calm that is asked for.
+    faults = [fault(2, 30, 20), fault(1, 40, 10), fault(4, 60, 52), fault(3, 55, 48.9)]
+    calms = [Calm(1, 40 * S, int(48.9 * S), asked=False), Calm(4, 60 * S, None, asked=True)]
+    assert calms_of(info, faults, 70 * S) == calms
+    assert calms_of(info, faults, None) == calms
+    assert calms_of(info, faults, 68 * S) == [calms[0], replace(calms[1], asked=False)]
+    in_time = [faults[1], fault(3, 55, 49)]
+    assert [calm.asked for calm in calms_of(info, in_time, 56 * S)] == [True, False]
+
+
+def test_calm_comes_after_no_fault_that_never_was_gone() -> None:
+    assert calms_of(INFO, [fault(1, 40), fault(2, None, 50), fault(3, 60, 55)], 90 * S) == [
+        Calm(1, 40 * S, 50 * S, asked=True)
+    ]
+    assert calms_of(INFO, [], 90 * S) == []
 
 
 @pytest.mark.parametrize(
@@ -53,19 +72,39 @@ def test_still_names_each_partition_and_what_was_tried_there() -> None:
         "hw-1": replace(SOUND, sends=7, wrote=False),
         "hw-2": replace(SOUND, polls=4, read=False),
     }
-    assert still(["hw-0", "hw-1", "hw-2", "hw-3"], work, fault(6, 40)) == (
+    assert still(["hw-0", "hw-1", "hw-2", "hw-3"], work, LAST) == (
         {"hw-1", "hw-2", "hw-3"},
         [
             "no acknowledged write to hw-1 (7 tried), hw-3 (0 tried) in the load after fault 6, the last",
             "no answered poll of hw-2 (4 tried), hw-3 (0 tried) in the load after fault 6, the last",
         ],
     )
-    assert still(["hw-0"], work, fault(6, 40)) == (frozenset(), [])
-    assert still(["hw-0", "hw-3"], {}, None) == (frozenset(), ())
+    assert still(["hw-0"], work, LAST) == (frozenset(), [])
+    assert still(["hw-1"], work, BEFORE)[1] == [
+        "no acknowledged write to hw-1 (7 tried) in the load after fault 5, before another one began"
+    ]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_late_fault_cancels_nothing_that_an_earlier_calm_asks_for(asked: bool) -> None:
+    """hw-1 stands still from fault 5 on, and fault 6, which harms nothing, ends when the load does."""
+    last = replace(LAST, asked=asked)
+    work = {calm: {"hw-0": SOUND, "hw-1": replace(SOUND, sends=7, wrote=False)} for calm in (BEFORE, last)}
+    earlier = "no acknowledged write to hw-1 (7 tried) in the load after fault 5, before another one began"
+    later = "no acknowledged write to hw-1 (7 tried) in the load after fault 6, the last"
+    expected = ([earlier, later], None) if asked else ([earlier], 1)
+    assert stood_still(["hw-0", "hw-1"], [BEFORE, last], work) == expected
+    assert stood_still(["hw-0", "hw-1"], [last], work) == (expected[0][1:], expected[1])
+    # The nearest that is sound: it came back, and there was no time to show it once more.
+    assert stood_still(["hw-0", "hw-1"], [BEFORE, last], {BEFORE: {"hw-0": SOUND, "hw-1": SOUND}, last: {}}) == (
+        ([f"no {what} hw-0 (0 tried), hw-1 (0 tried) in the load after fault 6, the last" for what in NOTHING], None)
+        if asked
+        else ([], 0)
+    )
 
 
 def test_floor_partition_that_stands_still_after_the_last_fault_is_lowered_by_nothing() -> None:
-    seen = replace(FULL, still=STILL, last_fault=1, reached=1)
+    seen = replace(FULL, still=STILL, hurried=frozenset({1}))
     checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
     result = judge_floor(seen, scripted=False, checks=checks)
     assert result.missing == STILL
@@ -73,12 +112,10 @@ def test_floor_partition_that_stands_still_after_the_last_fault_is_lowered_by_no
 
 
 def test_floor_partition_that_had_no_time_to_come_back_is_told() -> None:
-    # Fault 2 ended in time, and is not the last one.
-    seen = replace(FULL, still=STILL, last_fault=1, reached=1, hurried=frozenset({1}))
-    result = judge_floor(seen, scripted=False, checks={})
+    result = judge_floor(replace(FULL, reached=1), scripted=False, checks={})
     assert (result.missing, result.lowered) == ([], {"partitions_after_last_fault": 1})
-    other = judge_floor(replace(seen, hurried=frozenset({2})), scripted=False, checks={})
-    assert other.missing == STILL
+    both = judge_floor(replace(FULL, still=STILL, reached=1), scripted=False, checks={})
+    assert (both.missing, both.lowered) == (STILL, {"partitions_after_last_fault": 1})
 
 
 @pytest.mark.parametrize("what", ["w_after", "r_after"])
@@ -91,6 +128,6 @@ def test_floor_fault_with_no_time_for_work_after_it_is_told(what: str) -> None:
 
 
 def test_floor_of_a_script_asks_for_no_partition_after_its_last_fault() -> None:
-    result = judge_floor(replace(FULL, still=STILL, last_fault=1), scripted=True, checks={})
+    result = judge_floor(replace(FULL, still=STILL, reached=0), scripted=True, checks={})
     assert result.met
     assert "partitions_after_last_fault" not in result.lowered
