@@ -66,6 +66,23 @@ def test_fault_that_ends_within_a_session_and_a_request_of_the_load_s_end_is_hur
     assert hurried(info, [fault(2, stop_s)], None) == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("stop_began_s", "stop_s", "expected"),
+    [(41, 70, False), (41.1, 70, True), (41.1, 51, False), (50, 52, True), (None, 52, True), (None, 51, False)],
+    ids=["slow", "slow and late", "seen in time", "late", "late of old", "in time of old"],
+)
+def test_fault_that_took_long_to_go_is_excused_for_a_restart_and_no_longer(
+    stop_began_s: float | None, stop_s: float, expected: bool
+) -> None:
+    """The load ends at 60 s, and needs 9 s."""
+    info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
+    began_ns = None if stop_began_s is None else int(stop_began_s * S)
+    slow = replace(fault(2, stop_s, 20), stop_began_ns=began_ns)
+    assert (hurried(info, [slow], 60 * S) == {2}) == expected
+    (calm,) = calms_of(info, [slow], 60 * S)
+    assert calm == Calm(2, int(min(stop_s, (stop_began_s or stop_s) + 10) * S), None, asked=not expected)
+
+
 def test_still_names_each_partition_and_what_was_tried_there() -> None:
     work = {
         "hw-0": SOUND,
