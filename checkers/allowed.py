@@ -2,11 +2,11 @@
 
 Not a person's choice: each line names a setting and something that was *seen* to happen. Allowed anomalies are counted
 and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
-retention by when the log was first said to start above it (expiry.py), of a refused read by what its leader told of
-its start since (black_box/ends.py); an unclean election excuses findings of the partitions that saw one, rule by rule,
-and only what can have come of it: a finding that was complete before it stands, and so does one of what was written or
-shown since (checkers/unclean.py). That a replica with the longest log was elected (docs/adr/0010) is allowed by what
-the controller's event log says of that very election; what it cost is not.
+retention by when the log was first said to start above it (expiry.py), of a refused read by when it was refused and by
+what its leader told of its start since (black_box/ends.py); an unclean election excuses findings of the partitions that
+saw one, rule by rule, and only what can have come of it: a finding that was complete before it stands, and so does one
+of what was written or shown since (checkers/unclean.py). That a replica with the longest log was elected
+(docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ RETENTION = Allowance(
     {"lost-write": _ALL, "vanished-read": _ALL},
 )
 UNSEEN_START = Allowance(
-    "retention", "no later answer of that leader told that its log began there or below", {"refused-read": _ALL}
+    "retention",
+    "it can have deleted the record below that offset, and no later answer of that leader told a start there or below",
+    {"refused-read": _ALL},
 )
 UNCLEAN = Allowance(
     "unclean.leader.election.enable=true",

@@ -17,9 +17,9 @@ says nothing of epochs is one of that epoch; what neither request nor answer nam
 Partition.fetchRecords, fetchOffsetForTimestamp, LocalLog.read. A wire request goes to who leads in the epoch that it
 names, by Metadata: a follower of that epoch (KIP-392) may lack what was shown, and refuses it by right.
 
-A log may begin above o where retention can have fired. That it did not is known by an answer of the same leader, asked
-after the refusal, that told a start at or below o: in one epoch a log's start never falls. An unclean election parts
-leaders (checkers/unclean.py).
+A log may begin above o where retention can have fired, and deleted the record below o by when the refusal came
+(checkers/expiry.py). That it did not is known by an answer of the same leader, asked after the refusal, that told a
+start at or below o: in one epoch a log's start never falls. An unclean election parts leaders (checkers/unclean.py).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 
 from checkers.answers import answered_epoch, asks_latest, is_poll, shown_end
 from checkers.black_box.facts import Facts, told_epoch, told_start
+from checkers.expiry import with_expired
 from checkers.findings import Family, Rule, apply_rules, figures, text
 from checkers.unclean import reign
 
@@ -41,9 +42,9 @@ def end_checks(facts: Facts) -> Family:
     requests = _requests(facts)
     denied = _denied(facts, requests)
     if facts.expiry is not None:
-        denied = _with_start(denied, requests)
+        denied = _with_deleted(facts, _with_start(denied, requests))
     refused = F.col("checker") == REFUSED
-    kind = F.when(~refused | F.col("started"), F.lit("invalid")).otherwise(F.lit("allowed"))
+    kind = F.when(~refused | F.col("started") | ~F.col("deleted"), F.lit("invalid")).otherwise(F.lit("allowed"))
     found = apply_rules(
         denied,
         [
@@ -158,6 +159,29 @@ def _with_start(denied: DataFrame, requests: DataFrame) -> DataFrame:
         .distinct()
     )
     return denied.join(proven, on=["p", "op"], how="left").withColumn("started", F.coalesce("started", F.lit(False)))
+
+
+def _with_deleted(facts: Facts, denied: DataFrame) -> DataFrame:
+    """With `deleted`: whether retention can have deleted the record just below that offset by when the answer came.
+
+    That one is gone wherever the log starts above the offset; at 0, the one there is. When it was sent is known of what
+    was read there, or acknowledged by all; of anything else it may have been any time.
+    """
+    told = F.coalesce("min_read_offset", F.when(F.col("send.acks") == -1, F.col("ack_offset")))
+    sent = (
+        facts.by_value.select("p", told.alias("offset"), F.col("send.invoke_ns").alias("invoke_ns"))
+        .where(F.col("offset").isNotNull())
+        .groupBy("p", "offset")
+        .agg(F.min(F.coalesce("invoke_ns", F.lit(0))).alias("sent_ns"))
+    )
+    below = F.greatest(F.col("offset") - 1, F.lit(0))
+    rows = (
+        denied.where(F.col("checker") == REFUSED)
+        .select("p", "op", below.alias("offset"), F.col("complete_ns").alias("gone_ns"))
+        .join(sent, on=["p", "offset"], how="left")
+    )
+    judged = with_expired(facts.expiry, rows, facts.history.sends, reused=bool(facts.unclean))
+    return denied.join(judged.select("p", "op", F.col("expired").alias("deleted")), on=["p", "op"], how="left")
 
 
 def _figures(requests: DataFrame) -> DataFrame:

@@ -57,6 +57,7 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("end-went-back", "bad-listed"): ends.end_below_an_end,
     ("read-above-hw", "ok-told"): ends.told_ok,
     ("refused-read", "ok-start-untold"): ends.refused_with_no_start,
+    ("refused-read", "bad-young"): ends.refused_too_young,
     ("refused-read", "unknown-empty"): ends.nothing_shown,
     ("end-went-back", "unknown-empty"): ends.nothing_shown,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.golden.black_parts import sent
+from tests.golden.limits import RETENTION_MS
 from tests.support.histories import Story
 
 
@@ -58,11 +59,24 @@ def refused_ok(s: Story) -> None:
 
 
 def refused_with_no_start(s: Story) -> None:
-    """That leader's later answers say of no log start; retention may have raised it."""
-    log = sent(s)
-    s.poll(0, log, epoch=0, process=20)
-    _refused(s, 1, 1)
-    s.poll(4, [], epoch=1, log_start=-1, process=21, consumer="c1")
+    """That leader's later answers say of no log start; retention may have raised it, for the record below is so old."""
+    _refused_later(s, RETENTION_MS)
+
+
+def refused_too_young(s: Story) -> None:
+    """The same, and retention cannot have deleted that record yet."""
+    _refused_later(s, RETENTION_MS - 100)
+
+
+def _refused_later(s: Story, after_ms: int) -> None:
+    """Of two records the first is as old as can be, and what was read is beyond the second."""
+    s.send(1, 0, process=0)
+    s.now += RETENTION_MS
+    s.send(2, 1, process=1)
+    s.poll(0, [(0, 1), (1, 2)], epoch=0, process=20)
+    s.now += after_ms
+    _refused(s, 2, 1)
+    s.poll(2, [], epoch=1, log_start=-1, process=21, consumer="c1")
 
 
 def nothing_shown(s: Story) -> None:

@@ -287,11 +287,12 @@ HEADS: dict[str, Callable[[Story], None]] = {
 }
 
 
-def _refused_at(story: Story) -> None:
-    """Offset 1 was shown, and the next leader refuses a poll at it."""
+def _refused_at(story: Story, age_ms: int = AGE_MS) -> None:
+    """Offset 1 was shown, and the next leader refuses a poll at it so long after it was sent."""
     for nth in range(4):
         story.send(nth + 1, nth, process=nth)
     story.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4)], process=20)
+    story.now += age_ms
     story.poll(1, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=1, process=21, consumer="c1")
 
 
@@ -315,8 +316,16 @@ def _refused_after_it_had_said_so(story: Story) -> None:
     _refused_at(story)
 
 
-REFUSED = {
+def _refused_too_young(story: Story) -> None:
+    """Nothing of it can have been deleted yet, though that leader's log begins above later."""
+    _refused_at(story, AGE_MS // 2)
+    story.now += AGE_MS
+    story.list_offsets(2, epoch=1, timestamp=-2, process=22)
+
+
+REFUSED: dict[str, Callable[[Story], None]] = {
     "refused": _refused_at,
+    "refused-young": _refused_too_young,
     "refused-above": _refused_above_the_start,
     "refused-below": _refused_below_the_start,
     "refused-between": _refused_after_it_had_said_so,
@@ -439,8 +448,8 @@ def test_refused_read_is_no_matter_of_retention_where_that_cannot_fire(plain: Ju
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_read_is_allowed_where_its_leader_s_log_may_have_begun_above(lenient: Judged, name: str) -> None:
     result = lenient[name]["refused-read"]
-    # What that leader said itself, and later, and nothing else.
-    expected = (1, 0) if name == "refused-above" else (0, 1)
+    # What that leader said itself, and later, and nothing else; and what was too young.
+    expected = (1, 0) if name in ("refused-above", "refused-young") else (0, 1)
     assert (result.counts["found"], result.counts.get("allowed", 0)) == expected
     assert result.verdict != ("invalid" if expected[1] else "valid")
 
