@@ -26,6 +26,7 @@ from checkers.evidence.events import load_events
 from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
 from checkers.evidence.znodes import znode_tables
+from checkers.expiry import expiry_of
 from checkers.floor import FloorResult, Seen, judge_floor
 from checkers.floor_queries import (
     around_faults,
@@ -39,11 +40,10 @@ from checkers.floor_queries import (
 )
 from checkers.holes import ORDERED, holes_of, not_applicable, run_reasons
 from checkers.jobs import collect_families
-from checkers.load_history import History, HistoryHealth, load_history, span_of
+from checkers.load_history import History, HistoryHealth, load_history
 from checkers.recovery import calms_of, hurried, load_end_ns, stood_still
-from checkers.retention import Expiry
 from checkers.run_info import RunInfo, UnreadableRun, load_run_info
-from checkers.service import CLOCKS, silenced
+from checkers.service import silenced
 from checkers.session import open_session
 from checkers.tables import read_table
 from checkers.verdict import CheckResult, Row, Verdict, judge, worst
@@ -119,7 +119,7 @@ def _judge(
     marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     znodes = znode_tables(read_table(session, schema.ZNODE, parquet / "znodes"))
     events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
-    expiry = _expiry(run_dir, info, events)
+    expiry = expiry_of(run_dir / "history.jsonl", info, events)
     evidence = build_evidence(
         info,
         history,
@@ -223,27 +223,6 @@ def _judge(
     }
     drawn = _series(history, evidence, info, results["faults"])
     return results, drawn
-
-
-def _expiry(run_dir: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
-    """What retention can have deleted during the run, by the clocks that faults moved and that event logs show."""
-    length_ns, ahead_s, behind_s = span_of(
-        run_dir / "history.jsonl", clocks=info.scripted or bool(CLOCKS & set(info.fault_kinds))
-    )
-
-    def can_have_deleted(ahead_ms: float, behind_ms: float) -> Expiry | None:
-        return info.retention.expiry(
-            run_ms=length_ns / 1e6, ahead_ms=ahead_ms, behind_ms=behind_ms, record_bytes=info.record_bytes
-        )
-
-    expiry = can_have_deleted(ahead_s * 1e3, behind_s * 1e3)
-    if expiry is None or expiry.age_ns is None:
-        return expiry
-    # Hosts of somebody else's may be off without any fault. Exact in integers: wall clocks in ns do not fit a double.
-    off = F.col("w") - (F.col("t_ns") + F.lit(info.origin_wall_ns))
-    seen = events.agg(F.max(off).alias("most"), F.min(off).alias("least")).first()
-    most, least = (0, 0) if seen is None else (seen["most"] or 0, seen["least"] or 0)
-    return can_have_deleted(max(ahead_s * 1e3, most / 1e6), max(behind_s * 1e3, -least / 1e6))
 
 
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which of the records that are gone below a log start retention can have deleted.
+"""What retention can have deleted in a run, and which of the records that are gone below a log start.
 
 Input grain: one row per record, with its partition, offset, when its send was begun and when it was first known to be
 gone. By time: its timestamp is the client's, taken after its send was begun, so that it was that old by the broker's
@@ -9,10 +9,36 @@ lab sends a record once. Both are bounds from above: what is refused cannot have
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.load_history import span_of
 from checkers.retention import Expiry
+from checkers.run_info import RunInfo
+from checkers.service import CLOCKS
+
+
+def expiry_of(history: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
+    """What retention can have deleted during the run, by the clocks that faults moved and that event logs show.
+
+    events(w, t_ns). Hosts of somebody else's may be off without any fault, and one that is far enough ahead deletes
+    what is younger than the limit by the run's own clock, in a run that is shorter than the limit.
+    """
+    length_ns, ahead_s, behind_s = span_of(history, clocks=info.scripted or bool(CLOCKS & set(info.fault_kinds)))
+    most = least = 0
+    if info.retention.time_ms is not None:
+        # Exact in integers: wall clocks in ns do not fit a double.
+        off = F.col("w") - (F.col("t_ns") + F.lit(info.origin_wall_ns))
+        seen = events.agg(F.max(off).alias("most"), F.min(off).alias("least")).first()
+        most, least = (0, 0) if seen is None else (seen["most"] or 0, seen["least"] or 0)
+    return info.retention.expiry(
+        run_ms=length_ns / 1e6,
+        ahead_ms=max(ahead_s * 1e3, most / 1e6),
+        behind_ms=max(behind_s * 1e3, -least / 1e6),
+        record_bytes=info.record_bytes,
+    )
 
 
 def with_expired(expiry: Expiry | None, rows: DataFrame, sends: DataFrame, *, reused: bool) -> DataFrame:

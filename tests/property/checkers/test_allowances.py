@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,15 +16,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from checkers.expiry import expiry_of
 from checkers.floor_queries import around_faults, load_gaps, work_in
 from checkers.load_history import load_history
 from checkers.recovery import Calm, Work
-from checkers.retention import Expiry
+from checkers.retention import SLACK_NS, Expiry, Retention
 from checkers.verdict import CheckResult
 from tests.golden.make import read as golden
 from tests.support.histories import TICK_NS, Story, write_history
 from tests.support.judging import Case, case_of, invalid, judge_cases, pyspark_sockets
 from tests.support.model_cluster import ModelCluster
+from tests.unit.checkers.test_incidents import INFO
 
 pytestmark = pytest.mark.spark
 
@@ -438,6 +441,29 @@ def test_head_is_deleted_for_its_log_s_size_only_where_that_much_lies_above_it(
         "little": [("valid", 1), ("invalid", 0), ("unknown", 0)],
         "none": [("invalid", 0), ("invalid", 0), ("unknown", 0)],
     }
+
+
+MINUTE_NS = 60 * 10**9
+
+
+@pytest.mark.parametrize(("ahead_min", "age_min"), [(6, 9), (4, None), (-6, None), (20, 0)])
+def test_retention_can_fire_in_a_run_that_is_shorter_where_a_host_s_clock_is_ahead(
+    spark: SparkSession, tmp_path: Path, ahead_min: int, age_min: int | None
+) -> None:
+    """A run of 10 minutes, retention of 15, and a node whose own event log shows its clock; no fault moved any."""
+    path = tmp_path / "history.jsonl"
+    path.write_text(json.dumps({"time_ns": 10 * MINUTE_NS}) + "\n")
+    origin = 1_800_000_000 * 10**9
+    clocks = [(origin + t * MINUTE_NS + ahead_min * MINUTE_NS, t * MINUTE_NS) for t in range(10)]
+    steady = [(origin + t * MINUTE_NS, t * MINUTE_NS) for t in range(10)]
+    info = replace(INFO, origin_wall_ns=origin, retention=Retention(15 * 60_000))
+    with pyspark_sockets():
+        found = expiry_of(path, info, spark.createDataFrame([*steady, *clocks], "w bigint, t_ns bigint"))
+        nothing = expiry_of(path, info, spark.createDataFrame([], "w bigint, t_ns bigint"))
+    slack = 0 if age_min == 0 else SLACK_NS
+    age_ns = None if age_min is None else age_min * MINUTE_NS - slack
+    assert found == (None if age_ns is None else Expiry(age_ns, None, info.record_bytes))
+    assert nothing is None
 
 
 @pytest.mark.parametrize("name", REFUSED)
