@@ -142,7 +142,7 @@ def _judge(
     rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
     faults = run_report.faults_of(marks.result())
     end_ns = load_end_ns(marks.result())
-    calms = [] if info.scripted else [c for c in calms_of(info, faults, end_ns) if c.asked or c.until_ns is None]
+    calms = [] if info.scripted else calms_of(info, faults, end_ns)
     work = pool.submit(work_in, history, calms)
     holes = holes_of(info, health, prepared, rows, marks.result())
     by_checker = {spec.name: [row for row in rows if row.checker == spec.name] for spec in ALL}

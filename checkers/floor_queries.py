@@ -106,8 +106,8 @@ def around_faults(history: History, *, scripted: bool = False) -> list[AroundFau
 
 
 def work_in(history: History, calms: Sequence[Calm]) -> dict[Calm, dict[str, Work]]:
-    """For each of these times: partition → what the load tried there and got done, of what it began in it; before a
-    further fault, of what was done by then.
+    """For each of these times: partition → what the load tried there and got done, of what it began in it; where it
+    went on, of what was done by then.
 
     acks=0 is acknowledged by nobody, and an empty answer is one.
     """

@@ -567,7 +567,7 @@ def _healed(story: Story, partitions: tuple[int, ...] = (0, 1)) -> None:
         story.poll(0, [(0, 10 * partition + 1)], partition=partition, process=30, phase="drain-current")
 
 
-AFTER = Calm(1, 60 * TICK_NS, None, asked=True)
+AFTER = Calm(1, 60 * TICK_NS, None)
 
 
 def _work(
@@ -578,7 +578,7 @@ def _work(
         assert not health.problems
         (around,) = around_faults(history, scripted=scripted)
         assert load_gaps(history, [f"{story.topic}-0", f"{story.topic}-1"]) == [], "served, at some time in the load"
-        others = [Calm(7, 0, TICK_NS, asked=True), Calm(8, 10**12, None, asked=True)]
+        others = [Calm(7, 0, TICK_NS), Calm(8, 10**12, None)]
         work = work_in(history, [others[0], calm, others[1]])
         assert work[others[1]] == {}
         return around, work[calm]
@@ -613,13 +613,13 @@ def test_work_that_began_under_the_last_fault_is_none_after_it(spark: SparkSessi
     assert since == {f"{story.topic}-0": Work(1, 1, wrote=False, read=True)}
 
 
-def test_work_that_was_done_under_a_further_fault_is_none_before_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_work_that_was_done_later_is_none_of_a_calm(spark: SparkSession, tmp_path: Path) -> None:
     story = Story()
     _through_a_fault(story)
     story.send(3, 2, process=1, invoked=61, completed=80)
     story.poll(2, [(2, 3)], process=20, invoked=62, completed=79)
     story.send(4, 3, process=2, invoked=80, completed=81)
-    _, since = _work(spark, tmp_path, story, calm=Calm(1, 60 * TICK_NS, 80 * TICK_NS, asked=True))
+    _, since = _work(spark, tmp_path, story, calm=Calm(1, 60 * TICK_NS, 80 * TICK_NS))
     assert since == {f"{story.topic}-0": Work(1, 1, wrote=False, read=True)}
 
 

@@ -18,8 +18,8 @@ SOUND = Work(3, 3, wrote=True, read=True)
 STILL = ["no acknowledged write to hw-1 (7 tried) in the load after fault 1, the last"]
 
 
-LAST = Calm(6, 40 * S, None, asked=True)
-BEFORE = Calm(5, 20 * S, 30 * S, asked=True)
+LAST = Calm(6, 40 * S, None, last=True)
+BEFORE = Calm(5, 20 * S, 30 * S)
 
 
 def fault(fault_id: int, stop_s: float | None, began_s: float = 9) -> Fault:
@@ -34,23 +34,34 @@ def test_load_ends_with_the_heal_and_not_where_the_run_broke_off() -> None:
     assert load_end_ns([*begun, {"f": "phase", "phase": "heal", "time_ns": 9 * S}]) == 9 * S
 
 
-def test_calm_is_whatever_no_fault_was_in_force_in() -> None:
+def test_calm_lasts_until_no_fault_was_in_force_for_a_session_and_a_request() -> None:
     info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
-    # 2 lies within 1, 4 begins while 3 is in force, and too soon after 1 for a calm that is asked for.
-    faults = [fault(2, 30, 20), fault(1, 40, 10), fault(4, 60, 52), fault(3, 55, 48.9)]
-    calms = [Calm(1, 40 * S, int(48.9 * S), asked=False), Calm(4, 60 * S, None, asked=True)]
-    assert calms_of(info, faults, 70 * S) == calms
-    assert calms_of(info, faults, None) == calms
-    assert calms_of(info, faults, 68 * S) == [calms[0], replace(calms[1], asked=False)]
-    in_time = [faults[1], fault(3, 55, 49)]
-    assert [calm.asked for calm in calms_of(info, in_time, 56 * S)] == [True, False]
+    # 2 lies within 1, 4 begins while 3 is in force; 3 follows 1 after 8 s, and 5 follows 4 after 10.
+    faults = [fault(2, 30, 20), fault(1, 40, 10), fault(4, 60, 52), fault(3, 55, 48), fault(5, 75, 70)]
+    early = [Calm(1, 40 * S, 70 * S), Calm(4, 60 * S, 70 * S)]
+    assert calms_of(info, faults, 84 * S) == [*early, Calm(5, 75 * S, None, last=True)]
+    assert calms_of(info, faults, None) == [*early, Calm(5, 75 * S, None, last=True)]
+    assert calms_of(info, faults, 83 * S) == [*early, Calm(5, 75 * S, None, last=True, asked=False)]
+    assert calms_of(info, [], 90 * S) == []
+
+
+def test_calm_of_an_earlier_fault_is_asked_for_where_the_last_ended_too_late() -> None:
+    """Faults 4 s apart: three such times are asked for, two and a last one of no length are not."""
+    info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
+    faults = [fault(nth, 10 * nth + 6, 10 * nth) for nth in range(1, 6)]
+    late = Calm(5, 56 * S, None, last=True, asked=False)
+    assert calms_of(info, faults, 57 * S) == [
+        Calm(1, 16 * S, 40 * S),
+        Calm(2, 26 * S, 50 * S),
+        Calm(3, 36 * S, None),
+        late,
+    ]
+    assert calms_of(info, faults, 55 * S) == [Calm(1, 16 * S, 40 * S), Calm(2, 26 * S, 50 * S), late]
 
 
 def test_calm_comes_after_no_fault_that_never_was_gone() -> None:
-    assert calms_of(INFO, [fault(1, 40), fault(2, None, 50), fault(3, 60, 55)], 90 * S) == [
-        Calm(1, 40 * S, 50 * S, asked=True)
-    ]
-    assert calms_of(INFO, [], 90 * S) == []
+    faults = [fault(1, 40), fault(2, None, 50), fault(3, 60, 55)]
+    assert calms_of(INFO, faults, 90 * S) == [Calm(1, 40 * S, 50 * S)]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +91,8 @@ def test_fault_that_took_long_to_go_is_excused_for_a_restart_and_no_longer(
     slow = replace(fault(2, stop_s, 20), stop_began_ns=began_ns)
     assert (hurried(info, [slow], 60 * S) == {2}) == expected
     (calm,) = calms_of(info, [slow], 60 * S)
-    assert calm == Calm(2, int(min(stop_s, (stop_began_s or stop_s) + 10) * S), None, asked=not expected)
+    gone_ns = int(min(stop_s, (stop_began_s or stop_s) + 10) * S)
+    assert calm == Calm(2, gone_ns, None, last=True, asked=not expected)
 
 
 def test_still_names_each_partition_and_what_was_tried_there() -> None:
@@ -98,7 +110,7 @@ def test_still_names_each_partition_and_what_was_tried_there() -> None:
     )
     assert still(["hw-0"], work, LAST) == (frozenset(), [])
     assert still(["hw-1"], work, BEFORE)[1] == [
-        "no acknowledged write to hw-1 (7 tried) in the load after fault 5, before another one began"
+        "no acknowledged write to hw-1 (7 tried) in the load for 10.0 s after fault 5"
     ]
 
 
@@ -107,7 +119,7 @@ def test_late_fault_cancels_nothing_that_an_earlier_calm_asks_for(asked: bool) -
     """hw-1 stands still from fault 5 on, and fault 6, which harms nothing, ends when the load does."""
     last = replace(LAST, asked=asked)
     work = {calm: {"hw-0": SOUND, "hw-1": replace(SOUND, sends=7, wrote=False)} for calm in (BEFORE, last)}
-    earlier = "no acknowledged write to hw-1 (7 tried) in the load after fault 5, before another one began"
+    earlier = "no acknowledged write to hw-1 (7 tried) in the load for 10.0 s after fault 5"
     later = "no acknowledged write to hw-1 (7 tried) in the load after fault 6, the last"
     expected = ([earlier, later], None) if asked else ([earlier], 1)
     assert stood_still(["hw-0", "hw-1"], [BEFORE, last], work) == expected
