@@ -27,18 +27,21 @@ def tail_unknown(s: Story) -> None:
     s.poll(0, log[:3], process=20)
 
 
-def repeat_bad(s: Story) -> None:
+def _drained_by_wire(s: Story) -> list[tuple[int, int]]:
     log = sent(s)
     s.poll(0, log, phase="drain-0", process=20, consumer="w")
     s.drained(4)
+    return log
+
+
+def repeat_bad(s: Story) -> None:
+    log = _drained_by_wire(s)
     s.poll(0, log[:3], phase="drain-0", process=21, consumer="c", reader="confluent")
     s.drained(4, reader="confluent")
 
 
 def repeat_unknown(s: Story) -> None:
-    log = sent(s)
-    s.poll(0, log, phase="drain-0", process=20, consumer="w")
-    s.drained(4)
+    _drained_by_wire(s)
 
 
 def repeat_bad_in_one_round(s: Story) -> None:
@@ -53,9 +56,7 @@ def repeat_bad_in_one_round(s: Story) -> None:
 
 def repeat_ok_one_read_on(s: Story) -> None:
     """The wire reader reads to the end of the log, the real client to the sentinel."""
-    log = sent(s)
-    s.poll(0, log, phase="drain-0", process=20, consumer="w")
-    s.drained(4)
+    log = _drained_by_wire(s)
     s.poll(0, log[:3], phase="drain-0", process=21, consumer="c", reader="confluent")
     s.drained(3, reader="confluent")
 

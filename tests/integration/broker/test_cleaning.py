@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from broker.log.checkpoints import read_offsets
 from broker.runtime import ports
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
+from tests.support.flipped import flip
 
 TOPIC = "t"
 SETTINGS = {
@@ -164,10 +165,7 @@ def test_leader_whose_cleaner_meets_damage_gives_way_and_is_fetched_anew(cluster
     _write(cluster, range(300), table)
     _wait_cleaned(cluster, 500)
     damaged = min((cluster.brokers[1].folder / "data" / f"{TOPIC}-0").glob("*.log"))
-    content = bytearray(damaged.read_bytes())
-    content[len(content) // 2] ^= 1
-    with damaged.open("r+b") as file:
-        file.write(content)
+    flip(damaged, damaged.stat().st_size // 2)
     _write(cluster, range(300, 600), table)
     wait_until(
         lambda: f"{TOPIC}-0: replica goes offline" in cluster.brokers[1].output,

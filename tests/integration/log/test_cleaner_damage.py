@@ -31,6 +31,7 @@ from tests.property.log.compaction_tools import (
     records_of,
 )
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, open_log, open_store
+from tests.support.flipped import flip
 
 OTHER = TopicPartition("t", 1)
 _ENOUGH_READS = 1000
@@ -73,12 +74,6 @@ def _positions(path: Path) -> list[int]:
     return [position for position, _ in iter_batches(memoryview(path.read_bytes()), verify_crc=False)]
 
 
-def _flip(path: Path, position: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[position] ^= 0x10
-    path.write_bytes(content)
-
-
 def _cut_in_a_batch(path: Path) -> None:
     os.truncate(path, path.stat().st_size - 20)
 
@@ -96,11 +91,11 @@ def _empty(path: Path) -> None:
 
 
 def _flip_a_byte(path: Path) -> None:
-    _flip(path, _positions(path)[1] + 70)
+    flip(path, _positions(path)[1] + 70, 0x10)
 
 
 def _flip_a_magic(path: Path) -> None:
-    _flip(path, _positions(path)[-1] + _MAGIC_AT)
+    flip(path, _positions(path)[-1] + _MAGIC_AT, 0x10)
 
 
 def _repeat_an_offset(path: Path) -> None:

@@ -19,14 +19,7 @@ from tests.property.log.log_tools import (
     open_store,
     read_all,
 )
-
-
-def _flip(path: Path, position: int) -> None:
-    with path.open("r+b") as file:
-        file.seek(position)
-        byte = file.read(1)[0]
-        file.seek(position)
-        file.write(bytes([byte ^ 1]))
+from tests.support.flipped import flip
 
 
 def test_recovery_valid_batches_behind_the_bad_one_are_reported_as_damage(path: str) -> None:
@@ -181,7 +174,7 @@ def test_batch_that_claims_offsets_of_the_next_segment_is_damage_not_the_end(pat
     else:
         kill(store)
     # A high byte of the batch's last offset delta.
-    _flip(Path(path, "t-0", f"{base:020d}.log"), 24)
+    flip(Path(path, "t-0", f"{base:020d}.log"), 24)
     store = open_store(path, Clock())
     with pytest.raises(CorruptLog, match="comes next"):
         fetch(open_log(store), base)
@@ -193,7 +186,7 @@ def test_clean_start_believes_no_damaged_last_batch(path: str) -> None:
     append_values(store, range(10))
     store.close(clean=True)
     name = Path(path, "t-0", f"{0:020d}.log")
-    _flip(name, name.stat().st_size * 9 // 10 + 24)
+    flip(name, name.stat().st_size * 9 // 10 + 24)
     store = open_store(path, Clock(), {})
     (report,) = store.reports
     assert (report.leo, report.clean) == (9, False)

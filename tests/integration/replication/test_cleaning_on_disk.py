@@ -27,6 +27,7 @@ from broker.wire.record_batch import iter_batches
 from broker.wire.records import Record, decode_records
 from tests.property.log.compaction_tools import HereRunner, keyed, last_values, records_of
 from tests.support.disk_cluster import DiskCluster
+from tests.support.flipped import flip
 from tests.support.memory_cluster import fetched, produced
 from tests.support.memory_node import TOPIC, FakeSlot
 
@@ -483,11 +484,7 @@ def test_damage_that_a_cleaning_meets_costs_a_leader_its_place_unless_nobody_cou
         cluster.stop(i)
         cluster.expire(i)
     cluster.settle()
-    first = cluster.folder_of(1) / f"{0:020d}.log"
-    content = bytearray(first.read_bytes())
-    content[-1] ^= 1
-    with first.open("r+b") as file:
-        file.write(content)
+    flip(cluster.folder_of(1) / f"{0:020d}.log", -1)
     cleaner = _cleaner(cluster, 1)
     cleaner.check()
     assert cleaner.uncleanable.keys() == {(TOPIC, 0)}

@@ -18,6 +18,7 @@ from broker.wire.record_batch import iter_batches
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.descriptors import descriptors_left
 from tests.support.disk_cluster import DiskCluster
+from tests.support.flipped import flip
 from tests.support.memory_cluster import fetched, produced, values_of
 from tests.support.memory_node import TOPIC, FakeSlot
 
@@ -45,9 +46,7 @@ def test_nothing_staged_is_written_once_the_log_is_found_damaged(cluster: DiskCl
     cluster.expire(1)
     folder = cluster.folder_of(1)
     oldest, *_, active = sorted(folder.glob("*.log"))
-    content = bytearray(oldest.read_bytes())
-    content[100] ^= 0xFF
-    oldest.write_bytes(content)
+    flip(oldest, 100, 0xFF)
     cluster.start(1)
     cluster.elect(1)
     cluster.advance(2000)
@@ -84,10 +83,8 @@ def _damage_before_the_recovery_point(cluster: DiskCluster, i: int, policy: str 
     cluster.start(i, tell=False)
     *_, before, active = sorted(cluster.folder_of(i).glob("*.log"))
     assert cluster.nodes[i].log.recovery_point == int(active.stem)
-    content = bytearray(before.read_bytes())
-    *_, (position, _) = iter_batches(memoryview(content), verify_crc=False)
-    content[position + _MAGIC_AT] ^= 0xFF
-    before.write_bytes(content)
+    *_, (position, _) = iter_batches(memoryview(before.read_bytes()), verify_crc=False)
+    flip(before, position + _MAGIC_AT, 0xFF)
     cluster.topic_config["flush.policy"] = policy
     cluster.nodes[i].up.on_topic_config(TOPIC)
     cluster.tell(i)

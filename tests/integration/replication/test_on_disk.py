@@ -8,6 +8,7 @@ import pytest
 
 from broker.wire.errors import ErrorCode
 from tests.support.disk_cluster import DiskCluster
+from tests.support.flipped import flip
 from tests.support.memory_cluster import fetched, produced, values_of
 from tests.support.memory_node import TOPIC
 
@@ -97,9 +98,7 @@ def _damage_old_segment(cluster: DiskCluster, i: int) -> Path:
     for path in folder.glob("*.snapshot"):
         path.unlink()
     oldest = min(folder.glob("*.log"))
-    content = bytearray(oldest.read_bytes())
-    content[100] ^= 0xFF
-    oldest.write_bytes(content)
+    flip(oldest, 100, 0xFF)
     return folder
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from checkers.analyse import analyse
 from tests.support.evidence_files import write_run
+from tests.support.flipped import flip
 from tests.support.judging import pyspark_sockets
 from tests.support.model_cluster import random_life
 
@@ -317,9 +318,7 @@ def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_
     spark: SparkSession, folder: Path, aimed_at: str, verdict: str
 ) -> None:
     segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)
-    content = bytearray(segment.read_bytes())
-    content[80] ^= 1
-    segment.write_bytes(content)
+    flip(segment, 80)
     lines = _history(folder)
     chosen = next(line["fault_id"] for line in lines if line.get("fault"))
     for line in lines:
