@@ -13,12 +13,14 @@ from setuptools import Extension, setup
 
 HOT = {
     "core": "epochs fencing follower isr leader partition producer_state purgatory watermark",
-    "log": "batch_scan cleaner_swap durability epoch_cache log log_base log_shortening offset_index segment"
+    "log": "batch_scan cleaner_swap durability epoch_cache epoch_file log log_base log_shortening offset_index segment"
     " segment_files segments sparse_index staging tail time_index",
     "net": "connection loop peer receive send slot timers",
-    "runtime": "deadlines dispatch fetch fetch_read fetch_sessions fetcher produce replica replica_manager request",
-    # Not messages/produce: mypyc makes a NamedTuple with a memoryview among its fields that cannot be imported.
-    "wire": "chunks headers messages/fetch messages/fetch_request messages/fetch_response primitives record_batch",
+    "runtime": "deadlines dispatch fetch fetch_answers fetch_read fetch_sessions fetcher group_commit produce replica"
+    " replica_manager request",
+    # Not messages/produce_fields: mypyc makes a NamedTuple with a memoryview among its fields that cannot be imported.
+    "wire": "chunks headers messages/fetch messages/fetch_request messages/fetch_response messages/grouping"
+    " messages/produce_codec primitives record_batch",
 }
 """What a Produce or Fetch request passes through, by package."""
 

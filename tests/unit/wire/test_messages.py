@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker.wire.api import ADVERTISED, SUPPORTED, ApiKey
 from broker.wire.chunks import FileSlice, chunks_length
-from broker.wire.messages import fetch, produce
+from broker.wire.messages import fetch, produce, produce_codec
 from broker.wire.messages.api_versions import ApiVersionsResponse, answer, encode_unsupported
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.wire.messages.delete_topics import DeleteTopicsRequest
@@ -104,7 +104,7 @@ def test_produce_request_damaged_is_read_as_the_careful_reader_reads_it(version:
     _damage(raw, data)
     view = memoryview(raw)
     try:
-        careful = produce._decode_any(version >= 9, view)
+        careful = produce_codec._decode_any(version >= 9, view)
     except MalformedFrame:
         with pytest.raises(MalformedFrame):
             produce.decode_request(version, view)
