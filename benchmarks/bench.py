@@ -6,11 +6,12 @@ Decides what is done before and after every run, whatever the row. Must not know
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.clients.java_tools import JavaTools
 from benchmarks.clients.lean import Lean
@@ -37,17 +38,33 @@ class Tools:
 
 
 class Bench:
-    """doubts: what went wrong after a run that counts; the cluster is looked at before the next."""
+    """doubts: what went wrong after a run that counts; the cluster is looked at before the next.
 
-    def __init__(self, kind: Kind, tools: Tools, cluster: Cluster | None = None) -> None:
+    topic_settings: of the topics that it makes.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        tools: Tools,
+        cluster: Cluster | None = None,
+        topic_settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.kind = kind
         self._tools = tools
         self._cluster = cluster
+        self._topic_settings = topic_settings
         self.doubts: list[str] = []
 
     def at(self, cluster: Cluster) -> Bench:
         """The same system, measured on another cluster of its kind."""
         return Bench(self.kind, self._tools, cluster)
+
+    def on_disk(self) -> Bench:
+        """The same, on topics whose records are on every ISR member's disk before acks=all acknowledges them."""
+        other = Bench(self.kind, self._tools, self._cluster, self.kind.on_disk)
+        other.doubts = self.doubts
+        return other
 
     @property
     def cluster(self) -> Cluster:
@@ -74,7 +91,7 @@ class Bench:
         self.pretouch()
         name = f"row{next(_topic_numbers)}"
         try:
-            create_topic(self.cluster, name, partitions, first=first)
+            create_topic(self.cluster, name, partitions, first, self._topic_settings)
             yield name
         except KeyboardInterrupt:
             # All of the cluster goes now.

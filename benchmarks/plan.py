@@ -20,6 +20,7 @@ from benchmarks.rows.curves import LogSize, Partitions
 from benchmarks.rows.failover import Failover
 from benchmarks.rows.footprint import LoadedMemory, Start
 from benchmarks.rows.latency import FixedLoad, OneInFlight
+from benchmarks.rows.on_disk import OnDisk
 from benchmarks.rows.produce import LeanProduce, LibraryProduce, SmallRequests, ToolProduce
 from benchmarks.warm_up import WarmUp
 
@@ -102,6 +103,10 @@ def full(folder: Path) -> Plan:
         AtHead(250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH, consumers=2, behind_rate=50_000),
         OneInFlight(-1, 12_000),
         OneInFlight(1, 20_000),
+        OnDisk(OneInFlight(-1, 2_000)),
+        OnDisk(SmallRequests(-1, 5_000)),
+        OnDisk(LeanProduce(-1, 1024, 6, SMALL_BATCH, 40 * MB)),
+        OnDisk(LeanProduce(-1, 1024, 6, LARGE_BATCH, 400 * MB)),
         *(LeanConsume(s, p, 400 * MB, passes=6) for s in sizes for p in (1, 6, 12)),
         *(LeanConsume(s, 6, 100 * MB, batch_bytes=SMALL_BATCH, passes=10) for s in sizes),
         *(LeanConsume(s, p, 400 * MB, "cold") for s in sizes for p in (1, 6)),

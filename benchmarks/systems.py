@@ -82,11 +82,15 @@ log4j.appender.kafkaAppender.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A system. argv: its broker's command, in which {folder} and {config} stand for a broker's own."""
+    """A system. argv: its broker's command, in which {folder} and {config} stand for a broker's own.
+
+    on_disk: settings of a topic whose records are on the disk of every ISR member before acks=all acknowledges them.
+    """
 
     name: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    on_disk: Mapping[str, str]
 
     def command(self, folder: Path, config: Path) -> list[str]:
         return [part.replace("{folder}", str(folder)).replace("{config}", str(config)) for part in self.argv]
@@ -95,7 +99,8 @@ class Kind:
 def highwater(source: Path = ROOT) -> Kind:
     """The broker package in that folder, run by the Python that runs the benchmark."""
     argv = (sys.executable, "-m", "broker.cli", "--config", "{config}")
-    return Kind("highwater", argv, {"PYTHONPATH": str(source), "PYTHONUNBUFFERED": "1"})
+    environment = {"PYTHONPATH": str(source), "PYTHONUNBUFFERED": "1"}
+    return Kind("highwater", argv, environment, {"flush.policy": "group-commit"})
 
 
 def kafka(home: Path | None) -> Kind:
@@ -104,7 +109,7 @@ def kafka(home: Path | None) -> Kind:
     logs = ("-Dkafka.logs.dir={folder}", "-Dlog4j.configuration=file:{folder}/log4j.properties")
     java = str(java_for_kafka().executable)
     argv = (java, *_HEAP, *_JVM, gc_log, *_JMX, *logs, "-cp", kafka_classpath(home), "kafka.Kafka", "{config}")
-    return Kind("kafka", argv, {})
+    return Kind("kafka", argv, {}, {"flush.messages": "1"})
 
 
 class Broker:

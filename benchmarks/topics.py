@@ -6,6 +6,8 @@ Decides where replicas are and when a topic counts as there or as gone. Must not
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from confluent_kafka import KafkaException
@@ -27,7 +29,13 @@ _LOOK_S = 1.0
 _PASSING = ("NOT_CONTROLLER", "_TRANSPORT", "_TIMED_OUT", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE")
 
 
-def create_topic(cluster: Cluster, topic: str, partitions: int, first: int = BROKERS[0]) -> None:
+def create_topic(
+    cluster: Cluster,
+    topic: str,
+    partitions: int,
+    first: int = BROKERS[0],
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Leaders go round the brokers from broker `first` on. Returns when every broker knows every leader.
 
     A broker learns of a topic from the request that follows the one that made it leader, so then all leaders lead.
@@ -36,7 +44,7 @@ def create_topic(cluster: Cluster, topic: str, partitions: int, first: int = BRO
     assignment = [
         [BROKERS[(start + p + i) % len(BROKERS)] for i in range(REPLICATION_FACTOR)] for p in range(partitions)
     ]
-    new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment)
+    new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment, config=dict(settings))
     wait_s = timeout_s(partitions)
     _ask(
         cluster,

@@ -17,7 +17,7 @@ from benchmarks.site import MENDS, Systems
 from benchmarks.systems import Cluster, Kind
 from benchmarks.zookeeper import PartitionState
 
-KIND = Kind("kafka", (), {})
+KIND = Kind("kafka", (), {}, {"flush.messages": "1"})
 
 
 class Ballast:
@@ -72,6 +72,21 @@ def test_topic_is_deleted_also_when_it_was_made_in_part_only(
     with pytest.raises(BenchmarkFailed, match="full ISRs"), on_a_cluster().topic(1):
         pytest.fail("there is no topic")
     assert len(deleted) == 1
+
+
+def test_topics_on_disk_have_the_settings_of_their_system_others_none(
+    monkeypatch: pytest.MonkeyPatch, deleted: list[str]
+) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(subject, "create_topic", lambda *given: made.append(given[-1]))
+    bench = on_a_cluster()
+    on_disk = bench.on_disk()
+    for each in (bench, on_disk):
+        with each.topic(1):
+            pass
+    assert made == [{}, {"flush.messages": "1"}]
+    assert on_disk.doubts is bench.doubts, "what goes wrong after either is looked at before the next run"
+    assert len(deleted) == 2
 
 
 def test_topic_that_cannot_be_deleted_hides_no_failure_and_voids_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
