@@ -82,6 +82,7 @@ def _consumer(cluster: Cluster) -> Consumer:
 
 def _read(cluster: Cluster) -> tuple[Table, int]:
     """The table that a consumer builds from the beginning, and of how many records."""
+    cluster.wait_told(TOPIC)  # librdkafka asks once for a log's ends, also a leader that was killed
     consumer = _consumer(cluster)
     partition = TopicPartition(TOPIC, 0)
     low, high = consumer.get_watermark_offsets(partition, timeout=20)
