@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 
 from benchmarks.clients.java_tools import JavaTools
 from benchmarks.clients.lean import Lean
@@ -38,22 +38,13 @@ class Tools:
 
 
 class Bench:
-    """doubts: what went wrong after a run that counts; the cluster is looked at before the next.
+    """doubts: what went wrong after a run that counts; the cluster is looked at before the next."""
 
-    topic_settings: of the topics that it makes.
-    """
-
-    def __init__(
-        self,
-        kind: Kind,
-        tools: Tools,
-        cluster: Cluster | None = None,
-        topic_settings: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, kind: Kind, tools: Tools, cluster: Cluster | None = None) -> None:
         self.kind = kind
         self._tools = tools
         self._cluster = cluster
-        self._topic_settings = topic_settings
+        self._topic_settings: Mapping[str, str] = {}
         self.doubts: list[str] = []
 
     def at(self, cluster: Cluster) -> Bench:
@@ -61,9 +52,9 @@ class Bench:
         return Bench(self.kind, self._tools, cluster)
 
     def on_disk(self) -> Bench:
-        """The same, on topics whose records are on every ISR member's disk before acks=all acknowledges them."""
-        other = Bench(self.kind, self._tools, self._cluster, self.kind.on_disk)
-        other.doubts = self.doubts
+        """The same, doubts and all, on topics whose records are on every ISR member's disk before acks=all says so."""
+        other = copy(self)
+        other._topic_settings = self.kind.on_disk
         return other
 
     @property

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Protocol
 
 from confluent_kafka import KafkaException
@@ -34,7 +33,7 @@ def create_topic(
     topic: str,
     partitions: int,
     first: int = BROKERS[0],
-    settings: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, str] | None = None,
 ) -> None:
     """Leaders go round the brokers from broker `first` on. Returns when every broker knows every leader.
 
@@ -44,7 +43,7 @@ def create_topic(
     assignment = [
         [BROKERS[(start + p + i) % len(BROKERS)] for i in range(REPLICATION_FACTOR)] for p in range(partitions)
     ]
-    new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment, config=dict(settings))
+    new = NewTopic(topic, num_partitions=partitions, replica_assignment=assignment, config=dict(settings or {}))
     wait_s = timeout_s(partitions)
     _ask(
         cluster,
