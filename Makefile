@@ -63,7 +63,7 @@ nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, and the long tes
 		if [ $$runs -ne 0 ]; then exit $$runs; fi; if [ $$tests -ne 0 ]; then exit $$tests; fi; exit $$compiled
 
 # What is measured is what `make wheel-compiled` packs; ARGS='--source .' measures the sources as they are.
-bench: compiled ## Our broker beside Apache Kafka, every row (two hours); tables in benchmarks/results/
+bench: compiled ## Our broker beside Apache Kafka, every row (100 minutes); tables in benchmarks/results/
 	@$(BIN)/python -m harness.tools.install --for bench
 	$(BIN)/python -m benchmarks full curves --source $(COMPILED) $(ARGS)
 
