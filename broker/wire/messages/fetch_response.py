@@ -41,6 +41,7 @@ _UUID_SIZE: Final = 16
 _USUAL_RESULT = struct.Struct(">ihqqqBi")
 _TAGGED_NOTHING: Final = (-1, -1, -1, -1, -1, -1)
 _NOTHING_TAGGED: Final = list(_TAGGED_NOTHING)
+_LENGTH_BITS: Final = 35  # of five bytes; others may say for ever that another one follows
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
@@ -262,10 +263,10 @@ def _decode_to_follower(view: memoryview) -> FetchResponse | None:
                 position += 1
                 length |= (byte & 0x7F) << shift
                 shift += 7
-                if byte < 0x80:
+                if byte < 0x80 or shift > _LENGTH_BITS:
                     break
             end = position + length - 1
-            if aborted or length == 0 or shift > 35 or end >= total or view[end]:
+            if aborted or length == 0 or shift > _LENGTH_BITS or end >= total or view[end]:
                 return None
             records = [view[position:end]] if length > 1 else []
             row = ("", topic_id, partition, code, watermark, stable, log_start, None, preferred, records)

@@ -37,6 +37,8 @@ _NAME_LENGTH_COMPACT_AT: Final = 8
 # one partition, its index; the length of its records comes next
 _USUAL_PARTITION = struct.Struct(">ii")
 _USUAL_PARTITION_COMPACT = struct.Struct(">Bi")
+# Five bytes of a length. A frame may be 100 MB of bytes that say that another one follows.
+_LENGTH_BITS: Final = 35
 _INT32 = struct.Struct(">i")
 _USUAL_RESULT_START = struct.Struct(">ih")
 _USUAL_RESULT = {
@@ -63,13 +65,13 @@ def decode_usual(version: int, view: memoryview) -> UsualProduce | None:
         start += 1
         length = byte & 0x7F
         shift = 7
-        while byte > 0x7F:
+        while byte > 0x7F and shift <= _LENGTH_BITS:
             byte = view[start]
             start += 1
             length |= (byte & 0x7F) << shift
             shift += 7
         end = start + length - 1
-        if length == 0 or shift > 35 or end + 3 != len(view) or view[end] or view[end + 1] or view[end + 2]:
+        if length == 0 or shift > _LENGTH_BITS or end + 3 != len(view) or view[end] or view[end + 1] or view[end + 2]:
             return None
     except (struct.error, IndexError, UnicodeDecodeError):
         return None

@@ -36,6 +36,11 @@ def _produce(records: bytes) -> bytes:
     return _header(ApiKey.PRODUCE, 9) + encode_request(9, ProduceRequest(None, 1, 1000, [part]))
 
 
+def _produce_head() -> bytes:
+    """A request up to the length of its records."""
+    return _produce(b"x")[: -len(b"\x02x\0\0\0")]
+
+
 FRAMES = {
     "negative-size": struct.pack(">i", -1) + b"x" * 100,
     "huge-size": struct.pack(">i", 0x7FFFFFFF) + b"x" * 100,
@@ -48,12 +53,15 @@ FRAMES = {
     "unknown-version": None,
     "array-count-of-billions": None,
     "truncated-body": None,
+    "length-without-end": None,
 }
 _BODIES = {
     "unknown-api": _header(ApiKey.METADATA, 1)[:0] + struct.pack(">hhih", 999, 0, 1, -1),
     "unknown-version": struct.pack(">hhih", ApiKey.FETCH, 99, 1, -1),
     "array-count-of-billions": _header(ApiKey.METADATA, 1) + struct.pack(">i", 0x7FFFFFF0),
     "truncated-body": _produce(b"x" * 100)[:-40],
+    # All of a large frame says that the length of the records goes on.
+    "length-without-end": _produce_head() + b"\xff" * 20_000_000,
 }
 
 

@@ -155,6 +155,14 @@ def test_fetch_damaged_bytes_are_malformed_or_read(version: int, data: st.DataOb
         fetch.decode_response(version, memoryview(answer_bytes))
 
 
+def test_fetch_response_length_without_an_end_is_malformed_after_five_bytes() -> None:
+    """As many bytes as a frame may have say that the length goes on: read to their end it would take for ever."""
+    result = fetch.FetchPartitionResult(topic_id="AAECAwQFBgcICQoLDA0ODw", records=[])
+    raw = b"".join(fetch.encode_response(13, [result]))  # type: ignore[arg-type]
+    with pytest.raises(MalformedFrame, match="records"):
+        fetch.decode_response(13, memoryview(raw[: -len(b"\x01\0\0\0")] + b"\xff" * 20_000_000))
+
+
 @pytest.mark.parametrize("version", [12, 15])
 def test_fetch_request_unknown_partition_tag_is_skipped(version: int) -> None:
     named = {"topic": "t"} if version < 13 else {"topic_id": "AAECAwQFBgcICQoLDA0ODw"}
