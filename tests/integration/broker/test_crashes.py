@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
 
 from broker.wire.errors import ErrorCode
-from tests.integration.broker.writing import TOPIC, Writer, create, end_offset, read
+from tests.integration.admin.asking import set_config
+from tests.integration.broker.writing import TOPIC, Writer, create, end_offset, known_by, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.pinned_client import MARK, PinnedClient
 
@@ -71,6 +73,38 @@ def test_all_brokers_killed_at_once_cost_no_acknowledged_record(cluster: Cluster
     finally:
         writer.stop()
     assert read(cluster, writer.sent) == list(range(writer.sent))
+
+
+@pytest.mark.parametrize("killed", [(1, 2), (2, 3), (3, 1)], ids=str)
+def test_last_of_three_has_every_acknowledged_record_when_the_others_are_gone_for_good(
+    cluster: Cluster, killed: tuple[int, int]
+) -> None:
+    """R7: all but one of the brokers that were in the ISR. The operator says that one replica is to be enough now."""
+    create(cluster, 1)
+    first, second = killed
+    (last,) = cluster.brokers.keys() - set(killed)
+    writer = Writer(cluster)
+    try:
+        writer.wait_for_more(100)
+        cluster.brokers[first].kill()
+        writer.wait_for_more(100)
+    finally:
+        writer.stop()
+    before = writer.sent
+    assert sorted(writer.acknowledged) == list(range(before))
+    cluster.wait_state(TOPIC, 0, isr={second, last})
+    cluster.brokers[second].kill()
+    cluster.wait_state(TOPIC, 0, leader=last, isr={last})
+    wait_until(lambda: known_by(cluster.brokers[last]) == 1, "a controller that knows who is left")
+    set_config(cluster, ResourceType.TOPIC, TOPIC, min_insync_replicas="1")
+    more = Writer(cluster)
+    try:
+        more.wait_for_more(20)
+    finally:
+        more.stop()
+    values = read(cluster, before + more.sent)
+    assert values == [*range(before), *range(more.sent)], "each once, in the order sent"
+    assert [writer.acknowledged[value] for value in values[:before]] == list(range(before))
 
 
 def test_broker_killed_and_started_within_its_session_is_back_at_once_and_leads_under_no_old_epoch(
