@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.plan_file import load
-from nemesis.script_steps import Hurt, parse_script
+from nemesis.script_steps import Hurt, Send, parse_script
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN_FILES = sorted(path for path in (ROOT / "examples" / "runs").glob("*.toml") if not path.stem.endswith(".expect"))
@@ -37,3 +37,11 @@ def test_corruption_run_damages_every_kind_of_file_of_one_broker_by_the_runs_see
     }
     assert not any("seed" in step.params for step in damage), "other places with every seed"
     assert {replicas.index(1) for replicas in plan.topic.assignment or ()} == {0, 1, 2}, "first, second and last"
+
+
+def test_corruption_run_demands_every_record_that_is_sent_while_all_are_in_sync() -> None:
+    """Those are sent after each damage and before the next: a floor below them would be met by what came before."""
+    plan = load(ROOT / "examples" / "runs" / "corrupt-one-replica.toml")
+    steps = parse_script(plan.script, plan.nodes.brokers, plan.topic.partitions)
+    demanded = sum(len(step.names) for step in steps if isinstance(step, Send) and step.expect == "ok")
+    assert plan.checks.acknowledged == demanded
