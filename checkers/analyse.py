@@ -211,6 +211,7 @@ def _judge(
             unavailable,
             incidents.not_fired(info, faults, unavailable),
             damage.unmet(faults, met),
+            evidence.hurt_nodes,
         ),
         "reasons": reasons,
         "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},

@@ -235,8 +235,12 @@ def sentence(
     unavailable: Iterable[str] = (),
     not_fired: Sequence[str] = (),
     unmet: Sequence[str] = (),
+    uncompared: Sequence[str] = (),
 ) -> str:
-    """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it."""
+    """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it.
+
+    uncompared: nodes at whose files faults were aimed, so that no rule compares them.
+    """
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
     gone = sum(int(row.get("gone", 0)) for row in durable)
@@ -276,6 +280,8 @@ def sentence(
         text += f"; not fired: {', '.join(not_fired)}"
     if unmet:
         text += f"; not known to have been met by its broker: {', '.join(unmet)}"
+    if uncompared:
+        text += f"; not compared, because faults damaged them: files of {', '.join(uncompared)}"
     missed = sorted(unavailable)
     if missed:
         text += f"; not available on these nodes: {', '.join(missed)}"

@@ -164,3 +164,8 @@ def test_sentence_says_what_acks_0_does_not_confirm_and_what_never_fired() -> No
     text = sentence("valid", [], durability(rows, ["hw-0"]), FloorResult(True), [], not_fired=["pause"])
     assert "confirms nothing: 50, of which 7 were read by nobody" in text
     assert text.endswith("; not fired: pause.")
+
+
+def test_sentence_names_the_nodes_whose_files_no_rule_compared() -> None:
+    text = sentence("valid", [], [], FloorResult(True), [], uncompared=["n1", "n3"])
+    assert text.endswith("; not compared, because faults damaged them: files of n1, n3.")
