@@ -67,7 +67,7 @@ bench: compiled ## Our broker beside Apache Kafka, every row (100 minutes); tabl
 	@$(BIN)/python -m harness.tools.install --for bench
 	$(BIN)/python -m benchmarks full curves --source $(COMPILED) $(ARGS)
 
-bench-quick: compiled ## The core of it in about 10 minutes
+bench-quick: compiled ## The core of it in five minutes
 	@$(BIN)/python -m harness.tools.install --for bench
 	$(BIN)/python -m benchmarks quick --source $(COMPILED) $(ARGS)
 

@@ -77,8 +77,11 @@ class Bench:
         return RdKafka(self.cluster.bootstrap)
 
     @contextmanager
-    def topic(self, partitions: int, first: int = BROKERS[0]) -> Iterator[str]:
-        """A fresh topic, led by the brokers in turn from `first` on; deleted afterwards, files and all."""
+    def topic(self, partitions: int, first: int = BROKERS[0], await_gone: bool = True) -> Iterator[str]:
+        """A fresh topic, led by the brokers in turn from `first` on; deleted afterwards, files and all.
+
+        await_gone: whether the end of the files is waited for.
+        """
         self.pretouch()
         name = f"row{next(_topic_numbers)}"
         try:
@@ -88,14 +91,14 @@ class Bench:
             # All of the cluster goes now.
             raise
         except BaseException:
-            self._delete(name)
+            self._delete(name, await_gone)
             raise
-        self._delete(name)
+        self._delete(name, await_gone)
 
-    def _delete(self, topic: str) -> None:
+    def _delete(self, topic: str, await_gone: bool) -> None:
         """A failure is no fault of the run before, and must not hide the run's own."""
         try:
-            delete_topic(self.cluster, topic)
+            delete_topic(self.cluster, topic, await_gone)
         except Exception as error:
             self.doubts.append(f"{topic} was not deleted: {error!r}")
         self.pretouch()

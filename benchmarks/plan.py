@@ -31,23 +31,22 @@ LARGE_BATCH = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """rounds: how often each row is measured on each system, in turn."""
+    """rounds: how often each row is measured on each system, in turn. judged_from: a figure is judged from so many runs
+    of each system on.
+    """
 
     rows: tuple[Row, ...]
     rounds: int
+    judged_from: int
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """warm_up: of the clusters that are up all the time; None where every row has one of its own, and no other is up.
-
-    judged_from: a figure is judged from so many runs of each system on.
-    """
+    """warm_up: of the clusters that are up all the time; None where every row has its own, and no other is up."""
 
     name: str
     warm_up: WarmUp | None
     phases: tuple[Phase, ...]
-    judged_from: int
 
     @property
     def estimate_s(self) -> float:
@@ -60,30 +59,23 @@ _START_S = 40.0
 
 
 def quick(folder: Path) -> Plan:
-    """The core of it."""
+    """The core of it, in five minutes: what a failover takes and how soon a broker serves is seen from one run."""
     steady: tuple[Row, ...] = (
-        LeanProduce(-1, 1024, 6, LARGE_BATCH, 300 * MB),
-        LeanProduce(1, 1024, 6, LARGE_BATCH, 300 * MB),
-        LeanProduce(-1, 100, 6, LARGE_BATCH, 200 * MB),
-        LeanProduce(1, 100, 6, LARGE_BATCH, 200 * MB),
-        LeanProduce(-1, 1024, 6, SMALL_BATCH, 100 * MB),
-        SmallRequests(-1, 10_000),
-        SmallRequests(1, 20_000),
-        FixedLoad(-1, 10_000, 1024, 2.5),
-        OneInFlight(-1, 3_000),
-        LeanConsume(1024, 6, 300 * MB, passes=5),
-        LeanConsume(100, 6, 150 * MB, passes=10),
-        LibraryProduce(-1, 1024, 6, LARGE_BATCH, 150 * MB),
-        LibraryConsume(1024, 6, 150 * MB),
-        ToolProduce(-1, 1024, 6, SMALL_BATCH, 50 * MB),
-        LoadedMemory(100 * MB),
+        LeanProduce(-1, 1024, 6, LARGE_BATCH, 250 * MB),
+        LeanProduce(1, 1024, 6, LARGE_BATCH, 250 * MB),
+        LeanProduce(-1, 1024, 6, SMALL_BATCH, 60 * MB),
+        SmallRequests(-1, 8_000),
+        FixedLoad(-1, 10_000, 1024, 2.0),
+        OneInFlight(-1, 2_500),
+        LeanConsume(1024, 6, 250 * MB, passes=5),
+        LibraryProduce(-1, 1024, 6, LARGE_BATCH, 120 * MB),
+        ToolProduce(-1, 1024, 6, SMALL_BATCH, 40 * MB),
+        LoadedMemory(60 * MB),
     )
-    last: tuple[Row, ...] = (Failover("SIGKILL"),)
     return Plan(
         "quick",
-        WarmUp(40 * MB, 5, 150.0),
-        (Phase((Start(folder),), 2), Phase(steady, 2), Phase(last, 2)),
-        judged_from=2,
+        WarmUp(60 * MB, 3, 76.0),
+        (Phase((Start(folder),), 1, 1), Phase(steady, 2, 2), Phase((Failover("SIGKILL"),), 1, 1)),
     )
 
 
@@ -122,12 +114,12 @@ def full(folder: Path) -> Plan:
         "full",
         WarmUp(200 * MB, 8, 420.0),
         (
-            Phase((Start(folder),), 3),
-            Phase(steady, 3),
-            Phase(tuple(row for row in tool if row.partitions == 6), 3),
+            Phase((Start(folder),), 3, 3),
+            Phase(steady, 3, 3),
+            Phase(tuple(row for row in tool if row.partitions == 6), 3, 3),
             # What more or fewer partitions change is seen from one run; nothing is judged by it.
-            Phase(tuple(row for row in tool if row.partitions != 6), 1),
-            Phase((CatchUp(800 * MB),), 3),
+            Phase(tuple(row for row in tool if row.partitions != 6), 1, 3),
+            Phase((CatchUp(800 * MB),), 3, 3),
             Phase(
                 (
                     Failover("SIGKILL"),
@@ -136,11 +128,11 @@ def full(folder: Path) -> Plan:
                     Failover("SIGTERM"),
                 ),
                 3,
+                3,
             ),
             # It makes Kafka create a topic of 150 replicas.
-            Phase((GroupConsume(1024, 400 * MB),), 3),
+            Phase((GroupConsume(1024, 400 * MB),), 3, 3),
         ),
-        judged_from=3,
     )
 
 
@@ -163,7 +155,7 @@ def curves(folder: Path) -> Plan:
     """What things cost over the length of a log and the number of partitions, each on a cluster of its own."""
     sizes = tuple(LogSize(gigabytes, folder) for gigabytes in (1, 10, 100, 1000))
     partitions = tuple(Partitions(count, folder) for count in (10, 1000, 10_000))
-    return Plan("curves", None, (Phase((*sizes, *partitions), 1),), judged_from=1)
+    return Plan("curves", None, (Phase((*sizes, *partitions), 1, 1),))
 
 
 def chosen(plan: Plan, pattern: str | None, rounds: int | None, warm_up_mb: int | None = None) -> Plan:

@@ -35,6 +35,12 @@ class Daemon:
         self._folder = folder
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
+        self._started_s = 0.0
+
+    @property
+    def age_s(self) -> float:
+        """Since its last start."""
+        return time.monotonic() - self._started_s
 
     @property
     def pid(self) -> int:
@@ -47,6 +53,7 @@ class Daemon:
 
     def start(self) -> None:
         assert not self.alive, f"{self.name} is already running"
+        self._started_s = time.monotonic()
         with self.output.open("ab") as out:
             self._process = subprocess.Popen(
                 self._argv,

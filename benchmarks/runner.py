@@ -16,7 +16,7 @@ from typing import Protocol
 from benchmarks.bench import Bench
 from benchmarks.measure.guard import NotHeld, VoidRun
 from benchmarks.measure.window import OthersWindow
-from benchmarks.plan import Plan, title
+from benchmarks.plan import Phase, Plan, title
 from benchmarks.process import BenchmarkFailed
 from benchmarks.report.resume import RowName
 from benchmarks.report.summary import RowRuns, Run
@@ -107,20 +107,18 @@ class _Plan:
         self._part = part
         self._warm_up = warm
         self._phases = [
-            [_row_runs(plan, row, phase.rounds, list(site.benches), before) for row in phase.rows]
-            for phase in plan.phases
+            [_row_runs(phase, row, list(site.benches), before) for row in phase.rows] for phase in plan.phases
         ]
         self.course = Course([runs for of_phase in self._phases for runs in of_phase])
         self._warm: set[str] = set()
         self._void_rows: dict[str, list[str]] = {name: [] for name in site.benches}
 
     def carry_out(self) -> None:
-        turn = 0
         for phase, of_phase in zip(self._plan.phases, self._phases, strict=True):
             for number in range(phase.rounds):
-                for row, runs in zip(phase.rows, of_phase, strict=True):
-                    order = list(runs.wanted) if turn % 2 == 0 else list(runs.wanted)[::-1]
-                    turn += 1
+                for nth, (row, runs) in enumerate(zip(phase.rows, of_phase, strict=True)):
+                    # By the row's own place: a count of all runs would begin every round alike where rows are even.
+                    order = list(runs.wanted) if (nth + number) % 2 == 0 else list(runs.wanted)[::-1]
                     for system in order:
                         self._until_one_counts(row, runs, system, number, phase.rounds)
 
@@ -201,16 +199,14 @@ class _Plan:
         return Run(system, found, void, stamp, seconds, self._part), held
 
 
-def _row_runs(
-    plan: Plan, row: Row, rounds: int, systems: Sequence[str], before: Mapping[RowName, Sequence[Run]]
-) -> RowRuns:
+def _row_runs(phase: Phase, row: Row, systems: Sequence[str], before: Mapping[RowName, Sequence[Run]]) -> RowRuns:
     return RowRuns(
         group=row.group,
         name=row.name,
         metrics=row.metrics,
         targets=row.targets,
-        wanted={system: rounds for system in systems if system not in row.not_served},
-        judged_from=plan.judged_from,
+        wanted={system: phase.rounds for system in systems if system not in row.not_served},
+        judged_from=phase.judged_from,
         client_threads=row.client_threads,
         not_served=dict(row.not_served),
         runs=list(before.get((row.group, row.name), ())),

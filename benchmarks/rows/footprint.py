@@ -34,7 +34,7 @@ class Start(Row):
     metrics: tuple[str, ...] = ("start_s", "rss_mb", "idle_cores")
     targets: tuple[Target, ...] = (at_most("start_s", 0.2), at_most("rss_mb", 0.2))
     needs_warm_up: bool = False
-    estimate_s: float = 25.0
+    estimate_s: float = 20.0
     make: Callable[[Kind, Path], Cluster] = Cluster
 
     def run(self, bench: Bench, found: Found) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-AROUND_S = 2.0
+AROUND_S = 1.2
 """A topic made, filled, compared and deleted, on one system."""
 JVM_S = 1.5
 """A Java tool's start."""

@@ -54,7 +54,7 @@ def deleted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the topics that were deleted; making them succeeds."""
     found: list[str] = []
     monkeypatch.setattr(subject, "create_topic", lambda *_, **__: None)
-    monkeypatch.setattr(subject, "delete_topic", lambda _, name: found.append(name))
+    monkeypatch.setattr(subject, "delete_topic", lambda _, name, __: found.append(name))
     return found
 
 
@@ -195,6 +195,26 @@ def test_full_isrs_are_not_asked_for_again_and_others_one_at_a_time(
 def test_deleting_does_not_wait_for_a_broker_that_has_ended() -> None:
     with pytest.raises(BenchmarkFailed, match="broker 2 ended"):
         topics.delete_topic(cast(Any, _Of(FakeZooKeeper(set()), dead=True)), "t")
+
+
+def test_end_of_the_files_is_waited_for_unless_the_row_says_that_it_cannot_come_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[str] = []
+    asked: list[bool] = []
+    monkeypatch.setattr(topics, "_ask", lambda *_: None)
+    monkeypatch.setattr(topics, "wait_for", lambda what, *_: waited.append(what))
+    whole = cast(Any, _Of(FakeZooKeeper(set())))
+    topics.delete_topic(whole, "t", await_gone=False)
+    assert waited == []
+    topics.delete_topic(whole, "t")
+    assert waited == ["kafka: files of t deleted"]
+    monkeypatch.setattr(subject, "create_topic", lambda *_, **__: None)
+    monkeypatch.setattr(subject, "delete_topic", lambda _, __, await_gone: asked.append(await_gone))
+    for wanted in (True, False):
+        with on_a_cluster().topic(1, await_gone=wanted):
+            pass
+    assert asked == [True, False]
 
 
 def test_answer_is_not_waited_for_when_a_broker_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:

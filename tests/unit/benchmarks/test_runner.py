@@ -86,7 +86,7 @@ def carried_out(
     warmed: list[str] | None = None,
 ) -> tuple[Course, FakeSite, list[str]]:
     """What came of it, the systems, and all that was said. warmed: gets who was warmed up."""
-    plan = Plan("p", warm_up, (Phase(tuple(rows), rounds),), judged_from=1)
+    plan = Plan("p", warm_up, (Phase(tuple(rows), rounds, 1),))
     where = site or FakeSite("kafka", "highwater")
     said: list[str] = []
     kept: list[int] = []
@@ -125,8 +125,10 @@ def test_who_is_first_changes_from_row_to_row_and_from_round_to_round() -> None:
     assert [run.system for run in course.rows[0].runs] == [
         "kafka", "highwater", "highwater", "kafka", "kafka", "highwater",
     ]  # fmt: skip
-    course, _, _ = carried_out([FakeRow("a"), FakeRow("b")])
-    assert [[run.system for run in row.runs] for row in course.rows] == [["kafka", "highwater"], ["highwater", "kafka"]]
+    course, _, _ = carried_out([FakeRow("a"), FakeRow("b")], rounds=2)
+    assert [[run.system for run in row.runs] for row in course.rows] == [
+        ["kafka", "highwater", "highwater", "kafka"], ["highwater", "kafka", "kafka", "highwater"],
+    ]  # fmt: skip
 
 
 def test_rows_that_come_to_nothing_are_in_the_course_too() -> None:
@@ -213,7 +215,7 @@ def test_interruption_keeps_what_was_measured_and_says_so() -> None:
         return None
 
     kept: list[Course] = []
-    plan = Plan("p", None, (Phase((FakeRow("a", interrupt),), 1),), judged_from=1)
+    plan = Plan("p", None, (Phase((FakeRow("a", interrupt),), 1, 1),))
     with pytest.raises(KeyboardInterrupt):
         carry_out(plan, FakeSite("kafka", "highwater"), lambda _: None, kept.append)
     assert kept[-1].stopped == "it was interrupted"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
@@ -14,7 +14,15 @@ from benchmarks.process import BenchmarkFailed
 from benchmarks.rows.base import Found, Row
 from benchmarks.warm_up import BRIEF, WarmUp, is_close, loads, warm_up
 
-NOBODY = cast(Bench, None)
+
+class Nobody:
+    """No cluster; what touching memory does is for a test to say."""
+
+    def __init__(self, touched: Callable[[], object] = lambda: None) -> None:
+        self.pretouch = touched
+
+
+NOBODY = cast(Bench, Nobody())
 
 
 class Load(Row):
@@ -67,6 +75,14 @@ def test_after_its_seconds_every_load_has_had_two_passes(monkeypatch: pytest.Mon
     kinds = [Load(8.0, 4.0), Load(8.0, 4.0)]
     warmed(monkeypatch, kinds, WarmUp(1, 5, 10.0), clock=lambda: float(next(now)))
     assert [kind.passes for kind in kinds] == [2, 2]
+
+
+def test_seconds_begin_when_memory_was_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes most of a minute for the system that is first, and none of its load."""
+    now = [0.0]
+    monkeypatch.setattr(subject, "loads", lambda _: [(Load(4.0, 2.0, 1.0), "cost")])
+    slow = cast(Bench, Nobody(lambda: now.append(60.0)))
+    assert warm_up(slow, WarmUp(1, 3, 10.0), clock=lambda: now[-1]).passes == 3
 
 
 def test_pass_that_is_void_is_followed_by_others_and_one_that_cannot_be_made_ends_it(
