@@ -26,6 +26,7 @@ from harness.nodes.payload import HERE, PythonKind, dependencies
 from harness.sandbox import inside_sandbox
 from harness.tools.faketime import faketime_library
 from harness.tools.java import cache_folder, packaged_java, zookeeper_jars
+from harness.tools.partial_folder import partial_folder
 
 REPOSITORY = "highwater-node"
 PAYLOAD = "/opt/highwater"
@@ -108,18 +109,14 @@ class NodeImage:
         why_not = can_debootstrap()
         if why_not is not None:
             raise ImageMissing(why_not)
-        folder = self.rootfs.with_suffix(f".{os.getpid()}")
-        partial = self.rootfs.with_suffix(f".{os.getpid()}.tar")
-        folder.mkdir(parents=True)
-        try:
+        with partial_folder(self.rootfs) as partial:
+            folder, packed = partial / "root", partial / "root.tar"
+            folder.mkdir()
             _debootstrap(folder, self.suite, self.mirror, self.packages)
             self._add_payload(folder / PAYLOAD.lstrip("/"))
-            with tarfile.open(partial, "w") as archive:
+            with tarfile.open(packed, "w") as archive:
                 archive.add(folder, arcname=".", filter=_lean)
-            partial.rename(self.rootfs)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            partial.unlink(missing_ok=True)
+            packed.rename(self.rootfs)
 
     def _hash(self) -> str:
         library = faketime_library()
@@ -157,18 +154,16 @@ class NodeImage:
 
     def _build_from_registry(self, client: Any, why_not: str) -> None:
         """The same image from the registry's Debian; the engine needs a way to a Debian mirror."""
-        context = cache_folder() / "images" / f"{self.tag.replace(':', '-')}.{os.getpid()}"
         try:
-            self._add_payload(context / "payload")
-            (context / "Dockerfile").write_text(self.dockerfile())
-            client.images.build(path=str(context), tag=self.tag, rm=True, forcerm=True, network_mode="host")
+            with partial_folder(cache_folder() / "images" / self.tag.replace(":", "-")) as context:
+                self._add_payload(context / "payload")
+                (context / "Dockerfile").write_text(self.dockerfile())
+                client.images.build(path=str(context), tag=self.tag, rm=True, forcerm=True, network_mode="host")
         except Exception as error:
             raise ImageMissing(
                 f"no image {self.tag}: building it from {_registry_image(self.suite)} failed ({error}), and without a"
                 f" registry: {why_not}"
             ) from error
-        finally:
-            shutil.rmtree(context, ignore_errors=True)
 
     def dockerfile(self) -> str:
         """Instructions for an engine that reaches a registry. The context holds `payload/`."""

@@ -7,7 +7,6 @@ Must not know: how they get to a node.
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import re
 import shutil
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from harness.tools.faketime import faketime_library
 from harness.tools.java import JavaHome, cache_folder, find_java_for_zookeeper, zookeeper_jars
+from harness.tools.partial_folder import partial_folder
 
 _FALLBACK_DEPENDENCIES = ("kazoo", "crc32c")
 
@@ -78,22 +78,18 @@ def dependencies(python: PythonKind) -> Path:
     target = cache_folder() / "dependencies" / "-".join([label, *(re.sub(r"[^\w.]+", "-", item) for item in wanted)])
     if target.exists():
         return target
-    partial = target.with_name(f"{target.name}.{os.getpid()}")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
+    with partial_folder(target) as partial:
         if python == HERE:
             for name in _dependency_names():
                 _copy_distribution(name, partial)
         else:
             _pip_install(wanted, python, partial)
-        partial.rename(target)
-    except OSError:
-        # Another run was quicker: its copy is as good.
-        if not target.exists():
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            partial.rename(target)
+        except OSError:
+            # Another run, or the thread of another node, was quicker: its copy is as good.
+            if not target.exists():
+                raise
     return target
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.tools.partial_folder import partial_folder
+
 SPARK_VERSIONS = (17, 21)
 """What Spark 4.0 runs on. Not later ones: Java 24 lost the Security Manager, and Hadoop's Subject.getSubject too."""
 
@@ -173,12 +175,12 @@ def _shim(java: JavaHome) -> JavaHome:
         f"exec '{java.executable}' \"$@\"\n"
     )
     target = home / "bin" / "java"
-    target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.read_text() != script:
-        partial = target.with_name(f"java.{os.getpid()}")
-        partial.write_text(script)
-        partial.chmod(0o755)
-        partial.rename(target)
+        with partial_folder(target) as folder:
+            partial = folder / target.name
+            partial.write_text(script)
+            partial.chmod(0o755)
+            partial.rename(target)
     return JavaHome(home, java.version, f"{java.origin}, through {target}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,23 @@ def test_dependencies_for_our_own_python_are_importable_copies(tmp_path: Path, m
     )
     assert done.stdout.startswith(str(folder))
     assert dependencies(HERE) == folder
+
+
+def test_dependencies_are_whole_where_several_nodes_want_them_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run on a machine has nothing cached, and sets its nodes up in parallel."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with ThreadPoolExecutor(8) as threads:
+        (folder,) = set(threads.map(dependencies, [HERE] * 8))
+    assert list(folder.parent.iterdir()) == [folder], "nothing is left of those who came second"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "alone"))
+    alone = dependencies(HERE)
+    assert _files(folder) == _files(alone) != set()
+
+
+def _files(folder: Path) -> set[Path]:
+    return {file.relative_to(folder) for file in folder.rglob("*") if file.is_file()}
 
 
 def test_dependencies_for_a_python_without_wheels_are_an_error_that_names_it(
