@@ -1,7 +1,8 @@
 """ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: what only the controller can do. Loop thread.
 
 Requests are handed to the controller's thread; others answer NOT_CONTROLLER, and clients ask the controller instead. An
-election is answered when this broker's metadata shows the new leaders; a reassignment when it is written, long before
+election is answered when this broker's metadata shows the new leaders; an unclean one that has nobody to elect is tried
+again while a live replica has not said what its log holds. A reassignment is answered when it is written, long before
 it is done. Source: KafkaApis.handleElectLeaders, handleAlterPartitionReassignmentsRequest, DelayedElectLeader.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from broker.core.preferred import ElectionType
 from broker.core.reassignment import Assignment
-from broker.runtime.admin_waits import Waits
+from broker.runtime.admin_waits import TIMEOUT_MAX_MS, Waits
 from broker.runtime.controller import Controller
 from broker.runtime.controller_elections import Result
 from broker.runtime.controller_reassignment import Refusal
@@ -42,9 +43,13 @@ from broker.wire.messages.list_partition_reassignments import (
 from broker.wire.primitives import MalformedFrame
 
 _TOP_LEVEL_ERROR_FROM = 1
+_UNHEARD_MS = 20.0
+"""An election is tried again after so long, then after twice that, and so on up to `_UNHEARD_MAX_MS`."""
+_UNHEARD_MAX_MS = 500.0
 _ELECTION_TYPES = frozenset(ElectionType)
 
-_Elected = Mapping[TopicPartition, Result] | ErrorCode
+_Elected = tuple[Mapping[TopicPartition, Result], Sequence[TopicPartition]] | ErrorCode
+"""Results, and which of these partitions may have a leader as soon as a replica has spoken."""
 _Altered = Mapping[TopicPartition, Refusal | None] | ErrorCode
 _UnderWay = Mapping[TopicPartition, Assignment] | ErrorCode
 
@@ -55,6 +60,7 @@ class ControllerAdminHandlers:
     def __init__(self, controller: Controller, cache: MetadataCache, loop: Loop) -> None:
         self._controller = controller
         self._cache = cache
+        self._loop = loop
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
 
@@ -72,21 +78,36 @@ class ControllerAdminHandlers:
         if body.election_type not in _ELECTION_TYPES:
             self._answer_elections(request, wanted or [], ErrorCode.INVALID_REQUEST)
             return
-        kind = ElectionType(body.election_type)
+        named, kind = wanted is not None, ElectionType(body.election_type)
+        until_ms = self._loop.now_ms() + min(body.timeout_ms, TIMEOUT_MAX_MS)
+        results: dict[TopicPartition, Result] = {}
 
-        def elect(term: ControllerTerm) -> _Elected:
-            return term.admin.elections.elect(wanted, kind)
+        def elect(again: Sequence[TopicPartition] | None, next_ms: float) -> None:
+            def do(term: ControllerTerm) -> _Elected:
+                elections = term.admin.elections
+                found = elections.elect(again, kind)
+                return found, [tp for tp, result in found.items() if _nobody(result) and elections.unheard(tp)]
 
-        def answer(results: _Elected) -> None:
-            if isinstance(results, ErrorCode):
-                self._answer_elections(request, wanted or [], results)
-            else:
-                self._await_elections(request, dict(results), named=wanted is not None, timeout_ms=body.timeout_ms)
+            def answer(found: _Elected) -> None:
+                if isinstance(found, ErrorCode) and not results:
+                    self._answer_elections(request, wanted or [], found)
+                    return
+                left_ms = until_ms - self._loop.now_ms()
+                # Of those that were to be tried again, what the first try said stands.
+                if not isinstance(found, ErrorCode):
+                    results.update(found[0])
+                    if found[1] and left_ms > 0:
+                        later = min(2 * next_ms, _UNHEARD_MAX_MS)
+                        self._loop.call_later(min(next_ms, left_ms), lambda: elect(found[1], later))
+                        return
+                self._await_elections(request, results, named, left_ms)
 
-        self._controller.ask(elect, _refused, answer)
+            self._controller.ask(do, _refused, answer)
+
+        elect(wanted, _UNHEARD_MS)
 
     def _await_elections(
-        self, request: Request, results: dict[TopicPartition, Result], named: bool, timeout_ms: int
+        self, request: Request, results: dict[TopicPartition, Result], named: bool, timeout_ms: float
     ) -> None:
         awaited = {tp: result for tp, result in results.items() if isinstance(result, int)}
 
@@ -151,6 +172,10 @@ class ControllerAdminHandlers:
 
 def _refused(error: ErrorCode) -> ErrorCode:
     return error
+
+
+def _nobody(result: Result) -> bool:
+    return isinstance(result, tuple) and result[0] is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
 def _respond_elections(

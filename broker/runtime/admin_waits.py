@@ -9,7 +9,7 @@ from broker.runtime.ports import Loop, Timer
 
 _log = logging.getLogger("broker.admin")
 
-_TIMEOUT_MAX_MS = 3_600_000.0
+TIMEOUT_MAX_MS = 3_600_000.0
 
 
 class Waits:
@@ -40,7 +40,7 @@ class Waits:
             self._open.remove(wait)
             otherwise()
 
-        wait.timer = self._loop.call_later(min(timeout_ms, _TIMEOUT_MAX_MS), expire)
+        wait.timer = self._loop.call_later(min(timeout_ms, TIMEOUT_MAX_MS), expire)
 
     def check(self) -> None:
         for wait in [wait for wait in self._open if wait.condition()]:

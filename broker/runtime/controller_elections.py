@@ -45,6 +45,15 @@ class AskedElections:
                 results[topic_partition] = why
         return results
 
+    def unheard(self, topic_partition: TopicPartition) -> bool:
+        """Whether a live replica, which has just come, has not said yet what its log holds: it may be elected soon."""
+        state = self._tools.state
+        reports = state.report_of(topic_partition)
+        return any(
+            broker in state.replicas(topic_partition) and reports(broker) is None
+            for broker in state.live_for(topic_partition)
+        )
+
     def on_request(self) -> None:
         """A tool has written down partitions that are to get their preferred leaders."""
         tools = self._tools
