@@ -194,6 +194,7 @@ def _judge(
     )
     _join_witnesses(session, run_dir, checks, faults, evidence)
     unavailable = incidents.unavailable(marks.result())
+    not_fired = incidents.not_fired(info, faults, unavailable)
     reasons = run_reasons(info, health)
     verdicts = [check.verdict for check in checks]
     if reasons or not floor.met:
@@ -209,7 +210,7 @@ def _judge(
             floor,
             reasons,
             unavailable,
-            incidents.not_fired(info, faults, unavailable),
+            not_fired,
             damage.unmet(faults, met),
             evidence.hurt_nodes,
         ),
@@ -220,6 +221,7 @@ def _judge(
         "floor": floor.as_json(),
         "faults": told_faults,
         "unavailable": unavailable,
+        "not_fired": not_fired,
         "history": {"lines": health.lines, "torn": health.torn},
     }
     drawn = _series(history, evidence, info, results["faults"])

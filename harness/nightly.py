@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from harness.analysis import CRASH, INVALID, UNKNOWN, VALID
+from harness.fault_coverage import Gap, gaps
 from harness.junit import crashed_suite, suite, write_xml
 from harness.plan_file import EXPECTATION, load, load_expectation
 from harness.plan_source import PlanError
@@ -52,13 +53,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """exit_code: of `highwater test`; run_dir: None when the run made none; found: checkers that say invalid."""
+    """exit_code: of `highwater test`; run_dir: None when the run made none; found: checkers that say invalid.
+
+    not_fired: kinds of faults that the run file asks for and that never came about.
+    """
 
     exit_code: int
     seconds: float
     sentence: str
     run_dir: str | None
     found: Sequence[str] = ()
+    not_fired: Sequence[str] = ()
 
     def verdict(self) -> str:
         return VERDICTS.get(self.exit_code, "crash")
@@ -98,8 +103,11 @@ def run_nightly(
         say(f"[{number}/{len(jobs)}] {job.name} seed {job.seed}: {result.verdict()} in {result.seconds:.0f} s")
     results = {job: done[job.key] for job in jobs}
     write_xml(out / "junit.xml", _suites(results))
-    (out / "summary.html").write_text(summary(results, out), encoding="utf-8")
-    code = worst(results)
+    uncovered = fault_gaps(results)
+    for gap in uncovered:
+        say(gap.text)
+    (out / "summary.html").write_text(summary(results, out, uncovered), encoding="utf-8")
+    code = worst(results, uncovered)
     say(f"summary: {out / 'summary.html'}")
     return code
 
@@ -141,9 +149,20 @@ def effective(job: Job, result: Result) -> int:
     return VALID if as_expected else INVALID
 
 
-def worst(results: Mapping[Job, Result]) -> int:
-    """Invalid over crash over unknown over valid."""
+def fault_gaps(results: Mapping[Job, Result]) -> list[Gap]:
+    """Of the run files, in their order."""
+    judged: dict[str, list[Sequence[str]]] = {}
+    for job, result in results.items():
+        if result.exit_code in VERDICTS:
+            judged.setdefault(job.file, []).append(result.not_fired)
+    return gaps(judged)
+
+
+def worst(results: Mapping[Job, Result], uncovered: Sequence[Gap] = ()) -> int:
+    """Invalid over crash over unknown over valid; faults that never fired in enough runs make the night unknown."""
     codes = {effective(job, result) for job, result in results.items()}
+    if any(gap.counts for gap in uncovered):
+        codes.add(UNKNOWN)
     return next((code for code in _WORST_FIRST if code in codes), VALID)
 
 
@@ -193,15 +212,17 @@ class _Subprocess:
             run_dir = None
         sentence = ""
         found: list[str] = []
+        not_fired: list[str] = []
         if run_dir is not None and code in VERDICTS:
             judged = read_json(run_dir / "results.json")
             sentence = str(judged.get("sentence", ""))
             checks: dict[str, dict[str, object]] = judged.get("checkers", {})  # type: ignore[assignment]
             found = [name for name, check in checks.items() if check["verdict"] == "invalid"]
+            not_fired = list(judged.get("not_fired", ()))  # type: ignore[call-overload]
         elif code not in VERDICTS:
             sentence = "".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:])
         took_s = round(time.monotonic() - began_s, 1)
-        return Result(code, took_s, sentence, None if run_dir is None else str(run_dir), found)
+        return Result(code, took_s, sentence, None if run_dir is None else str(run_dir), found, not_fired)
 
 
 def _latest(store: Path, name: str) -> Path | None:
@@ -229,7 +250,7 @@ def _suites(results: Mapping[Job, Result]) -> ElementTree.Element:
     return suites
 
 
-def summary(results: Mapping[Job, Result], out: Path) -> str:
+def summary(results: Mapping[Job, Result], out: Path, uncovered: Sequence[Gap] = ()) -> str:
     """One HTML page that lies in `out`: a row for each run, the worst first."""
     rank = {code: index for index, code in enumerate(_WORST_FIRST)}
     rows = sorted(results.items(), key=lambda item: (rank[effective(*item)], item[0].name, item[0].seed))
@@ -240,6 +261,7 @@ def summary(results: Mapping[Job, Result], out: Path) -> str:
         "<style>body{font:14px system-ui;margin:2em}td,th{padding:.3em .8em;text-align:left;vertical-align:top}"
         ".invalid,.crash{background:#fdd}.unknown{background:#ffd}.valid{background:#dfd}</style>",
         f"<h1>{len(results)} runs: {', '.join(f'{count} {name}' for name, count in counts.items())}</h1>",
+        *(f"<p>{html.escape(gap.text)}</p>" for gap in uncovered),
         "<table><tr><th>run<th>seed<th>verdict<th>expected<th>seconds<th>what was found</tr>",
     ]
     for job, result in rows:

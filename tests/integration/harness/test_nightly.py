@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness import nightly as nightly_module
+from harness.fault_coverage import RUNS_ENOUGH
 from harness.nightly import Job, Result, run_nightly
 from harness.plan_source import PlanError
 from harness.store import create, write_json
@@ -19,8 +21,10 @@ class Runner:
         codes: dict[tuple[str, int], int] | None = None,
         die_after: int | None = None,
         found: tuple[str, ...] = (),
+        not_fired: Callable[[Job], tuple[str, ...]] = lambda _: (),
     ) -> None:
         self.codes = codes or {}
+        self.not_fired = not_fired
         self.found = found
         self.die_after = die_after
         self.ran: list[tuple[str, int]] = []
@@ -37,7 +41,7 @@ class Runner:
             checkers = {"lost-write": {"verdict": verdict, "reasons": ["why"], "witnesses": []}}
             write_json(run.results, {"verdict": verdict, "sentence": f"{verdict} <it>", "checkers": checkers})
             run_dir = str(run.path)
-        return Result(code, 1.0, f"{verdict} <it>", run_dir, self.found)
+        return Result(code, 1.0, f"{verdict} <it>", run_dir, self.found, self.not_fired(job))
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +171,31 @@ def test_nightly_writes_junit_and_a_summary_with_the_worst_first(files: Path) ->
     assert page.index("class=invalid") < page.index("class=crash") < page.index("class=valid")
     assert "invalid &lt;it&gt;" in page
     assert 'href="store/b/' in page
+
+
+def test_nightly_names_faults_that_fired_in_no_run_of_a_file(files: Path) -> None:
+    """Of b each kind fired with one seed or the other."""
+    missed = {("a", 1): ("pause", "halves"), ("a", 2): ("halves", "kill"), ("b", 1): ("kill",), ("b", 2): ("pause",)}
+    said: list[str] = []
+    runner = Runner(not_fired=lambda job: missed[(job.name, job.seed)])
+    assert run_nightly([files], 2, files.parent / "out", resume=False, runner=runner, say=said.append) == 0
+    (told,) = [text for text in said if "none of" in text]
+    assert told.startswith(f"{files / 'a.toml'}: fired in none of 2 runs: halves (")
+    assert "a.toml: fired in none of 2 runs: halves" in (files.parent / "out" / "summary.html").read_text()
+
+
+def test_nightly_of_enough_runs_is_unknown_where_a_fault_never_fired(files: Path) -> None:
+    runner = Runner(not_fired=lambda job: ("halves",) if job.name == "a" else ())
+    assert night(files, runner, seeds=RUNS_ENOUGH - 1) == 0
+    assert night(files, runner, seeds=RUNS_ENOUGH) == 2
+    assert night(files, Runner({("b", 1): 1}, not_fired=runner.not_fired), seeds=RUNS_ENOUGH) == 1
+
+
+def test_nightly_asks_a_crashed_run_for_no_faults(files: Path) -> None:
+    runner = Runner({("a", 1): 255}, not_fired=lambda job: () if (job.name, job.seed) == ("a", 1) else ("halves",))
+    said: list[str] = []
+    run_nightly([files / "a.toml"], 2, files.parent / "out", resume=False, runner=runner, say=said.append)
+    assert any("a.toml: fired in none of 1 run: halves" in text for text in said)
 
 
 def test_nightly_run_file_that_cannot_be_used_is_refused_before_anything_runs(files: Path) -> None:

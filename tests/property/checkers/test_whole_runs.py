@@ -46,6 +46,8 @@ def _judge(spark: SparkSession, folder: Path) -> dict[str, Any]:
 def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, folder: Path) -> None:
     with (folder / "history.jsonl").open("a") as file:
         file.write('{"index": 99999, "type": "inv')
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**run, "faults": {"kinds": ["kill", "halves"]}}))
     results = _judge(spark, folder)
     assert results["verdict"] == "valid", results["sentence"]
     assert results["sentence"].startswith("Valid: ")
@@ -56,6 +58,8 @@ def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, fol
     assert {row["gone"] for row in results["durability"]} == {0}
     assert results["linearizability"]["verdict"] == "valid"
     assert results["floor"]["met"]
+    assert results["not_fired"] == ["halves"]
+    assert "not fired: halves" in results["sentence"]
 
 
 def _no_event_log(folder: Path) -> None:
