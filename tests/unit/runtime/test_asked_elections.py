@@ -26,7 +26,7 @@ Try = Mapping[TopicPartition, Result] | ErrorCode
 
 @dataclass
 class Elections:
-    """What a controller finds, try after try; the last for ever. silent: partitions some replica of which is unheard."""
+    """What a controller finds, try after try; the last for ever. silent: where a replica has not spoken."""
 
     tries: list[Try]
     silent: set[TopicPartition]
