@@ -12,15 +12,24 @@ import sys
 from setuptools import Extension, setup
 
 HOT = {
-    "core": "epochs fencing follower isr leader partition producer_state purgatory watermark",
-    "log": "batch_scan cleaner_swap durability epoch_cache epoch_file log log_base log_shortening offset_index segment"
-    " segment_files segments sparse_index staging tail time_index",
-    "net": "connection loop peer receive send slot timers",
-    "runtime": "deadlines dispatch fetch fetch_answers fetch_read fetch_sessions fetcher group_commit produce replica"
-    " replica_manager request",
-    # Not messages/produce_fields: mypyc makes a NamedTuple with a memoryview among its fields that cannot be imported.
-    "wire": "chunks headers messages/fetch messages/fetch_request messages/fetch_response messages/grouping"
-    " messages/produce_codec primitives record_batch",
+    "core/producers": "state",
+    "core/replication": "epochs fencing follower isr leader partition purgatory watermark",
+    "log": "log log_base swap truncation",
+    "log/durability": "durability",
+    "log/epochs": "cache checkpoint",
+    "log/files": "batch_scan",
+    "log/indexes": "offset_index sparse_index time_index",
+    "log/segments": "log_segments segment segment_files staging tail_cache",
+    "model": "timers",
+    "net": "connection loop peer receive send slot",
+    "runtime": "replica_manager",
+    "runtime/fetch": "handler partition_reader sessions",
+    "runtime/follower": "replica_fetcher response_processor",
+    "runtime/produce": "handler",
+    "runtime/replicas": "group_commit replica",
+    "runtime/requests": "deadlines dispatch request",
+    "wire": "chunks headers primitives record_batch",
+    "wire/messages": "fetch fetch_request fetch_response grouping produce_codec",
 }
 """What a Produce or Fetch request passes through, by package."""
 

@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 from broker import __version__
-from broker.app import Broker
-from broker.config import ConfigError, Settings
-from broker.core.cluster_state import StoreUnavailable
-from broker.log.log_dir import LogDirInUse, WrongIdentity
-from broker.properties import parse_properties
-from broker.runtime.ports import LogDirFailed
+from broker.config.properties import parse_properties
+from broker.config.settings import ConfigError, Settings
+from broker.core.controller.cluster_state import StoreUnavailable
+from broker.log.files.log_dir import LogDirInUse, WrongIdentity
+from broker.model.log_errors import LogDirFailed
+from broker.server.broker_server import Broker
 from broker.zk.registration import BrokerIdInUse
 
 EXIT_FAILED = 1

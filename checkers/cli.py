@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from checkers.run_info import UnreadableRun
+from checkers.history.run_info import UnreadableRun
 
 _EXIT = {"valid": 0, "invalid": 1, "unknown": 2}
 USAGE, CRASH = 254, 255
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         # Imported late, so that --help needs no pyspark.
-        from checkers.analyse import analyse
+        from checkers.analysis import analyse
 
         analysis = analyse(arguments.run_dir, spark_master=arguments.spark_master)
     except UnreadableRun as error:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from harness.nodes.factory import make_nodes
-from harness.sandbox import sandbox_command
+from harness.nodes.sandbox import sandbox_command
 from nemesis.bare import BareView
 from nemesis.registry import available
 from nemesis.schedule import KINDS

@@ -17,7 +17,7 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
-from harness.plan import Plan
+from harness.plan.plan import Plan
 from nemesis import clock, partition, schedule
 from nemesis.base import ClusterView, Fault, Injection, Observation, Unavailable
 from nemesis.process import process_state

@@ -2,11 +2,11 @@
 
 The broker is killed first (`while` = down), or goes on over the damaged file (up). Nothing is taken back: the system
 must notice, and restore the replica from its leader; the end of the fault starts a killed broker again. What is seen is
-that the bytes differ: whether the broker ever met them shows in its event log, later (checkers/damage.py). All file
-faults of a run hit the same node, drawn by the first: damage that is not noticed yet must not meet a second one, for
-then no copy might be whole. Nor may that node have had the only copy of what was acknowledged, as the last one in an
-ISR may with `min.insync.replicas` = 1: whoever loses it then is no broker. Must not know formats beyond what
-`file_damage` names.
+that the bytes differ: whether the broker ever met them shows in its event log, later
+(checkers/coverage/damage_met.py). All file faults of a run hit the same node, drawn by the first: damage that is not
+noticed yet must not meet a second one, for then no copy might be whole. Nor may that node have had the only copy of
+what was acknowledged, as the last one in an ISR may with `min.insync.replicas` = 1: whoever loses it then is no
+broker. Must not know formats beyond what `file_damage` names.
 """
 
 from __future__ import annotations

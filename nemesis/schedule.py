@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from harness.plan import FAULT_KINDS, FILE_FAULTS
+from harness.plan.plan import FAULT_KINDS, FILE_FAULTS
 
 KINDS = FAULT_KINDS
 CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})

@@ -14,7 +14,7 @@ from random import Random
 from typing import Protocol, TypeVar, assert_never
 
 from harness.nodes.base import CommandFailed
-from harness.plan import ScriptStep
+from harness.plan.plan import ScriptStep
 from nemesis.base import ClusterView, Fault, Injection
 from nemesis.driver import Ledger, Recorder, Stop
 from nemesis.script_steps import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.plan import ACKS, FILE_FAULTS, ScriptStep
-from harness.plan_source import PlanError
+from harness.plan.plan import ACKS, FILE_FAULTS, ScriptStep
+from harness.plan.toml_source import PlanError
 from nemesis.file_damage import FILES
 
 WAIT_S = 30.0

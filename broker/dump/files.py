@@ -10,7 +10,7 @@ from broker.dump.index_dump import IndexOptions, OffsetIndexDump, TimeIndexDump
 from broker.dump.log_dump import LogDump, LogOptions
 from broker.dump.report import Report
 from broker.dump.state_dump import TEXT_FILES, dump_producers, dump_text, dump_transactions
-from broker.log.files import (
+from broker.log.files.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,

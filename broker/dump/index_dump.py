@@ -17,10 +17,10 @@ from itertools import chain, pairwise
 
 from broker.dump.index_reader import BadIndex, Log, check_size, entries
 from broker.dump.report import Finding, Report
-from broker.log import offset_index, time_index
-from broker.log.batch_scan import BadBatch, BatchAt
-from broker.log.files import LOG_SUFFIX, segment_path
-from broker.log.time_index import NO_TIMESTAMP
+from broker.log.files.batch_scan import BadBatch, BatchAt
+from broker.log.files.names import LOG_SUFFIX, segment_path
+from broker.log.indexes import offset_index, time_index
+from broker.log.indexes.time_index import NO_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Iterator
 
-from broker.log.batch_scan import BadBatch, BatchAt, parse_header, walk
+from broker.log.files.batch_scan import BadBatch, BatchAt, parse_header, walk
 from broker.wire.record_batch import HEADER_SIZE
 
 _ENTRIES_AT_ONCE = 4096

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.log.cleaner_batches import delete_horizon_ms
-from broker.runtime.producer_snapshot import SnapshotRow
+from broker.core.producers.snapshot import SnapshotRow
+from broker.log.cleaner.batches import delete_horizon_ms
 from broker.wire.compression import Compression
 from broker.wire.record_batch import BatchHeader
 from broker.wire.records import Record

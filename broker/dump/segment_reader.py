@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from crc32c import crc32c
 
-from broker.log.batch_scan import BadBatch, BatchAt, find_valid_batch, parse_header
+from broker.log.files.batch_scan import BadBatch, BatchAt, find_valid_batch, parse_header
 from broker.wire.record_batch import CRC_START, HEADER, HEADER_SIZE, BatchHeader
 
 CHUNK_BYTES: Final = 1 << 20

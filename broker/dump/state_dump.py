@@ -9,11 +9,11 @@ import os
 import struct
 from collections.abc import Callable, Mapping
 
+from broker.core.producers.snapshot import BadSnapshot, read_rows
 from broker.dump.lines import AbortedTransaction, producer_line, transaction_line
 from broker.dump.report import Report
-from broker.log import checkpoints
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
-from broker.runtime.producer_snapshot import BadSnapshot, read_rows
+from broker.log.files import checkpoints
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 
 _TRANSACTION = struct.Struct(">hqqqq")
 _TRANSACTION_VERSION = 0

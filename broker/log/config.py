@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
-from broker.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from broker.log.indexes.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from broker.log.indexes.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 
 LONG_MAX = 2**63 - 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from broker.log.open_segments import OpenSegments
+from broker.log.files.open_segments import OpenSegments
 
 Job = Callable[[], None]
 Done = Callable[[OSError | None], None]

@@ -14,19 +14,14 @@ import os
 from collections.abc import Callable, Sequence
 from random import randrange
 
-from broker.log import checkpoints
-from broker.log.cleaner_swap import SwappingLog
-from broker.log.segment_files import INT32_MAX
-from broker.log.staging import StagedBatch, read_batches, stamp_batches, stamp_one
-from broker.log.time_lookup import first_record_at, newest_timestamp
-from broker.runtime.ports import (
-    AppendInfo,
-    CorruptLog,
-    Epoch,
-    LogDirFailed,
-    Offset,
-    OffsetOutOfRange,
-)
+from broker.log.files import checkpoints
+from broker.log.segments.segment_files import INT32_MAX
+from broker.log.segments.staging import StagedBatch, read_batches, stamp_batches, stamp_one
+from broker.log.segments.timestamp_lookup import first_record_at, newest_timestamp
+from broker.log.swap import SwappingLog
+from broker.model.append_info import AppendInfo
+from broker.model.ids import Epoch, Offset
+from broker.model.log_errors import CorruptLog, LogDirFailed, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.record_batch import BatchHeader
 

@@ -10,18 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from broker.log.config import LogConfig
-from broker.log.durability import Durability
+from broker.log.durability.durability import Durability
 from broker.log.environment import Environment
-from broker.log.epoch_cache import EpochCache
-from broker.log.graveyard import Graveyard
-from broker.log.log_dir import LogDir
-from broker.log.open_segments import NO_DESCRIPTOR
-from broker.log.segment import Segment
-from broker.log.segments import Segments
-from broker.log.snapshots import ProducerSnapshots
-from broker.log.staging import Staging
-from broker.log.tail import Tail
-from broker.runtime.ports import Epoch, NoDescriptorFree, Offset, TopicPartition
+from broker.log.epochs.cache import EpochCache
+from broker.log.files.log_dir import LogDir
+from broker.log.files.open_segments import NO_DESCRIPTOR
+from broker.log.files.producer_snapshots import ProducerSnapshots
+from broker.log.segments.log_segments import Segments
+from broker.log.segments.pending_deletions import Graveyard
+from broker.log.segments.segment import Segment
+from broker.log.segments.staging import Staging
+from broker.log.segments.tail_cache import Tail
+from broker.model.ids import Epoch, Offset, TopicPartition
+from broker.model.log_errors import NoDescriptorFree
 
 
 class LogBase:

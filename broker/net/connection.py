@@ -16,11 +16,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from broker.model.timers import TimerHandle
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
 from broker.net.send import FileFailure, HeldFiles, OutputQueue
 from broker.net.slot import Slot, take_fulfilled
-from broker.net.timers import TimerHandle
 from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger(__name__)

@@ -13,11 +13,11 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from broker.core.suspicion import LinkEvent
+from broker.core.controller.suspicion import LinkEvent
+from broker.model.timers import TimerHandle
 from broker.net.connecting import outcome
 from broker.net.loop import READABLE, WRITABLE, EpollLoop
 from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
-from broker.net.timers import TimerHandle
 
 CONNECT_TIMEOUT_MS: Final = 1000.0
 _RETRY_FIRST_MS: Final = 20.0

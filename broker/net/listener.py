@@ -11,11 +11,11 @@ import socket
 import sys
 from typing import Final
 
+from broker.model.timers import TimerHandle
 from broker.net.connection import Connection, OnClose, OnFileFailure, OnFrame
 from broker.net.loop import READABLE, EpollLoop
 from broker.net.receive import BufferPool
 from broker.net.send import HeldFiles
-from broker.net.timers import TimerHandle
 
 _log = logging.getLogger(__name__)
 

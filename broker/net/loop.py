@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from broker.net.timers import TimerHandle, TimerHeap
+from broker.model.timers import TimerHandle, TimerHeap
 
 _log = logging.getLogger(__name__)
 

@@ -21,13 +21,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from broker.net.backoff import Backoff
+from broker.model.backoff import Backoff
+from broker.model.timers import TimerHandle
 from broker.net.connecting import outcome
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import FrameBuffer, FrameSizeError
 from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
 from broker.net.send import OutputQueue
-from broker.net.timers import TimerHandle
 from broker.wire.headers import decode_response_header, encode_request_header
 from broker.wire.primitives import MalformedFrame
 

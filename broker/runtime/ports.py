@@ -7,25 +7,14 @@ All methods run on the loop's thread unless a docstring says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from broker.model.append_info import AppendInfo
+from broker.model.ids import Epoch, Offset, TopicPartition
+from broker.model.log_errors import LogDirFailed
 from broker.wire.chunks import Chunk as Chunk
 from broker.wire.chunks import FileSlice as FileSlice
 from broker.wire.record_batch import BatchHeader
-
-Offset = int
-BrokerId = int
-Epoch = int
-
-
-class TopicPartition(NamedTuple):
-    """A partition's name; prints as Kafka's folder name does, `topic-0`."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Timer(Protocol):
@@ -91,62 +80,6 @@ class Peer(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class OffsetOutOfRange(Exception):
-    """A read below the log start offset or above the LEO."""
-
-    def __init__(self, topic_partition: TopicPartition, offset: Offset, log_start: Offset, leo: Offset) -> None:
-        super().__init__(f"{topic_partition}: offset {offset} is outside [{log_start}, {leo}]")
-        self.topic_partition = topic_partition
-        self.offset = offset
-
-
-class UnexpectedAppendOffset(Exception):
-    """Replicated batches that do not start at the replica's LEO; nothing of them was staged."""
-
-    def __init__(self, topic_partition: TopicPartition, first_offset: Offset, leo: Offset) -> None:
-        super().__init__(f"{topic_partition}: batch at offset {first_offset} cannot follow log end offset {leo}")
-        self.topic_partition = topic_partition
-        self.first_offset = first_offset
-        self.leo = leo
-
-
-class CorruptLog(Exception):
-    """A partition's files hold bytes that cannot be right; the replica must go offline and be restored."""
-
-    def __init__(self, topic_partition: TopicPartition, where: str, reason: str) -> None:
-        super().__init__(f"{topic_partition}: {where}: {reason}")
-        self.topic_partition = topic_partition
-        self.where = where
-        self.reason = reason
-
-
-class ProducersUnread(CorruptLog):
-    """No descriptor was free to read a replica's producers with: it goes offline until a restart, with sound files."""
-
-
-class LogDirFailed(Exception):
-    """A write, read or fsync in this log dir failed; every later one in it raises the same, none is retried."""
-
-    def __init__(self, log_dir: str, errno: int, detail: str) -> None:
-        super().__init__(f"log dir {log_dir} failed: {detail}")
-        self.log_dir = log_dir
-        self.errno = errno
-
-
-class NoDescriptorFree(OSError):
-    """An older segment could not be opened for a read. Nothing is wrong with it: whoever asks again may be served."""
-
-
-class AppendInfo(NamedTuple):
-    """What one append staged. Offsets are [base_offset, last_offset + 1)."""
-
-    base_offset: Offset
-    last_offset: Offset
-    max_timestamp: int
-    bytes: int
-    batches: int
 
 
 class Log(Protocol):

@@ -13,38 +13,28 @@ import logging
 import math
 from collections.abc import Callable, Collection
 
-from broker.config import Settings, topic_bool, topic_int, topic_text
-from broker.core.groups import Groups
-from broker.core.leader import Leader
-from broker.runtime.append_policy import AppendPolicy
-from broker.runtime.delete_records import DeleteRecordsHandler
+from broker.config.settings import Settings, topic_bool, topic_int, topic_text
+from broker.core.replication.leader import Leader
+from broker.model.grouped import Grouped
+from broker.model.ids import BrokerId, Offset, TopicPartition
+from broker.model.log_errors import CorruptLog, LogDirFailed, ProducersUnread
 from broker.runtime.event_log import EventLog, leos_field
-from broker.runtime.fetch import FetchHandler
-from broker.runtime.fetcher import Fetcher
-from broker.runtime.follower_logs import FollowerLogs
-from broker.runtime.group_commit import GroupCommit
-from broker.runtime.isr_changes import IsrChanges
-from broker.runtime.offsets import OffsetsHandler
-from broker.runtime.ports import (
-    BrokerId,
-    CorruptLog,
-    Log,
-    LogDirFailed,
-    LogStore,
-    Loop,
-    Offset,
-    Peer,
-    ProducersUnread,
-    Timer,
-    TopicPartition,
-)
-from broker.runtime.produce import ProduceHandler
-from broker.runtime.producer_ids import ProducerIdHandler
-from broker.runtime.replica import Replica
-from broker.runtime.replication_ports import AlterPartitionSender, ProducerIdSource, TopicConfigs
-from broker.runtime.replication_throttle import ReplicationThrottle
-from broker.runtime.request import Request
-from broker.runtime.state_changes import StateChanges
+from broker.runtime.fetch.handler import FetchHandler
+from broker.runtime.fetch.offset_requests import OffsetsHandler
+from broker.runtime.follower.fetcher_manager import FollowerLogs
+from broker.runtime.follower.replica_fetcher import Fetcher
+from broker.runtime.ports import Log, LogStore, Loop, Peer, Timer
+from broker.runtime.produce.handler import ProduceHandler
+from broker.runtime.produce.producer_ids import ProducerIdHandler
+from broker.runtime.replicas.append_policy import AppendPolicy
+from broker.runtime.replicas.delete_records import DeleteRecordsHandler
+from broker.runtime.replicas.group_commit import GroupCommit
+from broker.runtime.replicas.isr_manager import IsrChanges
+from broker.runtime.replicas.ports import AlterPartitionSender, ProducerIdSource, TopicConfigs
+from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replication_quotas import ReplicationThrottle
+from broker.runtime.replicas.role_changes import StateChanges
+from broker.runtime.requests.request import Request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
@@ -100,9 +90,9 @@ class ReplicaManager:
         self._advanced: dict[int, Replica] = {}
         self._touched: dict[int, Replica] = {}
         self._wakes: dict[int, Fetcher] = {}
-        self._of_topic: Groups[TopicPartition, Replica] = Groups()
+        self._of_topic: Grouped[TopicPartition, Replica] = Grouped()
         self._topics_by_id: dict[str, str] = {}
-        self._of_id: Groups[TopicPartition, Replica] = Groups()
+        self._of_id: Grouped[TopicPartition, Replica] = Grouped()
         self._timers: dict[str, Timer] = {}
         self._on_log_failure = on_log_failure
         self._session_deadline_ms = session_deadline_ms

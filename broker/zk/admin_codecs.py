@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import paths
 from broker.zk.codecs import MalformedZnode, decode_json, encode_json, int32
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from broker.core.cluster_state import Topic
-from broker.runtime.admin_ports import CHANGES_KEPT, StoredConfig, StoredTopic
-from broker.runtime.ports import BrokerId
+from broker.core.admin.stored import CHANGES_KEPT, StoredConfig, StoredTopic
+from broker.core.controller.cluster_state import Topic
+from broker.model.ids import BrokerId
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import Check, Create, CreateSequence, Operation, SetData

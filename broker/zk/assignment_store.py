@@ -11,9 +11,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from broker.core.cluster_state import ControllerMoved, LeaderAndIsr, Topic
-from broker.runtime.controller_ports import AssignmentWrite, Term, Watch
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.core.controller.cluster_state import ControllerMoved, LeaderAndIsr, Topic
+from broker.core.controller.stored import AssignmentWrite, Term, Watch
+from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import admin_codecs, paths, topic_codecs
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.codecs import MalformedZnode

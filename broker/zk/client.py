@@ -19,7 +19,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 
-from broker.core.cluster_state import StoreUnavailable
+from broker.core.controller.cluster_state import StoreUnavailable
 from broker.zk.operations import (
     Check,
     Create,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.cluster_state import Broker, BrokerEndpoint
-from broker.runtime.ports import BrokerId
+from broker.core.controller.cluster_state import Broker, BrokerEndpoint
+from broker.model.ids import BrokerId
 
 BROKER_VERSION = 5
 _NO_KRAFT_EPOCH = -1

@@ -1,6 +1,6 @@
 """The controller's reads and writes: election, registrations, topics, partition states, deletions.
 
-Satisfies `broker.runtime.controller_ports.ControllerStore`. Every write of a term is one multi that begins with a check
+Satisfies `broker.runtime.controller.ports.ControllerStore`. Every write of a term is one multi that begins with a check
 of `/controller_epoch`'s version, so a deposed controller cannot write; a state is replaced only at the version that it
 was read at. Reads and state writes are pipelined.
 Source: kafka.zk.KafkaZkClient (registerControllerAndIncrementControllerEpoch, updateLeaderAndIsr).
@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
-from broker.runtime.controller_ports import StatesRead, StateWrite, StoredState, Term, TopicsRead, Watch
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.core.controller.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
+from broker.core.controller.stored import StatesRead, StateWrite, StoredState, Term, TopicsRead, Watch
+from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.assignment_store import ZkAssignments
 from broker.zk.client import WriteRefused, ZkClient

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.model.ids import BrokerId, TopicPartition
 
 BROKER_IDS = "/brokers/ids"
 BROKER_SEQUENCE = "/brokers/seqid"

@@ -21,8 +21,8 @@ from typing import Protocol
 
 from kazoo.client import KazooClient
 
-from broker.core.cluster_state import Broker, StoreUnavailable
-from broker.runtime.ports import BrokerId
+from broker.core.controller.cluster_state import Broker, StoreUnavailable
+from broker.model.ids import BrokerId
 from broker.zk import codecs, paths
 from broker.zk.client import SessionExpired, WriteRefused, ZkClient
 from broker.zk.operations import Create, Node, SetData

@@ -23,7 +23,7 @@ from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 
-from broker.core.cluster_state import StoreUnavailable
+from broker.core.controller.cluster_state import StoreUnavailable
 from broker.zk.operations import Check, Create, CreateSequence, Delete, Operation, SetData
 from broker.zk.session_contact import SessionContact
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from broker.core.cluster_state import NO_LEADER, LeaderAndIsr, Topic
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.core.controller.cluster_state import NO_LEADER, LeaderAndIsr, Topic
+from broker.model.ids import BrokerId, TopicPartition
 from broker.wire.primitives import topic_id_to_bytes
 from broker.zk.codecs import INT32_MAX, MalformedZnode, decode_json, encode_json, int32
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 
-from broker.core.cluster_state import StoreUnavailable, Topic
-from broker.runtime.ports import BrokerId
+from broker.core.controller.cluster_state import StoreUnavailable, Topic
+from broker.model.ids import BrokerId
 from broker.zk import codecs, paths, topic_codecs
 from broker.zk.client import SessionExpired, Watch, WriteRefused, ZkClient
 from broker.zk.operations import Create, Delete, Operation, SetData

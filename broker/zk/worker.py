@@ -17,7 +17,7 @@ _END_S = 1.0
 
 
 class ZkWorker:
-    """Satisfies `broker.runtime.registration.Worker`."""
+    """Satisfies `broker.runtime.worker.Worker`."""
 
     def __init__(self) -> None:
         self._tasks: queue.SimpleQueue[tuple[str, Callable[[], None]] | None] = queue.SimpleQueue()

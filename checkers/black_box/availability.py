@@ -9,7 +9,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, figures, union
+from checkers.verdicts.findings import Family, figures, union
 
 AVAILABILITY = "availability"
 

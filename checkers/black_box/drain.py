@@ -15,11 +15,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.allowed import ALLOWED_GONE, GONE
+from checkers.allowances.allowances import ALLOWED_GONE, GONE
 from checkers.black_box.facts import Facts, expired, seen_in, told_start
 from checkers.black_box.lost import covered_ranges
-from checkers.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.unclean import owed
+from checkers.evidence.unclean_elections import owed
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DRAIN = "final-drain"
 REPEAT = "confluent-repeat"

@@ -18,8 +18,9 @@ Partition.fetchRecords, fetchOffsetForTimestamp, LocalLog.read. A wire request g
 names, by Metadata: a follower of that epoch (KIP-392) may lack what was shown, and refuses it by right.
 
 A log may begin above o where retention can have fired, and deleted the record below o by when the refusal came
-(checkers/expiry.py). That it did not is known by an answer of the same leader, asked after the refusal, that told a
-start at or below o: in one epoch a log's start never falls. An unclean election parts leaders (checkers/unclean.py).
+(checkers/allowances/expiry.py). That it did not is known by an answer of the same leader, asked after the refusal,
+that told a start at or below o: in one epoch a log's start never falls. An unclean election parts leaders
+(checkers/evidence/unclean_elections.py).
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.answers import answered_epoch, asks_latest, is_poll, shown_end
+from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts, told_epoch, told_start
-from checkers.expiry import with_expired
-from checkers.findings import Family, Rule, apply_rules, figures, text
-from checkers.unclean import reign
+from checkers.evidence.unclean_elections import reign
+from checkers.history.responses import answered_epoch, asks_latest, is_poll, shown_end
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
 WENT_BACK = "end-went-back"

@@ -17,10 +17,10 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.expiry import with_expired
-from checkers.load_history import History
-from checkers.retention import Expiry
-from checkers.unclean import NONE, Unclean
+from checkers.allowances.expiry import with_expired
+from checkers.evidence.unclean_elections import NONE, Unclean
+from checkers.history.load import History
+from checkers.history.retention import Expiry
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from checkers.black_box.order import nonmonotonic_sends, real_time_checks, stale
 from checkers.black_box.polls import poll_checks
 from checkers.black_box.values import value_checks
 from checkers.black_box.visibility import visibility_checks
-from checkers.findings import Family
-from checkers.jobs import Group
+from checkers.verdicts.findings import Family
+from checkers.verdicts.jobs import Group
 
 
 def black_box(facts: Facts) -> dict[str, Group]:

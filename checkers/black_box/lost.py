@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, expired, told_start, undeleted
-from checkers.findings import Family, Rule, apply_rules, figures, text
-from checkers.load_history import History
+from checkers.history.load import History
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 LOST = "lost-write"
 TAIL = "lost-tail"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.answers import answered_epoch
 from checkers.black_box.facts import (
     Facts,
     expired,
@@ -22,8 +21,9 @@ from checkers.black_box.facts import (
     told_start,
     undeleted,
 )
-from checkers.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.unclean import reign, span
+from checkers.evidence.unclean_elections import reign, span
+from checkers.history.responses import answered_epoch
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 INCONSISTENT = "inconsistent-offset"
 VANISHED = "vanished-read"

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, may_come_back, seen_in
-from checkers.findings import Family, Rule, apply_rules, figures, text
-from checkers.unclean import reign, span
+from checkers.evidence.unclean_elections import reign, span
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REAL_TIME = "real-time-order"
 NONMONOTONIC_SEND = "nonmonotonic-send"

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, seen_in, told_epoch
 from checkers.black_box.offsets import VANISHED
-from checkers.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.unclean import span
+from checkers.evidence.unclean_elections import span
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 INT_SKIP = "int-poll-skip"
 SKIP = "poll-skip"

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 PHANTOM = "phantom-read"
 ABORTED = "aborted-read"

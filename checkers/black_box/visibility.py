@@ -11,9 +11,9 @@ from __future__ import annotations
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from checkers.answers import answered_epoch, asks_latest, carried_end, shown_end, told_watermark
 from checkers.black_box.facts import Facts
-from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.history.responses import answered_epoch, asks_latest, carried_end, shown_end, told_watermark
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 ABOVE_HW = "read-above-hw"
 

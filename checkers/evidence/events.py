@@ -12,10 +12,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers import schema
-from checkers.findings import empty
-from checkers.run_info import RunInfo
-from checkers.tables import address, read_table, write_table
+from checkers.history import schema
+from checkers.history.run_info import RunInfo
+from checkers.spark.tables import address, read_table, write_table
+from checkers.verdicts.findings import empty
 
 
 def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: RunInfo, parquet: Path) -> DataFrame:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from checkers.run_info import RunInfo
+from checkers.history.run_info import RunInfo
 
 _RECORD = re.compile(r"^[\d:.,\- ]*\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 _EXPECTED = frozenset({"DEBUG", "INFO", "WARNING"})

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from checkers import schema
 from checkers.evidence.checkpoints import read_checkpoints
 from checkers.evidence.segments import read_partition
 from checkers.evidence.zk_txnlog import Change, read_log_folder
-from checkers.run_info import RunInfo
-from checkers.tables import read_table, write_table
+from checkers.history import schema
+from checkers.history.run_info import RunInfo
+from checkers.spark.tables import read_table, write_table
 
 DRIVER_BYTES = 64_000_000
 

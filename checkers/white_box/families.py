@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from checkers.findings import Family
-from checkers.jobs import Group
+from checkers.verdicts.findings import Family
+from checkers.verdicts.jobs import Group
 from checkers.white_box.agreement_rules import agreement_rules
 from checkers.white_box.event_log_rules import event_log_rules
 from checkers.white_box.fetch_rules import fetch_rules

@@ -15,12 +15,12 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.evidence.whole_logs import whole_logs
+from checkers.evidence.event_log_gaps import whole_logs
+from checkers.evidence.unclean_elections import NONE, Unclean, reign, unclean_of
 from checkers.evidence.znodes import Znodes
-from checkers.load_history import History
-from checkers.retention import Expiry
-from checkers.run_info import RunInfo
-from checkers.unclean import NONE, Unclean, reign, unclean_of
+from checkers.history.load import History
+from checkers.history.retention import Expiry
+from checkers.history.run_info import RunInfo
 
 FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
 """docs/faults.md: faults that damage files."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from checkers.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.verdict import ONE_LINE
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.verdicts.verdict import ONE_LINE
 from checkers.white_box.inputs import Evidence
 from checkers.white_box.watermark_rules import OFFSET_ORDER
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers import schema
-from checkers.expiry import with_expired
-from checkers.findings import Family, Rule, apply_rules, empty, figures, text, union
-from checkers.unclean import last_until
+from checkers.allowances.expiry import with_expired
+from checkers.evidence.unclean_elections import last_until
+from checkers.history import schema
+from checkers.verdicts.findings import Family, Rule, apply_rules, empty, figures, text, union
 from checkers.white_box.inputs import Evidence
 from checkers.white_box.znode_rules import transaction_ns
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.findings import Family, Rule, apply_rules, figures, text
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 from checkers.white_box.inputs import Evidence
 from checkers.white_box.leadership_rules import TRUNCATION
 

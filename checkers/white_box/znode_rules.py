@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence.elections import electable, from_outside
-from checkers.findings import Family, Rule, apply_rules, figures, text, union
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.white_box.inputs import Evidence
 
 ISR_ZNODE = "isr-znode"

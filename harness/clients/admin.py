@@ -14,7 +14,7 @@ from random import Random
 from harness.clients.connection import ClientError, Connection
 from harness.clients.requests import ClusterState, create_topic, metadata
 from harness.clients.router import Cluster
-from harness.plan import TopicPlan
+from harness.plan.plan import TopicPlan
 
 ASK_TIMEOUT_S = 1.0
 PAUSE_S = 0.2

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from broker.wire.headers import decode_response_header, encode_request_header
 from broker.wire.primitives import MalformedFrame
-from harness import outcomes
+from harness.operations import outcomes
 
 _LENGTH = struct.Struct(">i")
 ANSWER_BYTES_MAX = 128 << 20

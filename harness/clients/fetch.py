@@ -16,9 +16,9 @@ from broker.wire.messages import fetch, fetch_response
 from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import BatchHeader, CorruptBatch, check_crc, is_cut_off, read_header
 from broker.wire.records import decode_records
-from harness import outcomes
 from harness.clients.connection import ClientError, Connection
 from harness.clients.values import parse_value
+from harness.operations import outcomes
 
 FETCH_VERSION = 12
 

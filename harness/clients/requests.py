@@ -30,9 +30,9 @@ from broker.wire.messages.list_offsets import (
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.wire.primitives import MalformedFrame
 from broker.wire.records import NewRecord, encode_batch
-from harness import outcomes
 from harness.clients.connection import Answer, ClientError, Connection
 from harness.clients.values import encode_value
+from harness.operations import outcomes
 
 PRODUCE_VERSION = 9
 LIST_OFFSETS_VERSION = 7

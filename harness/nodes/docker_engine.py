@@ -23,7 +23,7 @@ import docker
 import docker.errors
 
 from harness.nodes.posix import CLEAN_PATH
-from harness.sandbox import inside_sandbox
+from harness.nodes.sandbox import inside_sandbox
 from harness.tools.java import cache_folder
 
 _UNIX = "unix://"

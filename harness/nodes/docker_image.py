@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.nodes.payload import HERE, PythonKind, dependencies
-from harness.sandbox import inside_sandbox
+from harness.nodes.sandbox import inside_sandbox
 from harness.tools.faketime import faketime_library
 from harness.tools.java import cache_folder, packaged_java, zookeeper_jars
 from harness.tools.partial_folder import partial_folder

@@ -27,8 +27,8 @@ from harness.nodes.docker_image import NodeImage
 from harness.nodes.manifest import Manifest
 from harness.nodes.payload import Payload
 from harness.nodes.posix import PosixNode, failed, timed_out
+from harness.nodes.sandbox import outer_process
 from harness.nodes.topology import PREFIX_LENGTH, Place, places
-from harness.sandbox import outer_process
 
 LABEL = "highwater.run"
 ROOT = "/var/lib/highwater"

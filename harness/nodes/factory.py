@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.nodes.base import NodeSet
+from harness.nodes.sandbox import inside_sandbox, reexec_in_sandbox
 from harness.nodes.topology import places
-from harness.sandbox import inside_sandbox, reexec_in_sandbox
 
 if TYPE_CHECKING:
     from harness.nodes.ssh_set import HostEntry

@@ -1,7 +1,8 @@
 """Local nodes: a network namespace each, on one bridge, inside the run's sandbox.
 
-Decides: addresses, links, and how a command enters a node. Must not know: what runs there. Needs `harness.sandbox`:
-the kernel removes namespaces, links, rules and daemons when the sandbox ends, so only folders are left to a crash.
+Decides: addresses, links, and how a command enters a node. Must not know: what runs there. Needs
+`harness.nodes.sandbox`: the kernel removes namespaces, links, rules and daemons when the sandbox ends, so only
+folders are left to a crash.
 
 Nodes share the sandbox's process view and file system; each has its own address, interfaces and firewall.
 """
@@ -21,8 +22,8 @@ from harness.nodes.compiled import check_compiled_modules
 from harness.nodes.manifest import Manifest
 from harness.nodes.payload import Payload
 from harness.nodes.posix import PosixNode, failed, timed_out
+from harness.nodes.sandbox import inside_sandbox, outer_process
 from harness.nodes.topology import Place
-from harness.sandbox import inside_sandbox, outer_process
 
 
 class LocalNode(PosixNode):
@@ -108,7 +109,7 @@ class LocalNodeSet:
             return
         if not inside_sandbox():
             raise RuntimeError(
-                "local nodes live in a sandbox: start the run through harness.sandbox.reexec_in_sandbox()"
+                "local nodes live in a sandbox: start the run through harness.nodes.sandbox.reexec_in_sandbox()"
             )
         self._manifest.write()
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.sandbox import inside_sandbox, start_ticks
+from harness.nodes.sandbox import inside_sandbox, start_ticks
 
 
 def state_folder() -> Path:

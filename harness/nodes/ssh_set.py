@@ -18,10 +18,10 @@ from harness.nodes import firewall
 from harness.nodes.base import Node
 from harness.nodes.manifest import Manifest
 from harness.nodes.payload import Payload
+from harness.nodes.sandbox import inside_sandbox, outer_process
 from harness.nodes.ssh import HostRefused, SshHost, SshNode
 from harness.nodes.sshd import OwnSshd
 from harness.nodes.topology import Place
-from harness.sandbox import inside_sandbox, outer_process
 
 REMOTE_FOLDER = "/var/tmp/highwater"
 
@@ -107,7 +107,7 @@ class OwnSshNodeSet(SshNodeSet):
         if not inside_sandbox():
             raise RuntimeError(
                 "ssh nodes without nodes.hosts live in a sandbox:"
-                " start the run through harness.sandbox.reexec_in_sandbox()"
+                " start the run through harness.nodes.sandbox.reexec_in_sandbox()"
             )
         self._manifest.write()
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.nodes.base import CommandFailed, DaemonSpec, Node
-from harness.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.answers import broker_answers
 from harness.systems.coordination import Coordination
 from harness.systems.view import SystemView, broker_id

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.plan import Plan
-from harness.workloads.append_poll import AppendPoll
+from harness.plan.plan import Plan
+from harness.workloads.append_poll.workload import AppendPoll
 from harness.workloads.base import Workload
 
 

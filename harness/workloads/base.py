@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from harness.generator import Generator
+from harness.operations.generator import Generator
 
 
 class Workload(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.session import open_session
+from checkers.spark.session import open_session
 
 
 @pytest.fixture(scope="session")

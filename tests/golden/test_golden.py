@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.catalogue import ALL
-from checkers.retention import Expiry
-from checkers.verdict import CheckResult
+from checkers.history.retention import Expiry
+from checkers.verdicts.catalogue import ALL
+from checkers.verdicts.verdict import CheckResult
 from tests.golden import make
 from tests.golden.black import BLACK_BOX
 from tests.golden.limits import RETENTION_MS

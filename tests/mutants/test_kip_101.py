@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.plan import Plan
-from harness.plan_file import load
+from harness.plan.plan import Plan
+from harness.plan.run_file import load
 from tests.mutants.lab import Judged, Lab, LabRun
 from tests.mutants.patches import ROOT
 

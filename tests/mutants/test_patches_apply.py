@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from checkers.catalogue import BY_NAME
-from harness.plan_file import load as load_plan
-from harness.plan_file import parse_plan
+from checkers.verdicts.catalogue import BY_NAME
+from harness.plan.run_file import load as load_plan
+from harness.plan.run_file import parse_plan
 from tests.mutants.lab import with_source
 from tests.mutants.patches import HERE, ROOT, Edit, Mutant, PatchDoesNotApply, apply, mutants
 
@@ -47,7 +47,7 @@ def test_every_run_file_of_the_mutants_is_used() -> None:
     ("old", "says"), [("no such line", "0 times"), ("from", "times instead of once"), ("import", "instead of once")]
 )
 def test_patch_that_does_not_fit_exactly_once_is_refused(old: str, says: str, tmp_path: Path) -> None:
-    edit = Edit("broker/core/leader.py", old, "")
+    edit = Edit("broker/core/replication/leader.py", old, "")
     with pytest.raises(PatchDoesNotApply, match=says):
         apply(Mutant("m", "x", ("lost-write",), tmp_path, (edit,)), tmp_path)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from broker.log.environment import Environment
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState

@@ -15,7 +15,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from harness.sandbox import inside_sandbox
+from harness.nodes.sandbox import inside_sandbox
 
 _FS_IOC_SHUTDOWN = 0x8004587D
 _NO_LOG_FLUSH = 2

@@ -13,18 +13,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from checkers import schema
-from checkers.allowed import excuse_unclean
+from checkers.allowances.allowances import excuse_unclean
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
-from checkers.catalogue import ALL
+from checkers.coverage.queries import leader_changes
 from checkers.evidence.znodes import znode_tables
-from checkers.floor_queries import leader_changes
-from checkers.jobs import collect_families
-from checkers.load_history import load_history
-from checkers.retention import Expiry, Retention
-from checkers.run_info import NodeInfo, RunInfo
-from checkers.verdict import CheckResult, Row, judge
+from checkers.history import schema
+from checkers.history.load import load_history
+from checkers.history.retention import Expiry, Retention
+from checkers.history.run_info import NodeInfo, RunInfo
+from checkers.verdicts.catalogue import ALL
+from checkers.verdicts.jobs import collect_families
+from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
 from checkers.white_box.inputs import build_evidence
 from tests.support.histories import apart, merged, write_history

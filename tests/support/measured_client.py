@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.core import election
-from broker.core.cluster_state import NO_LEADER, LeaderAndIsr
+from broker.core.controller import election
+from broker.core.controller.cluster_state import NO_LEADER, LeaderAndIsr
 from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_links import Held
 from tests.support.memory_node import FakeSlot

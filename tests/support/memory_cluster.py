@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from broker.config import Settings
-from broker.core.elr import ReplicaReport, after_write, choose
-from broker.core.isr import Proposal
-from broker.core.partition import NO_LEADER, PartitionState
-from broker.runtime.ports import TopicPartition
+from broker.config.settings import Settings
+from broker.core.controller.elr import ReplicaReport, after_write, choose
+from broker.core.replication.isr import Proposal
+from broker.core.replication.partition import NO_LEADER, PartitionState
+from broker.model.ids import TopicPartition
 from broker.runtime.replica_manager import ReplicaManager
-from broker.runtime.replication_ports import AlterPartitionAnswer
-from broker.runtime.request import Request
+from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.chunks import Chunk
 from broker.wire.errors import ErrorCode

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.core.isr import Proposal
-from broker.runtime.ports import TopicPartition
-from broker.runtime.replication_ports import AlterPartitionAnswer
-from broker.runtime.request import Request
+from broker.core.replication.isr import Proposal
+from broker.model.ids import TopicPartition
+from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.runtime.requests.request import Request
 from broker.wire.api import response_header_version
 from broker.wire.chunks import Chunk, chunk_length
 from broker.wire.errors import ErrorCode

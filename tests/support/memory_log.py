@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from broker.runtime.ports import (
-    AppendInfo,
-    Chunk,
-    LogDirFailed,
-    OffsetOutOfRange,
-    TopicPartition,
-    UnexpectedAppendOffset,
-)
+from broker.model.append_info import AppendInfo
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import LogDirFailed, OffsetOutOfRange, UnexpectedAppendOffset
+from broker.wire.chunks import Chunk
 from broker.wire.record_batch import BatchHeader, read_header, stamp
 from broker.wire.records import decode_records
 from tests.support.chunks import chunk_view

@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.model.ids import TopicPartition
 from broker.runtime.event_log import EventLog
-from broker.runtime.ports import (
-    Chunk,
-    TopicPartition,
-)
 from broker.runtime.replica_manager import ReplicaManager
+from broker.wire.chunks import Chunk
 from tests.support.chunks import chunk_view
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_log import MemoryLog, MemoryStore

@@ -10,17 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from broker.core.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
-from broker.runtime.controller_ports import (
-    AssignmentWrite,
-    StatesRead,
-    StateWrite,
-    StoredState,
-    Term,
-    TopicsRead,
-    Watch,
-)
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.core.controller.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
+from broker.core.controller.stored import AssignmentWrite, StatesRead, StateWrite, StoredState, Term, TopicsRead, Watch
+from broker.model.ids import BrokerId, TopicPartition
 
 
 class Died(Exception):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from broker.core.cluster_state import NO_LEADER, Broker, BrokerEndpoint, Topic
-from broker.runtime.controller_ports import Watch
-from broker.runtime.controller_requests import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION, Outgoing
-from broker.runtime.controller_term import ControllerTerm
-from broker.runtime.ports import TopicPartition
+from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoint, Topic
+from broker.core.controller.stored import Watch
+from broker.model.ids import TopicPartition
+from broker.runtime.controller.request_batch import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION, Outgoing
+from broker.runtime.controller.term import ControllerTerm
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (

@@ -42,8 +42,8 @@ class ReportedEpoch(Struct):
 class ReportedPartition(Struct):
     """unclean: bytes that the replica had acknowledged may be gone. last_epoch: of its last record, −1 when empty.
 
-    known_epoch: the newest that the replica knows of. epochs, shortened: as `broker.core.elr.ReplicaReport`. What is
-    tagged older versions neither say nor read.
+    known_epoch: the newest that the replica knows of. epochs, shortened: as
+    `broker.core.controller.elr.ReplicaReport`. What is tagged older versions neither say nor read.
     """
 
     topic_name: str = string("0+")

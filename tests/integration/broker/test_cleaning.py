@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from broker.log.checkpoints import read_offsets
+from broker.log.files.checkpoints import read_offsets
 from broker.runtime import ports
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.flipped import flip

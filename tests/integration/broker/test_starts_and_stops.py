@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from broker.log import checkpoints
-from broker.log.batch_scan import walk
-from broker.runtime.ports import TopicPartition
+from broker.log.files import checkpoints
+from broker.log.files.batch_scan import walk
+from broker.model.ids import TopicPartition
 from tests.support.brokers import ROOT, Broker, Cluster, running_cluster, wait_until
 
 SESSION = {"zookeeper.session.timeout.ms": "2000"}

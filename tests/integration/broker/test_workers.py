@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.workers import DeletionWorker, FileWorker, FlushWorkers
+from broker.server.workers import DeletionWorker, FileWorker, FlushWorkers
 from tests.support.thread_limit import refuse_threads
 
 WAIT_S = 20.0

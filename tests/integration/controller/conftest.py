@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from broker.core.cluster_state import Broker, BrokerEndpoint, LeaderAndIsr
+from broker.core.controller.cluster_state import Broker, BrokerEndpoint, LeaderAndIsr
+from broker.model.ids import TopicPartition
 from broker.net.loop import EpollLoop
-from broker.runtime.controller import Controller, ControllerSettings
-from broker.runtime.ports import TopicPartition
+from broker.runtime.controller.controller import Controller, ControllerSettings
 from broker.wire.api import ApiKey
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
@@ -168,7 +168,7 @@ class Cluster:
     def create_topic(
         self, name: str, partitions: dict[int, tuple[int, ...]], config: dict[str, str] | None = None
     ) -> None:
-        from broker.core.cluster_state import Topic
+        from broker.core.controller.cluster_state import Topic
 
         if config:
             self.client.create(paths.topic_config(name), codecs.encode_config(config))

@@ -6,16 +6,16 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from broker.config import Settings
-from broker.control_plane import ControlPlane
-from broker.core.cluster_state import BrokerEndpoint
+from broker.config.settings import Settings
+from broker.core.controller.cluster_state import BrokerEndpoint
+from broker.model.ids import TopicPartition
 from broker.net.connection import Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.net.slot import Slot
-from broker.runtime.ports import TopicPartition
-from broker.runtime.request import Request, respond
+from broker.runtime.requests.request import Request, respond
+from broker.server.control_plane import ControlPlane
 from broker.wire.api import ADVERTISED, ApiKey, response_header_version
 from broker.wire.headers import decode_request_header
 from broker.wire.messages import api_versions

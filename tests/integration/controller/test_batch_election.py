@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker.runtime.controller_term import ControllerTerm
-from broker.runtime.ports import TopicPartition
+from broker.model.ids import TopicPartition
+from broker.runtime.controller.term import ControllerTerm
 from broker.zk import client as zk_client
 from broker.zk import paths, topic_codecs
 from broker.zk.client import ZkClient

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
-from broker.core.isr import Proposal
-from broker.runtime.ports import TopicPartition
-from broker.runtime.replication_ports import AlterPartitionAnswer
+from broker.core.replication.isr import Proposal
+from broker.model.ids import TopicPartition
+from broker.runtime.replicas.ports import AlterPartitionAnswer
 from broker.wire.errors import ErrorCode
 from broker.zk import codecs, paths
 from broker.zk.registration import BrokerIdInUse, end_session

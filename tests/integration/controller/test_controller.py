@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from broker.core.cluster_state import NO_LEADER, ControllerMoved, LeaderAndIsr, StoreUnavailable
-from broker.runtime.controller_ports import AssignmentWrite, StatesRead, StateWrite
-from broker.runtime.ports import TopicPartition
+from broker.core.controller.cluster_state import NO_LEADER, ControllerMoved, LeaderAndIsr, StoreUnavailable
+from broker.core.controller.stored import AssignmentWrite, StatesRead, StateWrite
+from broker.model.ids import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (

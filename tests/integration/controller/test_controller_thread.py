@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from broker.core.cluster_state import StoreUnavailable
-from broker.net.backoff import Backoff
-from broker.runtime.controller import Controller, ControllerSettings
-from broker.runtime.controller_ports import ControllerStore
+from broker.core.controller.cluster_state import StoreUnavailable
+from broker.model.backoff import Backoff
+from broker.runtime.controller.controller import Controller, ControllerSettings
+from broker.runtime.controller.ports import ControllerStore
 from tests.support.fake_loop import FakeLoop
 from tests.support.thread_limit import refuse_threads
 from tests.support.wait import eventually

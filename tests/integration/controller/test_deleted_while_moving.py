@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from broker.runtime.ports import BrokerId, TopicPartition
+from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import admin_codecs, paths, topic_codecs
 from tests.support.wait import eventually
 

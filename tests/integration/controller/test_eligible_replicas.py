@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from broker.core.cluster_state import NO_LEADER
-from broker.runtime.ports import TopicPartition
+from broker.core.controller.cluster_state import NO_LEADER
+from broker.model.ids import TopicPartition
 from broker.wire.messages.replica_report import ReplicaReportRequest, ReportedPartition
 from broker.zk import paths
 from tests.integration.controller.conftest import Cluster, Node

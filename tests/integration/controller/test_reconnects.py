@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from broker.core.cluster_state import Topic
-from broker.runtime.controller_ports import TopicsRead, Watch
-from broker.runtime.ports import TopicPartition
+from broker.core.controller.cluster_state import Topic
+from broker.core.controller.stored import TopicsRead, Watch
+from broker.model.ids import TopicPartition
 from broker.zk import admin_codecs, codecs, paths, topic_codecs
 from broker.zk.registration import end_session
 from broker.zk.session import SessionEvent

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.cluster_state import ControllerMoved
-from broker.runtime.controller_ports import Term
-from broker.runtime.suspicion import Suspect
+from broker.core.controller.cluster_state import ControllerMoved
+from broker.core.controller.stored import Term
+from broker.runtime.lifecycle.failure_detector import Suspect
 from broker.zk import paths
 from tests.integration.controller.conftest import Cluster, Node
 from tests.support.wait import eventually

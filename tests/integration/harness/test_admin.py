@@ -9,9 +9,9 @@ import pytest
 from harness.clients.admin import Admin, AdminError, has_full_isrs, has_leaders
 from harness.clients.connection import Address
 from harness.clients.router import Cluster
-from harness.clients.script_sender import ScriptSender
-from harness.history import History, read_lines
-from harness.plan import TopicPlan
+from harness.operations.history import History, read_lines
+from harness.plan.plan import TopicPlan
+from harness.workloads.append_poll.script_sender import ScriptSender
 from tests.integration.harness.fake_broker import FakeBroker
 
 TOPIC = TopicPlan("hw", 2, 1)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import analysis, cli
-from harness.analysis import AnalysisFailed, analyze
-from harness.store import RunStore, create, read_json
+from harness.commands import main as cli
+from harness.runs import analysis
+from harness.runs.analysis import AnalysisFailed, analyze
+from harness.runs.store import RunStore, create, read_json
 
 CHECKERS = """
 import json, os, sys, time

@@ -12,10 +12,10 @@ from broker.wire.records import NewRecord, encode_batch
 from harness.clients.admin import Admin
 from harness.clients.router import Cluster, Leader
 from harness.clients.values import encode_value
-from harness.drain import Drain
-from harness.drain_rotation import Rotation, current_leaders
-from harness.history import History, read_lines
-from harness.plan import TopicPlan
+from harness.operations.history import History, read_lines
+from harness.plan.plan import TopicPlan
+from harness.workloads.append_poll.drain import Drain
+from harness.workloads.append_poll.leader_rotation import Rotation, current_leaders
 from tests.integration.harness.fake_broker import FakeBroker
 
 Line = dict[str, object]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from harness.history import read_lines, recover
-from harness.store import RunStore, read_json
+from harness.operations.history import read_lines, recover
+from harness.runs.store import RunStore, read_json
 from tests.support.zookeeper import running_zookeeper
 
 SETTINGS = """
@@ -50,7 +50,7 @@ drain_s = 40
 
 
 def command(file: Path, store: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "harness.cli", "test", str(file), "--store", str(store), *options]
+    return [sys.executable, "-m", "harness.commands.main", "test", str(file), "--store", str(store), *options]
 
 
 def run(tmp_path: Path, text: str, *options: str) -> tuple[subprocess.CompletedProcess[str], RunStore]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.history import MAIN, History, HistoryError, read_lines, recover
-from harness.op import Completion, Invocation
+from harness.operations.history import MAIN, History, HistoryError, read_lines, recover
+from harness.operations.op import Completion, Invocation
 
 
 def poll(process: int = 0, position: int = 0) -> Invocation:
@@ -139,8 +139,8 @@ def test_history_full_disk_is_raised_at_the_invocation() -> None:
 WRITER = """
 import sys, time
 from pathlib import Path
-from harness.history import History
-from harness.op import Completion, Invocation
+from harness.operations.history import History
+from harness.operations.op import Completion, Invocation
 
 history = History(Path(sys.argv[1]), time.monotonic_ns())
 number = 0

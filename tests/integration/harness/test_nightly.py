@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import nightly as nightly_module
-from harness.fault_coverage import RUNS_ENOUGH
-from harness.nightly import Job, Result, run_nightly
-from harness.plan_source import PlanError
-from harness.store import create, write_json
+from harness.commands import nightly as nightly_module
+from harness.commands.fault_coverage import RUNS_ENOUGH
+from harness.commands.nightly import Job, Result, run_nightly
+from harness.plan.toml_source import PlanError
+from harness.runs.store import create, write_json
 
 
 class Runner:

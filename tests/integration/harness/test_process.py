@@ -6,11 +6,11 @@ import pytest
 
 from broker.wire.api import ApiKey
 from broker.wire.records import NewRecord, encode_batch
-from harness.clients.process import Process, ProcessSettings, Shared
 from harness.clients.router import Cluster
 from harness.clients.values import encode_value
-from harness.generator import Draw
-from harness.op import Completion, Invocation
+from harness.operations.generator import Draw
+from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll.client import Process, ProcessSettings, Shared
 from tests.integration.harness.fake_broker import FakeBroker
 
 MakeProcess = Callable[..., Process]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness.run_control import Abort, Aborted, Background, RunFailed
+from harness.runs.run_control import Abort, Aborted, Background, RunFailed
 
 
 def strike(number: signal.Signals = signal.SIGINT) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import run as run_module
-from harness.analysis import Judged
-from harness.history import read_lines, recover
-from harness.plan import Plan
-from harness.plan_file import parse_plan
-from harness.run import Ended, Options, run
-from harness.store import RunStore
+from harness.operations.history import read_lines, recover
+from harness.plan.plan import Plan
+from harness.plan.run_file import parse_plan
+from harness.runs import run as run_module
+from harness.runs.analysis import Judged
+from harness.runs.run import Ended, Options, run
+from harness.runs.store import RunStore
 from tests.integration.harness.fake_broker import FakeBroker
 from tests.unit.nemesis.fake_cluster import FakeView
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import StoreError, create, open_run, read_json, write_json
+from harness.runs.store import StoreError, create, open_run, read_json, write_json
 
 
 def test_create_makes_the_folder_and_points_both_links_at_it(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.log.cleaner import CleaningJob, LogCleaning
-from broker.log.cleaner_process import CleaningEnd, OnEvent, Stop, perform
-from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
-from broker.log.cleaner_throttle import unlimited
+from broker.log.cleaner.cleaner import CleaningJob, LogCleaning
+from broker.log.cleaner.process import CleaningEnd, OnEvent, Stop, perform
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner.throttle import unlimited
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from tests.property.log.compaction_tools import COMPACTED, Replicas, cleaner_for, keyed, last_values, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, open_log, open_store
 

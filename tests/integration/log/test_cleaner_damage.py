@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from broker.log.cleaner import CleaningJob, DamagedLog, LogCleaning, UncleanableLog
-from broker.log.cleaner_process import OnEvent, Stop, perform
-from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
-from broker.log.cleaner_throttle import unlimited
+from broker.log.cleaner.cleaner import CleaningJob, DamagedLog, LogCleaning, UncleanableLog
+from broker.log.cleaner.process import OnEvent, Stop, perform
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner.throttle import unlimited
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import CorruptLog, TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import CorruptLog
 from broker.wire.compression import Compression
 from broker.wire.record_batch import CorruptBatch, iter_batches
 from tests.property.log.compaction_tools import (
@@ -255,7 +256,7 @@ def test_damage_that_its_log_does_not_find_again_is_tried_again(path: str, monke
     store, _ = _log(path)
     bench = _Bench(store)
     with monkeypatch.context() as patch:
-        patch.setattr("broker.log.cleaner.check_crc", broken)
+        patch.setattr("broker.log.cleaner.cleaner.check_crc", broken)
         bench.tick()
     assert bench.told == []
     assert bench.cleaner.uncleanable == {}

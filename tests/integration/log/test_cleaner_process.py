@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.cleaner import CleanedGroup, CleaningJob
-from broker.log.cleaner_process import CleaningEnd, Event, ProcessRunner, decode_job, encode_job
-from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner.cleaner import CleanedGroup, CleaningJob
+from broker.log.cleaner.process import CleaningEnd, Event, ProcessRunner, decode_job, encode_job
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
 from tests.property.log.compaction_tools import COMPACTED, Replicas, keyed, last_values, records_of
 from tests.property.log.log_tools import TP, Clock, kill, open_log, open_store
 from tests.support.thread_limit import refuse_threads
@@ -188,7 +188,7 @@ def test_process_keeps_to_its_rate(tmp_path: Path) -> None:
 
 _PARENT = """
 import sys, time
-from broker.log.cleaner_process import ProcessRunner, decode_job
+from broker.log.cleaner.process import ProcessRunner, decode_job
 runner = ProcessRunner(lambda call: None)
 runner.start(decode_job(sys.stdin.buffer.readline()), lambda event: None)
 while next(iter(runner._running)).process is None:

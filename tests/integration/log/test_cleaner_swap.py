@@ -9,16 +9,16 @@ from functools import partial
 
 import pytest
 
-from broker.log.checkpoints import read_offsets
-from broker.log.cleaner import CleaningJob, LogCleaning
-from broker.log.cleaner_batches import filter_batch
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
-from broker.log.cleaner_process import OnEvent, Stop, perform
-from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
-from broker.log.cleaner_throttle import unlimited
+from broker.log.cleaner.batches import filter_batch
+from broker.log.cleaner.cleaner import CleaningJob, LogCleaning
+from broker.log.cleaner.process import OnEvent, Stop, perform
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner.throttle import unlimited
+from broker.log.files.checkpoints import read_offsets
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import LogDirFailed, UnexpectedAppendOffset
+from broker.log.log_manager import DiskLogStore
+from broker.model.log_errors import LogDirFailed, UnexpectedAppendOffset
 from broker.wire.chunks import FileSlice
 from broker.wire.compression import Compression
 from broker.wire.record_batch import read_header
@@ -205,7 +205,7 @@ def test_failing_dir_ends_a_swap_and_its_cleaning(path: str, monkeypatch: pytest
     def broken(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("broker.log.cleaner_swap.fsync_dir", broken)
+    monkeypatch.setattr("broker.log.swap.fsync_dir", broken)
     clock.work()
     monkeypatch.undo()
     assert store.offline_dirs == [path]
@@ -271,7 +271,7 @@ def test_cut_that_cannot_settle_a_swap_ends_its_cleaning(
     broken = OSError(errno.EIO, "Input/output error")
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", _nothing_is_hidden_after_the_swap(path))
-        patch.setattr("broker.log.cleaner_swap.remove_if_there", partial(_raise, broken))
+        patch.setattr("broker.log.swap.remove_if_there", partial(_raise, broken))
         with pytest.raises(LogDirFailed):
             log.truncate_to(5)
     clock.work()

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import CorruptLog
+from broker.log.log_manager import DiskLogStore
+from broker.model.log_errors import CorruptLog
 from broker.wire.record_batch import iter_batches
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
 from tests.property.log.killed_starts import put_back, save

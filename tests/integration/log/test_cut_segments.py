@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import CorruptLog
+from broker.log.log_manager import DiskLogStore
+from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import (
     TP,
     Clock,

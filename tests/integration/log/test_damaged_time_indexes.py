@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.segment import Segment
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
+from broker.log.segments.segment import Segment
 from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
 
 CONFIG = {"segment.bytes": "1500", "index.interval.bytes": "100", "file.delete.delay.ms": "10"}

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from broker.runtime.ports import CorruptLog
+from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TP, Clock, batch, fetch, folder, open_log, open_store
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import checkpoints
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
-from broker.log.time_index import pack_entry
-from broker.runtime.ports import TopicPartition
+from broker.log.files import checkpoints
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
+from broker.log.indexes.time_index import pack_entry
+from broker.model.ids import TopicPartition
 from broker.wire.batch_rewriting import with_append_time
 from broker.wire.compression import Compression
 from broker.wire.record_batch import iter_batches, read_header, stamp

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.dump import log_dump, segment_reader
-from broker.log import checkpoints
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.log.files import checkpoints
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.wire.compression import Compression
 from broker.wire.record_batch import HEADER_SIZE, iter_batches, read_header, seal
 from broker.wire.records import NewRecord, encode_batch

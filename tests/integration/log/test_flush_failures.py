@@ -12,8 +12,9 @@ import pytest
 
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import LogDirFailed, TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import LogDirFailed
 from tests.property.log.log_tools import TINY, TOPIC_ID, TP, batch
 
 

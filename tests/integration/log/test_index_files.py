@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.offset_index import OffsetIndex
-from broker.log.sparse_index import SPILL_ENTRIES, IndexDamaged
+from broker.log.indexes.offset_index import OffsetIndex
+from broker.log.indexes.sparse_index import SPILL_ENTRIES, IndexDamaged
 from tests.property.log.compaction_tools import (
     COMPACTED,
     append_overwriting,

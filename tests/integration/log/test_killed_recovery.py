@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import checkpoints
+from broker.log.files import checkpoints
+from broker.log.files.run_mark import FILE_NAME
 from broker.log.log import PartitionLog
-from broker.log.run_mark import FILE_NAME
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
 from tests.property.log.killed_starts import is_restored, put_back, save, started
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, folder, kill, open_store, read_all

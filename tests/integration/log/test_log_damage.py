@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.runtime.ports import CorruptLog
+from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import (
     TP,
     Clock,

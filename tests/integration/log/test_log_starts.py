@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.run_mark import FILE_NAME
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.files.run_mark import FILE_NAME
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 
 CONFIG = {"segment.bytes": "100000"}

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import LogDirFailed, TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import LogDirFailed
 from broker.wire.record_batch import CorruptBatch
 from tests.property.log.log_tools import (
     Clock,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.checkpoints import RECOVERY_POINTS
-from broker.log.run_mark import FILE_NAME
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.files.checkpoints import RECOVERY_POINTS
+from broker.log.files.run_mark import FILE_NAME
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for, keyed, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, folder, kill, open_log, open_store
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.epochs import EpochEnd, diverging_epoch
+from broker.core.replication.epochs import EpochEnd, diverging_epoch
 from broker.log.log import PartitionLog
-from broker.log.recovery import RecoveryReport
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import CorruptLog
+from broker.log.log_manager import DiskLogStore
+from broker.log.recovery.loader import RecoveryReport
+from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 
 ONE_SEGMENT: dict[str, str] = {}

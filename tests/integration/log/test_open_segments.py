@@ -12,19 +12,19 @@ from functools import partial
 
 import pytest
 
-from broker.config import Settings
-from broker.data_plane import DataPlane
-from broker.log.cleaner import CleanedGroup, CleaningJob, LogCleaning
-from broker.log.cleaner_process import Event, OnEvent, Stop, perform
-from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
-from broker.log.cleaner_throttle import unlimited
+from broker.config.settings import Settings
+from broker.log.cleaner.cleaner import CleanedGroup, CleaningJob, LogCleaning
+from broker.log.cleaner.process import Event, OnEvent, Stop, perform
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner.throttle import unlimited
 from broker.log.environment import Done, Environment, Job, run_inline
+from broker.log.files.open_segments import OpenSegments
 from broker.log.log import PartitionLog
-from broker.log.open_segments import OpenSegments
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
+from broker.model.log_errors import CorruptLog, NoDescriptorFree, ProducersUnread
 from broker.net.loop import EpollLoop
-from broker.runtime.ports import CorruptLog, NoDescriptorFree, ProducersUnread
-from broker.runtime.replica import Replica
+from broker.runtime.replicas.replica import Replica
+from broker.server.data_plane import DataPlane
 from broker.wire.chunks import FileSlice
 from tests.property.log.compaction_tools import (
     COMPACTED,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINTS
+from broker.log.files.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINTS
 from broker.wire.records import NewRecord, encode_batch
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TP, Clock, batch, folder, kill, open_log, open_store

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from broker.config import Settings
-from broker.data_plane import DataPlane
+from broker.config.settings import Settings
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from broker.net.loop import EpollLoop
-from broker.runtime.ports import TopicPartition
+from broker.server.data_plane import DataPlane
 from tests.property.log.compaction_tools import COMPACTED
 from tests.property.log.log_tools import TINY, TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 from tests.support.wait import eventually

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import run_mark
-from broker.log.run_mark import FILE_NAME, RunMark
-from broker.runtime.ports import TopicPartition
+from broker.log.files import run_mark
+from broker.log.files.run_mark import FILE_NAME, RunMark
+from broker.model.ids import TopicPartition
 from tests.support.page_cache import drop
 
 PAGE = 4096
@@ -194,7 +194,7 @@ def test_killed_process_is_a_mere_kill_at_any_number_of_starts(tmp_path: Path, l
     """Of the larger mark both the process and the start have to read slots from the disk."""
     program = (
         "import signal, sys\n"
-        "from broker.log.run_mark import RunMark\n"
+        "from broker.log.files.run_mark import RunMark\n"
         "from broker.runtime.ports import TopicPartition\n"
         "mark = RunMark(sys.argv[1])\n"
         "for index in range(int(sys.argv[2])): mark.set(TopicPartition('t', index), index + 5)\n"

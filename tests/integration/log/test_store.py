@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from broker.log import checkpoints, recovery
-from broker.log import store as log_store
-from broker.log.epoch_cache import EpochCache
-from broker.log.epoch_file import EpochFile
-from broker.log.log_dir import LogDirInUse, WrongIdentity
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import CorruptLog, LogDirFailed, TopicPartition
+from broker.log import log_manager as log_store
+from broker.log.epochs.cache import EpochCache
+from broker.log.epochs.checkpoint import EpochFile
+from broker.log.files import checkpoints
+from broker.log.files.log_dir import LogDirInUse, WrongIdentity
+from broker.log.log_manager import DiskLogStore
+from broker.log.recovery import loader as recovery
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.wire.chunks import FileSlice
 from tests.property.log.compaction_tools import PatientClock
 from tests.property.log.log_tools import (
@@ -296,7 +298,7 @@ def test_store_partition_of_a_dir_that_failed_while_it_was_loaded_is_not_made_an
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("broker.log.store_opening.load", fail)
+    monkeypatch.setattr("broker.log.log_manager_loading.load", fail)
     store = DiskLogStore(dirs, Clock().environment())
     monkeypatch.undo()
     assert store.offline_dirs == [home]
@@ -404,7 +406,7 @@ def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path, monk
         return real(topic_partition, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr("broker.log.store_opening.load", fail)
+        patch.setattr("broker.log.log_manager_loading.load", fail)
         with pytest.raises(ValueError, match="nobody thought of"):
             DiskLogStore([first, second], Clock().environment())
     for path in (first, second):

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from broker.config import Settings
-from broker.runtime.ports import CorruptLog, OffsetOutOfRange, TopicPartition
+from broker.config.settings import Settings
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import CorruptLog, OffsetOutOfRange
 from broker.wire.chunks import FileSlice
 from tests.property.log.log_tools import (
     TINY,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.log.config import LogConfig
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TINY, TOPIC_ID, Clock, kill, open_store
 from tests.support.counted import Counted
 

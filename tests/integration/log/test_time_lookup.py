@@ -16,7 +16,7 @@ def test_timestamp_lookup_into_batches_that_lie_about_their_time_ends_soon(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Their headers promise a late record, so each has to be looked into, and none has one.
-    monkeypatch.setattr("broker.log.time_lookup.RECORDS_MAX", 100)
+    monkeypatch.setattr("broker.log.segments.timestamp_lookup.RECORDS_MAX", 100)
     store = open_store(path, Clock())
     log = open_log(store)
     for number in range(30):
@@ -46,7 +46,7 @@ def test_timestamp_lookup_answers_with_times_of_64_bits(path: str) -> None:
 def test_timestamp_lookup_in_a_batch_that_inflates_too_far_answers_with_its_start(
     path: str, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr(f"broker.log.time_lookup.{bound}", 50)
+    monkeypatch.setattr(f"broker.log.segments.timestamp_lookup.{bound}", 50)
     store = open_store(path, Clock())
     log = open_log(store)
     stamps = [1000 + value for value in range(100)]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import checkpoints
-from broker.runtime.ports import TopicPartition
+from broker.log.files import checkpoints
+from broker.model.ids import TopicPartition
 
 
 def test_checkpoint_of_epochs_torn_anywhere_is_never_believed(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.stops import UNCLEAN_MARK
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import CorruptLog, TopicPartition
+from broker.log.files.unclean_shutdown import UNCLEAN_MARK
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, kill, open_log, read_all
 
 OTHERS = [TopicPartition("u", partition) for partition in range(2)]

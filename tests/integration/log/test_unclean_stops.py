@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import stops
-from broker.log.run_mark import FILE_NAME
-from broker.log.stops import UNCLEAN_MARK
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.files import unclean_shutdown as stops
+from broker.log.files.run_mark import FILE_NAME
+from broker.log.files.unclean_shutdown import UNCLEAN_MARK
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_log, open_store
 from tests.support.page_cache import drop
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import probe, sandbox_command
+from harness.nodes.sandbox import probe, sandbox_command
 from nemesis.availability import faults_of_local_nodes
 from nemesis.schedule import KINDS
 

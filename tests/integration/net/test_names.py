@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker.core.suspicion import LinkEvent
-from broker.net.backoff import Backoff
+from broker.core.controller.suspicion import LinkEvent
+from broker.model.backoff import Backoff
 from broker.net.connection import Connection
 from broker.net.link import Link
 from broker.net.listener import Listener

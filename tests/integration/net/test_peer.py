@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from broker.config import Settings
-from broker.data_plane import FetchPeers
+from broker.config.settings import Settings
+from broker.model.backoff import Backoff
 from broker.net import peer as peer_module
-from broker.net.backoff import Backoff
 from broker.net.connection import Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.net.resolver import Resolver
 from broker.net.slot import Slot
-from broker.runtime.metadata_cache import Address
+from broker.runtime.metadata.cache import Address
+from broker.server.data_plane import FetchPeers
 from broker.wire.api import ApiKey
 from broker.wire.headers import decode_request_header, encode_response_header
 

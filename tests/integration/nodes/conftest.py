@@ -1,4 +1,4 @@
-"""A test marked `sandbox` runs in a pytest of its own inside `harness.sandbox`, where it may make nodes."""
+"""A test marked `sandbox` runs in a pytest of its own inside `harness.nodes.sandbox`, where it may make nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import inside_sandbox
+from harness.nodes.sandbox import inside_sandbox
 from tests.integration.nodes.inner import run_pytest_in_sandbox
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import sandbox_command
+from harness.nodes.sandbox import sandbox_command
 
 ROOT = Path(__file__).resolve().parents[3]
 

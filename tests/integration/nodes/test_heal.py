@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.heal import heal
-from harness.heal import main as heal_main
+from harness.commands.heal import heal
+from harness.commands.heal import main as heal_main
 from harness.nodes.docker_engine import ENGINE_URL, OwnEngine, cgroup_name
 from harness.nodes.docker_image import NodeImage
 from harness.nodes.docker_nodes import LABEL

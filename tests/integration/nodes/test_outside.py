@@ -7,12 +7,12 @@ import subprocess
 import sys
 import threading
 
-from harness.sandbox import sandbox_command
+from harness.nodes.sandbox import sandbox_command
 from tests.support.wait import eventually
 
 INSIDE = """
 import socket, sys
-from harness.outside import Forwarder, Gate
+from harness.nodes.outside_gate import Forwarder, Gate
 forwarder = Forwarder(("127.0.0.1", 0), Gate([]))
 for line in ("one", "two"):
     with socket.create_connection(("127.0.0.1", forwarder.port)) as client:
@@ -21,7 +21,7 @@ for line in ("one", "two"):
 """
 OUTER = """
 import os, sys
-from harness.outside import open_gate
+from harness.nodes.outside_gate import open_gate
 open_gate([("127.0.0.1", int(sys.argv[1])), ("127.0.0.1", int(sys.argv[2]))])
 os.execv(sys.argv[3], sys.argv[3:])
 """

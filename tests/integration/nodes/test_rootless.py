@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import sandbox_command
+from harness.nodes.sandbox import sandbox_command
 
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
@@ -23,7 +23,7 @@ from pathlib import Path
 from harness.nodes import firewall
 from harness.nodes.base import DaemonSpec
 from harness.nodes.factory import make_nodes
-from harness.sandbox import inside_sandbox
+from harness.nodes.sandbox import inside_sandbox
 
 folder = Path(sys.argv[1])
 assert inside_sandbox() and Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]

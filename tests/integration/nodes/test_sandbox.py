@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import inside_sandbox, probe, sandbox_command
+from harness.nodes.sandbox import inside_sandbox, probe, sandbox_command
 
 # Says it is ready, counts the signals that reach it, and ends 0.3 s after the first with what it counted.
 COUNTER = """
@@ -98,10 +98,10 @@ def test_sandbox_command_that_does_not_exist_is_an_error_that_names_it() -> None
 
 def test_inside_sandbox_is_true_inside_and_false_outside() -> None:
     assert not inside_sandbox()
-    assert run("from harness.sandbox import inside_sandbox; assert inside_sandbox()").returncode == 0
+    assert run("from harness.nodes.sandbox import inside_sandbox; assert inside_sandbox()").returncode == 0
     # A command in another network namespace of the same sandbox is not where the marker says.
     other = "import subprocess, sys; sys.exit(subprocess.call(['unshare', '--net', sys.executable, '-c', sys.argv[1]]))"
-    check = "from harness.sandbox import inside_sandbox; assert not inside_sandbox()"
+    check = "from harness.nodes.sandbox import inside_sandbox; assert not inside_sandbox()"
     done = subprocess.run(
         sandbox_command([sys.executable, "-c", other, check]),
         cwd=Path(__file__).resolve().parents[3],

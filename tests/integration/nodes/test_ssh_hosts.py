@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.heal import heal
+from harness.commands.heal import heal
 from harness.nodes import firewall
 from harness.nodes.base import DaemonSpec
 from harness.nodes.factory import make_nodes

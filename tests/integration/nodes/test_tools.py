@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import doctor
+from harness.commands import doctor
 from harness.nodes.docker_image import NodeImage, _configured_mirror
 from harness.nodes.payload import HERE, PythonKind, dependencies
 from harness.tools import java

@@ -1,10 +1,10 @@
-"""A test marked `sandbox` runs in a pytest of its own inside `harness.sandbox`: mounts end with it."""
+"""A test marked `sandbox` runs in a pytest of its own inside `harness.nodes.sandbox`: mounts end with it."""
 
 from __future__ import annotations
 
 import pytest
 
-from harness.sandbox import inside_sandbox
+from harness.nodes.sandbox import inside_sandbox
 from tests.integration.nodes.inner import run_pytest_in_sandbox
 from tests.support import disks
 

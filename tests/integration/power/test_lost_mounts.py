@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.run_mark import FILE_NAME
+from broker.log.files.run_mark import FILE_NAME
 from tests.property.log.log_tools import TP, Clock, kill, open_store
 from tests.support.disks import PowerlessDisk, mount_small, unmount
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.checkpoints import RECOVERY_POINTS, read_offsets
-from broker.runtime.ports import TopicPartition
+from broker.log.files.checkpoints import RECOVERY_POINTS, read_offsets
+from broker.model.ids import TopicPartition
 from tests.integration.broker.writing import Writer, create, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.disks import PowerlessDisk

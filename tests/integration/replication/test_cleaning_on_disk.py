@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.cleaner import CleaningJob
-from broker.log.cleaner_process import OnEvent, Stop
-from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner.cleaner import CleaningJob
+from broker.log.cleaner.process import OnEvent, Stop
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.log import PartitionLog
-from broker.runtime import replica as replica_module
-from broker.runtime.cleanable_replicas import CleanableReplicas
+from broker.runtime.replicas import replica as replica_module
+from broker.runtime.replicas.cleanable_replicas import CleanableReplicas
 from broker.wire.api import ApiKey
 from broker.wire.compression import Compression
 from broker.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic

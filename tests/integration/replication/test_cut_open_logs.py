@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.runtime.ports import CorruptLog
-from broker.runtime.replica import end_offset_of
+from broker.model.log_errors import CorruptLog
+from broker.runtime.replicas.replica import end_offset_of
 from broker.wire.chunks import FileSlice
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import CorruptBatch, iter_batches

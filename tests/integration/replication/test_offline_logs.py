@@ -8,9 +8,10 @@ import shutil
 
 import pytest
 
-from broker.log.snapshots import ProducerSnapshots
-from broker.runtime.ports import CorruptLog, TopicPartition
-from broker.runtime.request import Request
+from broker.log.files.producer_snapshots import ProducerSnapshots
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import CorruptLog
+from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import produce

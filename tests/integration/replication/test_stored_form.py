@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.runtime.ports import TopicPartition
+from broker.model.ids import TopicPartition
 from broker.wire.compression import Compression
 from broker.wire.record_batch import BatchHeader, iter_batches
 from broker.wire.records import NewRecord, encode_batch

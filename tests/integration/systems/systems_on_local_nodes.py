@@ -13,8 +13,8 @@ from kazoo.client import KazooClient
 
 from harness.nodes.base import Node, NodeSet
 from harness.nodes.factory import make_nodes
-from harness.plan import Plan
-from harness.plan_file import parse_plan
+from harness.plan.plan import Plan
+from harness.plan.run_file import parse_plan
 from harness.systems import highwater
 from harness.systems.coordination import Coordination
 from harness.systems.highwater import DAEMON, HighwaterSystem

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import probe, sandbox_command
+from harness.nodes.sandbox import probe, sandbox_command
 
 INSIDE = Path(__file__).with_name("systems_on_local_nodes.py")
 

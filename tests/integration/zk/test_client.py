@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from broker.core.cluster_state import StoreUnavailable
+from broker.core.controller.cluster_state import StoreUnavailable
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import Check, Create, Delete, SetData
 from broker.zk.registration import end_session

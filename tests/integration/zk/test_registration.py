@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.cluster_state import Broker, BrokerEndpoint
+from broker.core.controller.cluster_state import Broker, BrokerEndpoint
 from broker.zk import codecs, paths
 from broker.zk.client import ZkClient
 from broker.zk.registration import BrokerIdInUse, Registration, cluster_id, end_session, generate_broker_id, prepare

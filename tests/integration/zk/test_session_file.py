@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.core.cluster_state import Broker, BrokerEndpoint
+from broker.core.controller.cluster_state import Broker, BrokerEndpoint
 from broker.zk import paths
 from broker.zk.client import ZkClient
 from broker.zk.registration import BrokerIdInUse, Registration, prepare

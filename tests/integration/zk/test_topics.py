@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from broker.core.cluster_state import Topic
-from broker.runtime.controller_ports import Term
+from broker.core.controller.cluster_state import Topic
+from broker.core.controller.stored import Term
 from broker.zk import codecs, paths
 from broker.zk.client import ZkClient
 from broker.zk.controller_store import ZkControllerStore

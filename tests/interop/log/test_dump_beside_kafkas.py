@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.systems import Broker, kafka
 from benchmarks.zookeeper import ZooKeeper
-from broker.log import checkpoints
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.log.files import checkpoints
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.wire.compression import Compression
 from broker.wire.record_batch import iter_batches
 from broker.wire.records import NewRecord, encode_batch

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.cleaner_batches import DELETE_HORIZON_BIT
+from broker.log.cleaner.batches import DELETE_HORIZON_BIT
 from broker.wire.batch_rewriting import with_codec
 from broker.wire.compression import Compression
 from broker.wire.record_batch import read_header

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.runtime import producer_snapshot
+from broker.core.producers import snapshot as producer_snapshot
 from broker.wire.compression import Compression
 from broker.wire.records import NewRecord, decode_records, encode_batch
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, open_store, read_all

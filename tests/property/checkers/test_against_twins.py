@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.catalogue import ALL
-from checkers.verdict import CheckResult
+from checkers.verdicts.catalogue import ALL
+from checkers.verdicts.verdict import CheckResult
 from tests.support.judging import Case, case_of, invalid, judge_cases
 from tests.support.model_cluster import random_life
 from tests.support.twins import TWINS, operations

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.expiry import expiry_of
-from checkers.floor_queries import around_faults, load_gaps, work_in
-from checkers.load_history import load_history
-from checkers.recovery import Calm, Work
-from checkers.retention import SLACK_NS, Expiry, Retention
-from checkers.verdict import CheckResult
+from checkers.allowances.expiry import expiry_of
+from checkers.coverage.queries import around_faults, load_gaps, work_in
+from checkers.coverage.recovery import Calm, Work
+from checkers.history.load import load_history
+from checkers.history.retention import SLACK_NS, Expiry, Retention
+from checkers.verdicts.verdict import CheckResult
 from tests.golden.make import read as golden
 from tests.support.histories import TICK_NS, Story, write_history
 from tests.support.judging import Case, case_of, invalid, judge_cases, pyspark_sockets
 from tests.support.model_cluster import ModelCluster
-from tests.unit.checkers.test_incidents import INFO
+from tests.unit.checkers.coverage.test_incidents import INFO
 
 pytestmark = pytest.mark.spark
 

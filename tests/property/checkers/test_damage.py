@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers import schema
-from checkers.damage import Opening, openings
-from checkers.run_report import Fault
+from checkers.coverage.damage_met import Opening, openings
+from checkers.history import schema
+from checkers.results.results import Fault
 from checkers.white_box.inputs import build_timeline
 from tests.support.judging import pyspark_sockets
 from tests.support.model_cluster import ModelCluster

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers import schema
 from checkers.evidence.elections import elections
 from checkers.evidence.znodes import znode_tables
+from checkers.history import schema
 from tests.support.judging import pyspark_sockets
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.verdict import CheckResult
+from checkers.verdicts.verdict import CheckResult
 from tests.support.judging import Case, case_of, judge_cases
 from tests.support.model_cluster import random_life
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers import schema
 from checkers.evidence.znodes import znode_tables
+from checkers.history import schema
 from checkers.white_box.live_rules import live_rules
 from tests.support.judging import pyspark_sockets
 

@@ -12,12 +12,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers import schema
 from checkers.black_box.facts import answered_in
-from checkers.evidence.whole_logs import whole_logs
+from checkers.evidence.event_log_gaps import whole_logs
+from checkers.evidence.unclean_elections import (
+    ANSWER_NS,
+    WALL_SLACK_NS,
+    UncleanElection,
+    last_until,
+    owed,
+    reign,
+    unclean_of,
+)
 from checkers.evidence.znodes import znode_tables
-from checkers.load_history import load_history
-from checkers.unclean import ANSWER_NS, WALL_SLACK_NS, UncleanElection, last_until, owed, reign, unclean_of
+from checkers.history import schema
+from checkers.history.load import load_history
 from checkers.white_box.inputs import build_timeline
 from checkers.white_box.restart_rules import restart_rules
 from tests.support.histories import Story, write_history

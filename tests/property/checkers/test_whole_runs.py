@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.analyse import analyse
+from checkers.analysis import analyse
 from tests.support.evidence_files import write_run
 from tests.support.flipped import flip
 from tests.support.judging import pyspark_sockets

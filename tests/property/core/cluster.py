@@ -12,11 +12,11 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from broker.core import epochs
-from broker.core.fencing import check_current_leader_epoch
-from broker.core.isr import AnswerEffect, Proposal
-from broker.core.leader import Leader
-from broker.core.partition import NO_LEADER, Change, Following, Partition, PartitionState
+from broker.core.replication import epochs
+from broker.core.replication.fencing import check_current_leader_epoch
+from broker.core.replication.isr import AnswerEffect, Proposal
+from broker.core.replication.leader import Leader
+from broker.core.replication.partition import NO_LEADER, Change, Following, Partition, PartitionState
 from broker.wire.errors import ErrorCode
 
 LAG_MS = 10.0

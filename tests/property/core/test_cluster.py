@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import epochs
-from broker.core.isr import IsrState, Proposal
-from broker.core.leader import Leader
+from broker.core.replication import epochs
+from broker.core.replication.isr import IsrState, Proposal
+from broker.core.replication.leader import Leader
 from tests.property.core.cluster import Cluster, Violation
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import controller
-from broker.core import controller_alter_partition as alter
-from broker.core.assignment import assign
-from broker.core.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
-from broker.runtime.ports import TopicPartition
+from broker.core.controller import alter_partition as alter
+from broker.core.controller import decisions as controller
+from broker.core.controller.assignment import assign
+from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
+from broker.model.ids import TopicPartition
 
 BROKERS = (1, 2, 3, 4)
 BRIEF = settings(derandomize=True, deadline=None, max_examples=300)

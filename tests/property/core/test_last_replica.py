@@ -19,12 +19,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import controller, suspicion
-from broker.core import controller_alter_partition as alter
-from broker.core.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
-from broker.core.elr import ReplicaReport
-from broker.log.stops import older_copy_reason
-from broker.runtime.ports import TopicPartition
+from broker.core.controller import alter_partition as alter
+from broker.core.controller import decisions as controller
+from broker.core.controller import suspicion
+from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
+from broker.core.controller.elr import ReplicaReport
+from broker.log.files.unclean_shutdown import older_copy_reason
+from broker.model.ids import TopicPartition
 
 TP = TopicPartition("t", 0)
 REPLICAS = (1, 2, 3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.follower import NEVER, Presence
-from broker.core.leader import Leader
+from broker.core.replication.follower import NEVER, Presence
+from broker.core.replication.leader import Leader
 
 LAG_MS = 50.0
 FOLLOWER = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.producer_state import BATCHES_KEPT, ProducerStates
+from broker.core.producers.state import BATCHES_KEPT, ProducerStates
 from broker.wire.errors import ErrorCode
 
 Step = tuple[int, int, int, int]

@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.generator import PENDING, Context, Done, Draw, Generator, Mix, Rng, Sentinels, Stagger
-from harness.op import Outcome
-from harness.workloads.load import Polls, Sends, Spread
+from harness.operations.generator import PENDING, Context, Done, Draw, Generator, Mix, Rng, Sentinels, Stagger
+from harness.operations.op import Outcome
+from harness.workloads.append_poll.generators import Polls, Sends, Spread
 from tests.unit.harness.virtual_time import simulate
 
 SEEDS = st.integers(0, 2**63 - 1)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.plan import (
+from harness.plan.plan import (
     FAULT_KINDS,
     TARGETS,
     ChecksPlan,
@@ -20,7 +20,7 @@ from harness.plan import (
     TopicPlan,
     WorkloadPlan,
 )
-from harness.plan_file import parse_plan, render
+from harness.plan.run_file import parse_plan, render
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
 PROPERTIES = st.dictionaries(st.from_regex(r"[a-z]+(\.[a-z]+)*", fullmatch=True), TEXT, max_size=4).filter(

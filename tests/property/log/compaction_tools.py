@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.log.cleaner import CleaningJob, LogCleaning
-from broker.log.cleaner_process import OnEvent, Stop, perform
-from broker.log.cleaner_schedule import CleanerSettings, LogCleaner
-from broker.log.cleaner_throttle import unlimited
+from broker.log.cleaner.cleaner import CleaningJob, LogCleaning
+from broker.log.cleaner.process import OnEvent, Stop, perform
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
+from broker.log.cleaner.throttle import unlimited
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from broker.wire.compression import Compression
 from broker.wire.record_batch import BatchHeader
 from broker.wire.records import NewRecord, Record, decode_records, encode_batch

@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from broker.config import Settings
-from broker.core.producer_state import KnownBatch, ProducerStates
-from broker.log import checkpoints
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
+from broker.config.settings import Settings
+from broker.core.producers.state import KnownBatch, ProducerStates
+from broker.log.files import checkpoints
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
+from broker.log.files.log_dir import WrongIdentity
+from broker.log.files.unclean_shutdown import UNCLEAN_MARK
 from broker.log.log import PartitionLog
-from broker.log.log_dir import WrongIdentity
-from broker.log.stops import UNCLEAN_MARK
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import CorruptLog, TopicPartition
-from broker.runtime.replica import Replica
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import CorruptLog
 from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replicas.replica import Replica
 from broker.wire.record_batch import iter_batches, read_header
 from broker.wire.records import NewRecord, encode_batch
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed

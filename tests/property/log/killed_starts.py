@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from broker.log.log_dir import LogDir
-from broker.log.run_mark import FILE_NAME
-from broker.log.store import DiskLogStore
+from broker.log.files.log_dir import LogDir
+from broker.log.files.run_mark import FILE_NAME
+from broker.log.log_manager import DiskLogStore
 from tests.property.log.kills import Killed, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from broker.log.environment import Environment
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import TopicPartition
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import TopicPartition
 from broker.wire.record_batch import BatchHeader, iter_batches
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.chunks import chunk_view

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log.cleaner_offset_map import ENTRY_BYTES
-from broker.log.cleaner_schedule import CleanerSettings
+from broker.log.cleaner.offset_map import ENTRY_BYTES
+from broker.log.cleaner.schedule import CleanerSettings
 from broker.wire.compression import Compression
 from broker.wire.records import Record
 from tests.property.log.compaction_tools import (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.cleaner_swap import finish_swaps
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
+from broker.log.swap import finish_swaps
 from broker.wire.compression import Compression
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, headers_of, keyed, last_values, records_of
 from tests.property.log.kills import Killed, attempts, killed_before_call

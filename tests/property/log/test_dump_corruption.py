@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from broker.core.producer_state import ProducerStates
-from broker.runtime import producer_snapshot
+from broker.core.producers import snapshot as producer_snapshot
+from broker.core.producers.state import ProducerStates
 from broker.wire.compression import Compression
 from broker.wire.record_batch import CRC_START, BatchHeader, CorruptBatch, iter_batches, read_header
 from broker.wire.records import NewRecord, encode_batch

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.runtime.ports import OffsetOutOfRange, UnexpectedAppendOffset
+from broker.model.log_errors import OffsetOutOfRange, UnexpectedAppendOffset
 from broker.wire.record_batch import read_header
 from tests.property.log.log_tools import MEMORY, TP, Clock, batch, fetch, kill, open_log, open_store, read_all
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.log.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LEADER_EPOCHS, META_PROPERTIES
-from broker.log.cleaner_checkpoint import CLEANER_OFFSETS
-from broker.log.stops import UNCLEAN_MARK
+from broker.log.files.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LEADER_EPOCHS, META_PROPERTIES
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
+from broker.log.files.unclean_shutdown import UNCLEAN_MARK
 from tests.property.log.corruption import Outcome, Template, judge, make_template
 from tests.property.log.log_tools import folder
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TP, Clock, batch, folder, kill, open_log, open_store, read_all
 

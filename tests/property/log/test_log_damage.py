@@ -7,7 +7,7 @@ import os
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.runtime.ports import CorruptLog
+from broker.model.log_errors import CorruptLog
 from broker.wire.record_batch import iter_batches
 from tests.property.log.log_tools import TP, Clock, batch, fetch, folder, kill, open_log, open_store, read_all
 

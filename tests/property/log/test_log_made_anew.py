@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.log_dir import LogDir
-from broker.log.store import DiskLogStore
-from broker.runtime.ports import LogDirFailed
+from broker.log.files.log_dir import LogDir
+from broker.log.log_manager import DiskLogStore
+from broker.model.log_errors import LogDirFailed
 from tests.property.log.kills import attempts, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, folder, kill, open_log, open_store
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.log import durability
+from broker.log.durability import durability
 from broker.log.log import PartitionLog
-from broker.log.store import DiskLogStore
+from broker.log.log_manager import DiskLogStore
 from tests.property.log.log_tools import (
     TINY,
     TOPIC_ID,

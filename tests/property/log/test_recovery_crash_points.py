@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.log import checkpoints
-from broker.log.store import DiskLogStore
+from broker.log.files import checkpoints
+from broker.log.log_manager import DiskLogStore
 from broker.wire.record_batch import iter_batches
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
 from tests.property.log.killed_starts import is_restored, put_back, save, started

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log.offset_index import OffsetIndex
+from broker.log.indexes.offset_index import OffsetIndex
 
 _STEPS = st.lists(
     st.one_of(

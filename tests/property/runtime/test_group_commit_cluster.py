@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.runtime.replica import Replica
+from broker.runtime.replicas.replica import Replica
 from tests.property.runtime.test_runtime_cluster import Run
 from tests.support.memory_cluster import MemoryCluster, produced
 

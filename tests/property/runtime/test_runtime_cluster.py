@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import epochs
-from broker.core.leader import Leader
-from broker.core.purgatory import OffsetWaiters
+from broker.core.replication import epochs
+from broker.core.replication.leader import Leader
+from broker.core.replication.purgatory import OffsetWaiters
 from broker.wire.errors import ErrorCode
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
 from tests.support.memory_links import Held

@@ -10,9 +10,9 @@ import pytest
 BROKER = Path(__file__).resolve().parents[3] / "broker"
 MAY_READ_IT = {
     "runtime/event_log.py": "a stamp on each line, beside the monotonic one",
-    "runtime/replica.py": "when an idempotent producer was last seen, which has to outlive a restart",
-    "data_plane.py": "retention and compaction compare with the timestamps of records; LogAppendTime is one",
-    "control_plane.py": "timestamps in znodes, which nobody compares",
+    "runtime/replicas/replica.py": "when an idempotent producer was last seen, which has to outlive a restart",
+    "server/data_plane.py": "retention and compaction compare with the timestamps of records; LogAppendTime is one",
+    "server/control_plane.py": "timestamps in znodes, which nobody compares",
 }
 _OF_TIME = {"time", "time_ns", "localtime", "gmtime", "ctime", "clock_gettime", "clock_gettime_ns", "strftime"}
 _MODULES = {"datetime", "calendar", "sched"}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from checkers.damage import Meeting
-from checkers.floor_queries import Election, election_faults
-from checkers.incidents import not_fired
-from checkers.run_info import NodeInfo
-from checkers.run_report import Fault, faults_of
-from tests.unit.checkers.test_incidents import INFO
+from checkers.coverage.damage_met import Meeting
+from checkers.coverage.incidents import not_fired
+from checkers.coverage.queries import Election, election_faults
+from checkers.history.run_info import NodeInfo
+from checkers.results.results import Fault, faults_of
+from tests.unit.checkers.coverage.test_incidents import INFO
 
 NODES = (
     *(NodeInfo(f"n{number}", "broker", number, 0) for number in (1, 2, 3)),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checkers.evidence.node_logs import failures, log_failures
-from tests.unit.checkers.test_incidents import INFO
+from tests.unit.checkers.coverage.test_incidents import INFO
 
 LOGGED = """\
 16:35:01.355 INFO broker: broker 1 is up on 9092

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan_file import load
+from harness.plan.run_file import load
 from nemesis.script_steps import Hurt, Send, parse_script
 
 ROOT = Path(__file__).resolve().parents[3]

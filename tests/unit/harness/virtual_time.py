@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from harness.generator import PENDING, Context, Done, Draw, Generator
-from harness.op import Outcome
+from harness.operations.generator import PENDING, Context, Done, Draw, Generator
+from harness.operations.op import Outcome
 
 STEPS_MAX = 1_000_000
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.plan_file import parse_plan
+from harness.plan.run_file import parse_plan
 from nemesis.driver import mix_of
 from nemesis.schedule import Timing
 

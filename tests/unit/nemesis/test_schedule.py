@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.plan import FILE_FAULTS, FaultsPlan
+from harness.plan.plan import FILE_FAULTS, FaultsPlan
 from nemesis import schedule
 from nemesis.schedule import KINDS, Mix, Slot, Timing
 

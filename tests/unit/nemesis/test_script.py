@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from harness.nodes.base import Completed
-from harness.plan import ScriptStep
-from harness.plan_source import PlanError
+from harness.plan.plan import ScriptStep
+from harness.plan.toml_source import PlanError
 from nemesis.script import Script, ScriptFailed, Sent
 from nemesis.script_steps import AwaitEvent, Hurt, Send, WaitIsr, parse_script
 from tests.unit.nemesis.fake_cluster import FakeNode, FakeView, Lines, Time

@@ -1,0 +1,377 @@
+"""server.properties → frozen settings. Names and defaults are Kafka's; the table is `settings_table`.
+
+Every refusal names the setting, the value found and what would be right. A setting of Kafka's that highwater does not
+read is kept in `unknown` and reported once at the start, as Kafka does, never silently taken as if it worked.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.config.table import BY_NAME, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
+from broker.wire.compression import CodecMissing, Compression, check_installed
+
+_log = logging.getLogger("broker.config")
+
+_LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
+_THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
+_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3}){0,2}(-IV\d{1,3})?")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_BITS = {"int": 32, "long": 64}
+_LONG_MAX = 2**63 - 1
+COMPRESSION_TYPE = "compression.type"
+
+
+class ConfigError(ValueError):
+    """A setting is missing, unknown where it must be known, or has a value that cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One listener. An empty host listens on all addresses."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A broker's settings, parsed and checked. Absent values with a default are filled in."""
+
+    broker_id: int
+    rack: str | None
+    listeners: tuple[Endpoint, ...]
+    advertised_listeners: tuple[Endpoint, ...]
+    log_dirs: tuple[str, ...]
+    zookeeper_connect: str
+    zookeeper_session_timeout_ms: int
+    zookeeper_connection_timeout_ms: int
+    num_partitions: int
+    default_replication_factor: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    leader_imbalance_per_broker_percentage: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+    replica_lag_time_max_ms: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    replica_truncation: str
+    controller_socket_timeout_ms: int
+    controlled_shutdown_enable: bool
+    failure_suspicion_enable: bool
+    controlled_shutdown_max_retries: int
+    controlled_shutdown_retry_backoff_ms: int
+    controlled_shutdown_farewell_ms: int
+    request_timeout_ms: int
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
+    connections_max_idle_ms: int
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    message_max_bytes: int
+    log_retention_check_interval_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_threads: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_io_buffer_load_factor: float
+    log_cleaner_io_buffer_size: int
+    log_cleaner_io_max_bytes_per_second: float | None
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
+    lab_event_log: str | None
+    topic_defaults: Mapping[str, str]
+    """Topic-level names → the broker's default for them, as text: what a topic without overrides has.
+
+    The one thing here that changes while the broker runs; see `retake_topic_defaults`.
+    """
+    given: Mapping[str, str]
+    """What the file said, for DescribeConfigs."""
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> Settings:
+        """Raises ConfigError at the first setting that cannot work."""
+        values: dict[str, Any] = {name: _value(setting, properties) for name, setting in BY_NAME.items()}
+        get = values.__getitem__
+        if not get("zookeeper.connect"):
+            raise ConfigError(
+                "zookeeper.connect is missing: give host:port[,host:port...][/chroot], for example localhost:2181"
+            )
+        listeners = _endpoints("listeners", get("listeners"))
+        advertised_text = get("advertised.listeners")
+        advertised = _endpoints("advertised.listeners", advertised_text) if advertised_text else listeners
+        for endpoint in advertised:
+            if endpoint.host == "0.0.0.0":
+                raise ConfigError(
+                    "advertised.listeners cannot be 0.0.0.0, which no client reaches: give an address that clients use"
+                )
+        if {e.name for e in advertised} - {e.name for e in listeners}:
+            raise ConfigError(
+                "advertised.listeners names a listener that is not in listeners: both must use the same names"
+            )
+        for endpoint in listeners:
+            if endpoint.name.upper() != "PLAINTEXT":
+                raise ConfigError(f"listeners names {endpoint.name!r}: only PLAINTEXT is served so far")
+        least, most = get("log.cleaner.min.compaction.lag.ms"), get("log.cleaner.max.compaction.lag.ms")
+        if least > most:
+            raise ConfigError(
+                f"log.cleaner.min.compaction.lag.ms={least} is above log.cleaner.max.compaction.lag.ms={most}: "
+                "records would have to be compacted before they may be"
+            )
+        dirs = get("log.dirs") or [get("log.dir")]
+        fields = {name.replace(".", "_").replace("-", "_"): value for name, value in values.items()}
+        return cls(
+            rack=fields["broker_rack"],
+            listeners=listeners,
+            advertised_listeners=advertised,
+            log_dirs=tuple(dict.fromkeys(dirs)),
+            zookeeper_connection_timeout_ms=get("zookeeper.connection.timeout.ms")
+            or get("zookeeper.session.timeout.ms"),
+            topic_defaults=_topic_defaults(values),
+            given=dict(properties),
+            unknown=tuple(sorted(set(properties) - set(BY_NAME))),
+            **{k: fields[k] for k in cls.__dataclass_fields__ if k in fields and k not in _COMPUTED},
+        )
+
+
+_COMPUTED = frozenset({"listeners", "advertised_listeners", "log_dirs", "zookeeper_connection_timeout_ms"})
+
+
+def validate_topic_config(name: str, value: str) -> None:
+    """Raises ConfigError unless `name` is a topic setting and `value` is in its range; where it changes nothing, unless
+    `value` says what is done anyway.
+    """
+    setting = TOPIC_SETTINGS.get(name)
+    if setting is None:
+        _validate_inert(name, value)
+        return
+    _convert(name, setting, value)
+    if name.endswith(".replication.throttled.replicas") and not _THROTTLED_REPLICAS.match(value.strip()):
+        raise ConfigError(
+            f"{name}={value!r}: must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+
+
+def _validate_inert(name: str, value: str) -> None:
+    inert = INERT_TOPIC_SETTINGS.get(name)
+    if inert is None:
+        raise ConfigError(f"Unknown topic config name: {name}")
+    if name == MESSAGE_FORMAT:
+        release = _RELEASE.fullmatch(value.strip())
+        if release is None or (int(release[1]), int(release[2])) < (0, 11):
+            raise ConfigError(f"{name}={value!r}: must be a release of Kafka from 0.11.0 on, since {inert.because}")
+        return
+    plain = str(_convert(name, Setting(name, inert.kind, None), value)).lower()
+    if plain not in inert.accepted:
+        accepted = " or ".join(inert.accepted)
+        raise ConfigError(f"{name}={value!r}: highwater takes {accepted} only, since {inert.because}")
+
+
+def without_effect(overrides: Mapping[str, str]) -> str:
+    """Those of a topic's overrides that change nothing here, for the log; empty where all do."""
+    return ", ".join(f"{name}={value}" for name, value in overrides.items() if name in INERT_TOPIC_SETTINGS)
+
+
+def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """A stored topic's overrides without those whose value cannot work; the broker's default holds in their place.
+
+    Whatever wrote them, one topic's settings must not keep a broker from its other topics.
+    """
+    usable = {}
+    for name, value in overrides.items():
+        try:
+            if name in TOPIC_SETTINGS:
+                validate_topic_config(name, value)
+        except ConfigError as error:
+            _log.error("topic %s: a setting is ignored, the broker's default holds: %s", topic, error)
+        else:
+            usable[name] = value
+    return usable
+
+
+def validate_broker_config(name: str, value: str) -> None:
+    """Raises ConfigError unless `value` is in the range of this broker setting."""
+    setting = BY_NAME.get(name)
+    if setting is None:
+        raise ConfigError(f"{name} is no setting of a broker")
+    _convert(name, setting, value)
+
+
+def retake_topic_defaults(settings: Settings, dynamic: Mapping[str, str]) -> None:
+    """Make the running broker's defaults for topics those of its file with `dynamic` on top, in place.
+
+    Everything that resolves a topic's settings reads `topic_defaults` when it does. Raises ConfigError.
+    """
+    fresh = Settings.parse({**settings.given, **dynamic}).topic_defaults
+    live = settings.topic_defaults
+    assert isinstance(live, dict)
+    live.update(fresh)
+
+
+def validate_topic_configs(overrides: Mapping[str, str], settings: Settings) -> None:
+    """Raises ConfigError where settings of one topic, each sound by itself, contradict each other."""
+    least = topic_int(overrides, settings, "min.compaction.lag.ms")
+    most = topic_int(overrides, settings, "max.compaction.lag.ms")
+    if least > most:
+        raise ConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
+
+
+def topic_int(overrides: Mapping[str, str], settings: Settings, name: str) -> int:
+    """A topic's integer setting: the override if the topic has one, else the broker's default."""
+    return int(overrides.get(name, settings.topic_defaults[name]))
+
+
+def topic_text(overrides: Mapping[str, str], settings: Settings, name: str) -> str:
+    """A topic's setting as text, resolved like `topic_int`."""
+    return overrides.get(name, settings.topic_defaults[name]).strip()
+
+
+def topic_bool(overrides: Mapping[str, str], settings: Settings, name: str) -> bool:
+    """A topic's boolean setting, resolved like `topic_int`."""
+    return overrides.get(name, settings.topic_defaults[name]).strip().lower() == "true"
+
+
+def _value(setting: Setting, properties: Mapping[str, str]) -> Any:
+    text = properties.get(setting.name)
+    if text is None or (not text.strip() and setting.kind != "str"):
+        return setting.default
+    return _convert(setting.name, setting, text)
+
+
+def _convert(name: str, setting: Setting, text: str) -> object:
+    text = text.strip()
+    if setting.kind == "list":
+        items = [item.strip() for item in text.split(",") if item.strip()]
+        if setting.choices is not None and (not items or set(items) - set(setting.choices)):
+            raise ConfigError(f"{name}={text!r}: must be one or more of {', '.join(setting.choices)}")
+        return items
+    if setting.kind == "bool":
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{name}={text!r}: must be true or false")
+        return text.lower() == "true"
+    if setting.kind == "float":
+        try:
+            number = float(text)
+        except ValueError:
+            raise ConfigError(f"{name}={text!r}: must be a number") from None
+        _check_range(name, text, number, setting.minimum, setting.maximum)
+        return number
+    if setting.kind in _BITS:
+        if not _WHOLE_NUMBER.fullmatch(text):
+            raise ConfigError(f"{name}={text!r}: must be a whole number")
+        _check_range(name, text, int(text), setting.minimum, setting.maximum)
+        limit = 1 << (_BITS[setting.kind] - 1)
+        _check_range(name, text, int(text), -limit, limit - 1)
+        if int(text) in setting.excluded:
+            least = "" if setting.minimum is None else f" from {setting.minimum}"
+            most = "" if setting.maximum is None else f" to {setting.maximum}"
+            raise ConfigError(f"{name}={text}: must be a whole number{least}{most}, but not {text}")
+        return int(text)
+    if setting.choices is not None and text not in setting.choices:
+        raise ConfigError(f"{name}={text!r}: must be one of {', '.join(setting.choices)}")
+    if setting.topic_name == COMPRESSION_TYPE:
+        _check_codec(name, text)
+    return text
+
+
+def codec_of(compression_type: str) -> Compression | None:
+    """The codec that a `compression.type` asks for; None leaves it to the producer."""
+    if compression_type == "producer":
+        return None
+    return Compression.NONE if compression_type == "uncompressed" else Compression[compression_type.upper()]
+
+
+def _check_codec(name: str, text: str) -> None:
+    codec = codec_of(text)
+    if codec is None:
+        return
+    try:
+        check_installed(codec)
+    except CodecMissing as missing:
+        raise ConfigError(f"{name}={text!r}: {missing}") from None
+
+
+def _check_range(name: str, text: str, number: float, minimum: float | None, maximum: float | None) -> None:
+    if not number == number:
+        raise ConfigError(f"{name}={text!r}: must be a number")
+    if minimum is not None and number < minimum:
+        raise ConfigError(f"{name}={text}: must be at least {minimum}")
+    if maximum is not None and number > maximum:
+        raise ConfigError(f"{name}={text}: must be at most {maximum}")
+
+
+def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:
+    assert isinstance(items, list)
+    out = []
+    for item in items:
+        match = _LISTENER.match(item)
+        if match is None or int(match["port"]) > 65535:
+            raise ConfigError(f"{name}={item!r}: must look like PLAINTEXT://host:9092")
+        out.append(Endpoint(match["name"].upper(), match["host"].strip("[]"), int(match["port"])))
+    if not out:
+        raise ConfigError(f"{name} is empty: give at least one, for example PLAINTEXT://:9092")
+    return tuple(out)
+
+
+def _topic_defaults(values: Mapping[str, object]) -> dict[str, str]:
+    out = {
+        setting.topic_name: _text(values[setting.name])
+        for setting in BY_NAME.values()
+        if setting.topic_name is not None
+    }
+    out["segment.ms"] = _text(_first(values["log.roll.ms"], _scaled(values["log.roll.hours"], 3_600_000)))
+    out["segment.jitter.ms"] = _text(
+        _first(values["log.roll.jitter.ms"], _scaled(values["log.roll.jitter.hours"], 3_600_000))
+    )
+    out["retention.ms"] = _text(
+        _first(
+            values["log.retention.ms"],
+            _scaled(values["log.retention.minutes"], 60_000),
+            _scaled(values["log.retention.hours"], 3_600_000),
+        )
+    )
+    out["flush.ms"] = _text(_first(values["log.flush.interval.ms"], _LONG_MAX))
+    for name in ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"):
+        out[name] = ""
+    return out
+
+
+def _first(*candidates: object) -> object:
+    return next(c for c in candidates if c is not None)
+
+
+def _scaled(value: object, factor: int) -> object:
+    if value is None:
+        return None
+    assert isinstance(value, int)
+    return -1 if value < 0 else value * factor
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value)

@@ -1,0 +1,193 @@
+"""What AlterConfigs and IncrementalAlterConfigs make of an entity's overrides, and what they refuse. Pure.
+
+Errors and texts are Kafka's, but for the part that says what is wrong with a value. A broker's setting may be changed
+at run time when it is the default of a topic setting, or a replication throttle.
+Source: kafka.server.ConfigAdminManager, ZkAdminManager.alterConfigs, DynamicBrokerConfig.validate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from broker.config.settings import (
+    ConfigError,
+    Settings,
+    validate_broker_config,
+    validate_topic_config,
+    validate_topic_configs,
+)
+from broker.config.table import BY_NAME, TOPIC_SETTINGS
+from broker.core.admin.create_topics import clipped
+from broker.model.ids import BrokerId
+from broker.wire.errors import ErrorCode
+
+TOPIC, BROKER = 2, 4
+DEFAULT_BROKERS = "<default>"
+ALL_BROKERS = f"brokers/{DEFAULT_BROKERS}"
+"""The entity that holds what all brokers have."""
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+
+THROTTLE_RATES = frozenset({LEADER_RATE, FOLLOWER_RATE})
+DYNAMIC = (
+    frozenset(setting.name for setting in BY_NAME.values() if setting.topic_name is not None)
+    | {"log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.flush.interval.ms"}
+    | THROTTLE_RATES
+)
+"""Settings of brokers that may change while they run."""
+_CONFIG_BYTES_MAX = 512 * 1024
+"""They go into one znode, and that into one ZooKeeper request."""
+_LISTS = frozenset(name for table in (BY_NAME, TOPIC_SETTINGS) for name, one in table.items() if one.kind == "list")
+_KINDS = {TOPIC: "TOPIC", BROKER: "BROKER"}
+
+
+class Operation(IntEnum):
+    """As IncrementalAlterConfigs says it."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Edit(NamedTuple):
+    """One override to change. operation: the wire's number, known or not."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+class ConfigRefused(Exception):
+    """One resource's error, and its text for the client."""
+
+    def __init__(self, error: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.error = error
+        self.text = clipped(text)
+
+
+def entity_of(kind: int, name: str, broker: BrokerId) -> str:
+    """The entity that a resource means, `topics/t` or `brokers/1`. Raises ConfigRefused.
+
+    A broker answers for itself, and for what all brokers have (no name).
+    """
+    if kind == TOPIC:
+        if not name:
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        return f"topics/{name}"
+    if kind == BROKER:
+        if not name:
+            return ALL_BROKERS
+        if not name.lstrip("-").isdigit():
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        if int(name) != broker:
+            text = f"Unexpected broker id, expected {broker}, but received {name}"
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
+        return f"brokers/{broker}"
+    raise ConfigRefused(
+        ErrorCode.INVALID_REQUEST,
+        f"AlterConfigs is only supported for topics and brokers, but resource type is {kind}",
+    )
+
+
+def check_edits(edits: Sequence[Edit]) -> None:
+    """Raises ConfigRefused for what no resource can be asked."""
+    names = [edit.name for edit in edits]
+    if len(set(names)) != len(names):
+        raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    null = [edit.name for edit in edits if edit.value is None and edit.operation != Operation.DELETE]
+    if null:
+        raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
+    for edit in edits:
+        if edit.operation not in frozenset(Operation):
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
+
+
+def edited(current: Mapping[str, str], defaults: Mapping[str, str], edits: Sequence[Edit]) -> dict[str, str]:
+    """The overrides after checked edits. defaults: what a list has that is appended to and not overridden."""
+    config = dict(current)
+    for name, operation, value in edits:
+        if operation == Operation.SET:
+            assert value is not None
+            config[name] = value
+        elif operation == Operation.DELETE:
+            config.pop(name, None)
+        else:
+            assert value is not None
+            word = "append" if operation == Operation.APPEND else "subtract"
+            if name not in _LISTS:
+                text = f"Config value {word} is not allowed for config key: {name}"
+                raise ConfigRefused(ErrorCode.INVALID_CONFIG, text)
+            config[name] = _combined(config.get(name, defaults.get(name, "")), value, operation)
+    return config
+
+
+def _combined(old: str, value: str, operation: int) -> str:
+    have = [item for item in old.split(",") if item]
+    given = value.split(",")
+    if operation == Operation.APPEND:
+        return ",".join(have + [item for item in given if item not in have])
+    return ",".join(item for item in have if item not in given)
+
+
+_OF_ALL_BROKERS_ONLY = frozenset({"min.insync.replicas"})
+"""Whoever leads commits by it and the controller elects by it: it may not differ between brokers (KIP-966)."""
+
+
+def differs_between_brokers(name: str) -> bool:
+    """Whether a broker may have this setting for itself."""
+    return name not in _OF_ALL_BROKERS_ONLY
+
+
+def check_config(
+    kind: int, name: str, config: Mapping[str, str], settings: Settings, stored: Mapping[str, str] | None = None
+) -> None:
+    """Raises ConfigRefused unless the entity may have these overrides, all of them.
+
+    stored: what it has. What this broker does not go by may stay as it is: others wrote it, perhaps Apache Kafka.
+    """
+    ours = TOPIC_SETTINGS if kind == TOPIC else DYNAMIC
+    asked = {key: value for key, value in config.items() if key in ours or stored is None or stored.get(key) != value}
+    if kind == BROKER:
+        fixed = sorted(asked.keys() - DYNAMIC)
+        if fixed:
+            text = f"Cannot update these configs dynamically: {', '.join(fixed)}"
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
+        common = sorted(key for key in config if name and not differs_between_brokers(key))
+        if common:
+            text = (
+                f"Cannot update these configs for a single broker: {', '.join(common)}. Set them for all brokers "
+                "(default resource), or on the topic"
+            )
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in config.items())
+    if size > _CONFIG_BYTES_MAX:
+        text = f"All overrides together must be at most {_CONFIG_BYTES_MAX} bytes, but they are {size}."
+        raise ConfigRefused(ErrorCode.INVALID_CONFIG, text)
+    try:
+        for key, value in asked.items():
+            if kind == TOPIC:
+                validate_topic_config(key, value)
+            elif key in THROTTLE_RATES:
+                _check_rate(key, value)
+            else:
+                validate_broker_config(key, value)
+        if kind == TOPIC:
+            validate_topic_configs(config, settings)
+    except ConfigError as error:
+        if str(error).startswith("Unknown topic config name"):
+            raise ConfigRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        where = f"ConfigResource(type={_KINDS[kind]}, name='{name}')"
+        # A broker's own refusals are of another number in Kafka (KAFKA-13609).
+        code = ErrorCode.INVALID_CONFIG if kind == TOPIC else ErrorCode.INVALID_REQUEST
+        raise ConfigRefused(code, f"Invalid config value for resource {where}: {error}") from None
+
+
+def _check_rate(name: str, value: str) -> None:
+    if not value.strip().isdigit():
+        raise ConfigError(f"{name}={value!r}: must be a number of bytes per second, at least 0")

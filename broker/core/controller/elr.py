@@ -1,0 +1,190 @@
+"""Eligible leader replicas: who outside the ISR still holds all that is committed, and who may lead after an outage.
+
+A watermark stands while the ISR is below min.insync.replicas. So whoever leaves an ISR that thereby is, or already was,
+below it holds every committed record as long as the ISR stays below: the partition's ELR. Disjoint from the ISR, a
+subset of the assignment, empty as soon as the ISR has its minimum again, for from then on more can be committed.
+Which minimum that is stands beside the ELR, and goes with the ISR to the leader: it commits nothing with an ISR smaller
+than this or than its own minimum. So neither of the two can be the first to hear of a new one.
+ISR and ELR say what a replica *had*. What it has after a stop only itself can say: a `ReplicaReport` tells whether the
+stop may have cost it bytes. Where nobody led on, a replica is elected on its report, never on its name in the state:
+
+1. the ISR members whose stop was clean;
+2. else an ELR member whose stop was clean, once every live ISR member has spoken;
+3. else, when the whole assignment has spoken and nobody's stop was clean, whoever has the longest log by (last epoch,
+   end). A log that was emptied has no epoch: who ends before the log of an ISR or ELR member begins is not considered.
+   Nor is who is neither and differs from a member's log at an offset that both have: a leader commits records of
+   earlier epochs by its ISR alone, so a larger last epoch proves nothing where one that had nothing committed lay in
+   between. A member had everything committed when it stopped, and a stop only shortens a log: what it has another
+   record in the place of was never committed, nor was anything behind it. Of logs that agree the longer one under the
+   larger epoch has all that the others have;
+4. else nobody: one who is still away may hold more.
+
+Pure. Source: KIP-966; beyond it: a kill -9 whose log lost nothing is a clean stop, and rule 3 waits for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.model.ids import BrokerId, Epoch, Offset
+
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """What a broker says of one of its replicas, as it found it at its start. unclean: bytes may be missing.
+
+    last_epoch: of its last record; NO_EPOCH where everything up to end_offset was deleted, start_offset being the same.
+    known_epoch: the newest that it knows of; it begins to lead under a newer one only. epochs: the newest leader epochs
+    in its log and where each begins, rising; none where it has holes, or does not say. shortened: it is the log that it
+    was when its broker stopped, but for an end that may be missing: no older copy, and not made anew.
+    """
+
+    unclean: bool
+    last_epoch: Epoch = NO_EPOCH
+    end_offset: Offset = 0
+    start_offset: Offset = 0
+    known_epoch: Epoch = NO_EPOCH
+    epochs: tuple[tuple[Epoch, Offset], ...] = ()
+    shortened: bool = False
+
+    @property
+    def newest_epoch(self) -> Epoch:
+        """known_epoch, where an older version does not say it."""
+        return max(self.last_epoch, self.known_epoch)
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        """Of the record at an offset from the first of `epochs` on."""
+        return max(epoch for epoch, start in self.epochs if start <= offset)
+
+    def differs_from(self, other: ReplicaReport) -> bool:
+        """Whether the logs have different records at an offset that is in both, as far as both tell their epochs.
+
+        One epoch has one leader: the same offset under the same epoch is the same record.
+        """
+        if not self.epochs or not other.epochs:
+            return False
+        first = max(self.epochs[0][1], other.epochs[0][1], self.start_offset, other.start_offset)
+        end = min(self.end_offset, other.end_offset)
+        turns = {first, *(start for _, start in (*self.epochs, *other.epochs) if start > first)}
+        return any(self.epoch_at(offset) != other.epoch_at(offset) for offset in turns if offset < end)
+
+
+CLEAN = ReplicaReport(unclean=False)
+Reports = Callable[[BrokerId], ReplicaReport | None]
+"""A live replica's report; None while it has not spoken."""
+
+
+def trust_all(broker: BrokerId) -> ReplicaReport:
+    """Kafka's view: every replica has what it had."""
+    return CLEAN
+
+
+class Choice(NamedTuple):
+    """Who leads next, with which ISR. lossy: by rule 3, so that records may be gone."""
+
+    leader: BrokerId
+    isr: tuple[BrokerId, ...]
+    lossy: bool = False
+
+
+def after_write(
+    isr_before: Collection[BrokerId],
+    elr_before: Collection[BrokerId],
+    isr_after: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    min_isr: int,
+) -> tuple[BrokerId, ...]:
+    """The ELR that goes with a new ISR, in assignment order; min_isr: clamped to the number of replicas.
+
+    An ISR that had its minimum could commit without those who had left it: whatever ELR stood beside it is void.
+    """
+    if len(isr_after) >= min_isr:
+        return ()
+    still = elr_before if len(isr_before) < min_isr else ()
+    held = {*isr_before, *still} - set(isr_after)
+    return tuple(broker for broker in replicas if broker in held)
+
+
+def choose(
+    isr: Collection[BrokerId],
+    elr: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    live: AbstractSet[BrokerId],
+    reports: Reports,
+) -> Choice | None:
+    """The next leader of a partition that nobody led on; None while someone is waited for."""
+    spoken = {broker: report for broker in replicas if broker in live and (report := reports(broker)) is not None}
+    clean = [broker for broker, report in spoken.items() if not report.unclean]
+    in_sync = tuple(broker for broker in clean if broker in isr)
+    if in_sync:
+        return Choice(in_sync[0], in_sync)
+    if any(broker in isr and broker in live and broker not in spoken for broker in replicas):
+        # It answers in no time, and what it has beyond the committed would be lost for nothing.
+        return None
+    for broker in clean:
+        if broker in elr:
+            return Choice(broker, (broker,))
+    if len(spoken) < len(replicas) or not any(broker in isr for broker in replicas):
+        return None
+    return _longest(isr, elr, replicas, spoken)
+
+
+def longest_alive(
+    isr: Collection[BrokerId],
+    elr: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    live: AbstractSet[BrokerId],
+    reports: Reports,
+) -> BrokerId | None:
+    """Who loses least of those alive, for an unclean election; None while one of them has not spoken, or none lives.
+
+    Beyond Kafka, which takes the first in assignment order without asking.
+    """
+    alive = [broker for broker in replicas if broker in live]
+    spoken = {broker: report for broker in alive if (report := reports(broker)) is not None}
+    if not alive or len(spoken) < len(alive):
+        return None
+    return _longest(isr, elr, alive, spoken).leader
+
+
+def awaited(
+    replicas: Sequence[BrokerId],
+    live: AbstractSet[BrokerId],
+    reports: Reports,
+) -> tuple[BrokerId, ...]:
+    """Whose return or word could still give the partition a leader, for the operator to know."""
+    return tuple(broker for broker in replicas if broker not in live or reports(broker) is None)
+
+
+def _longest(
+    isr: Collection[BrokerId],
+    elr: Collection[BrokerId],
+    replicas: Sequence[BrokerId],
+    spoken: Mapping[BrokerId, ReplicaReport],
+) -> Choice:
+    """Of those that reach where the logs of ISR and ELR members begin: all before that was committed, then deleted. And
+    that are such members, or differ from none of them.
+
+    The start of any other may be of a history that an unclean election has ended.
+    """
+    members = {broker: spoken[broker] for broker in replicas if broker in isr or broker in elr}
+    deleted = max((report.start_offset for report in members.values()), default=0)
+    sound = [report for report in members.values() if report.shortened]
+    reaching = [
+        broker
+        for broker in replicas
+        if spoken[broker].end_offset >= deleted
+        and (broker in members or not any(map(spoken[broker].differs_from, sound)))
+    ]
+
+    def weight(broker: BrokerId) -> tuple[int, int, bool, int]:
+        report = spoken[broker]
+        return report.last_epoch, report.end_offset, broker in isr, -replicas.index(broker)
+
+    best = max(reaching or replicas, key=weight)
+    return Choice(best, (best,), lossy=True)

@@ -1,0 +1,263 @@
+"""A cleaning in a process of its own: `python -m broker.log.cleaner.process`, the job on stdin, what it did on stdout.
+
+A process, not a thread: taking batches apart keeps the interpreter busy, and a busy second thread lets the loop wait up
+to 5 ms for the interpreter after each of its system calls. Memory for the map is given back when it ends, too.
+It dies with its broker (parent-death signal), and stops when its stdin closes: no two may ever clean one log.
+One JSON object per line each way; see `encode_job` and `_encode_event`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from broker.log.cleaner.cleaner import (
+    CleanedGroup,
+    CleaningJob,
+    CleaningStats,
+    CleaningStopped,
+    DamagedLog,
+    LogCleaning,
+    UncleanableLog,
+)
+from broker.log.cleaner.throttle import Throttle
+from broker.model.ids import Offset
+
+_PR_SET_PDEATHSIG = 1
+_PARENT = "HIGHWATER_CLEANER_PARENT"
+_NICENESS = 10
+
+
+class CleaningEnd(NamedTuple):
+    """How a cleaning ended.
+
+    outcome: done, stopped (also for want of a file), uncleanable, damaged, failed (an I/O error), died (no word from
+    it). errno: of an I/O error, 0 otherwise. stats: when done. base, position: when damaged, as DamagedLog's.
+    """
+
+    outcome: str
+    detail: str = ""
+    errno: int = 0
+    stats: CleaningStats | None = None
+    base: Offset = -1
+    position: int = -1
+
+
+Event = CleanedGroup | CleaningEnd
+OnEvent = Callable[[Event], None]
+Stop = Callable[[], None]
+
+
+class Runner(Protocol):
+    """Carries a cleaning out, away from the loop."""
+
+    def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
+        """on_event is called on the loop's thread, for each group in order, then once with the end.
+
+        The answer stops it early; the end follows all the same.
+        """
+        ...
+
+
+def perform(cleaning: LogCleaning, on_event: OnEvent) -> None:
+    """Run it here; on_event as in `Runner`."""
+    try:
+        for group in cleaning.run():
+            on_event(group)
+    except CleaningStopped:
+        end = CleaningEnd("stopped")
+    except DamagedLog as error:
+        end = CleaningEnd("damaged", str(error), base=error.base, position=error.position)
+    except UncleanableLog as error:
+        end = CleaningEnd("uncleanable", str(error))
+    except FileNotFoundError as error:
+        # Retention or a deletion was faster, or somebody else removed it.
+        end = CleaningEnd("stopped", str(error))
+    except OSError as error:
+        end = CleaningEnd("failed", str(error), error.errno or 0)
+    except MemoryError:
+        end = CleaningEnd("died", "not enough memory")
+    except Exception as error:
+        # It would be the same every time: this log waits for a mend, the others are cleaned.
+        traceback.print_exc()
+        end = CleaningEnd("uncleanable", repr(error))
+    else:
+        end = CleaningEnd("done", stats=cleaning.stats)
+    on_event(end)
+
+
+class _Child:
+    """A cleaner process that may be on its way."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def started(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self.process = process
+            if self._stopped:
+                process.kill()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self.process is not None:
+                self.process.kill()
+
+
+class ProcessRunner:
+    """One process per cleaning, one thread that starts it and listens to it."""
+
+    def __init__(self, call_soon_threadsafe: Callable[[Callable[[], None]], None]) -> None:
+        self._call_soon = call_soon_threadsafe
+        self._running: dict[_Child, threading.Thread] = {}
+
+    def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
+        """See `Runner`. Waits for nothing; a process or thread that cannot be started is an end like another."""
+        child = _Child()
+
+        def follow() -> None:
+            end = self._carry_out(child, job, on_event)
+
+            def tell() -> None:
+                self._running.pop(child, None)
+                on_event(end)
+
+            self._call_soon(tell)
+
+        # The parent-death signal is sent when the *thread* that started the process ends.
+        thread = threading.Thread(target=follow, name="log-cleaner", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            end = CleaningEnd("died", f"no thread can be started: {error}")
+            self._call_soon(lambda: on_event(end))
+        else:
+            self._running[child] = thread
+        return child.stop
+
+    def _carry_out(self, child: _Child, job: CleaningJob, on_event: OnEvent) -> CleaningEnd:
+        root = str(Path(__file__).resolve().parents[3])
+        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "broker.log.cleaner.process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), _PARENT: str(os.getpid())},
+                cwd="/",
+            )
+        except OSError as error:
+            return CleaningEnd("died", f"no process can be started: {error}")
+        child.started(process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        end: CleaningEnd | None = None
+        try:
+            process.stdin.write(encode_job(job) + b"\n")
+            process.stdin.flush()
+            for line in process.stdout:
+                event = _decode_event(line)
+                if isinstance(event, CleaningEnd):
+                    end = event
+                else:
+                    self._call_soon(lambda event=event: on_event(event))  # type: ignore[misc]
+        except (OSError, ValueError) as error:
+            process.kill()
+            end = CleaningEnd("died", str(error))
+        process.stdout.close()
+        code = process.wait()
+        with contextlib.suppress(OSError):
+            # Unsent bytes of the job, which nobody reads any more, make a close fail.
+            process.stdin.close()
+        if end is None:
+            said = "SIGKILL" if code == -signal.SIGKILL else code
+            end = CleaningEnd("died", f"the cleaner process ended with {said}")
+        return end
+
+    def close(self) -> None:
+        """End what is under way and wait for it; its last events are not delivered by a loop that has stopped."""
+        for child, thread in list(self._running.items()):
+            child.stop()
+            thread.join()
+
+
+def encode_job(job: CleaningJob) -> bytes:
+    fields = dataclasses.asdict(job)
+    fields["bytes_per_second"] = None if job.bytes_per_second == float("inf") else job.bytes_per_second
+    return json.dumps(fields).encode()
+
+
+def decode_job(line: bytes) -> CleaningJob:
+    """Raises ValueError, TypeError."""
+    fields: dict[str, Any] = json.loads(line)
+    if fields["bytes_per_second"] is None:
+        fields["bytes_per_second"] = float("inf")
+    fields["producers"] = {int(producer): offset for producer, offset in fields["producers"].items()}
+    return CleaningJob(**fields)
+
+
+def _encode_event(event: Event) -> bytes:
+    if isinstance(event, CleanedGroup):
+        row: dict[str, Any] = {"group": event._asdict()}
+    else:
+        row = {"end": event._asdict() | {"stats": dataclasses.asdict(event.stats) if event.stats else None}}
+    return json.dumps(row).encode() + b"\n"
+
+
+def _decode_event(line: bytes) -> Event:
+    """Raises ValueError."""
+    row = json.loads(line)
+    if "group" in row:
+        group = row["group"]
+        return CleanedGroup(tuple(group["bases"]), group["bytes_before"], group["bytes_after"])
+    end = row["end"]
+    stats = CleaningStats(**end["stats"]) if end["stats"] is not None else None
+    return CleaningEnd(end["outcome"], end["detail"], end["errno"], stats, end["base"], end["position"])
+
+
+def _die_with_parent() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != int(os.environ[_PARENT]):
+        sys.exit("the broker is gone")
+
+
+def _check_parent() -> None:
+    readable, _, _ = select.select([sys.stdin], [], [], 0)
+    if readable:
+        raise CleaningStopped
+
+
+def main() -> None:
+    """The process."""
+    _die_with_parent()
+    os.nice(_NICENESS)
+    job = decode_job(sys.stdin.buffer.readline())
+    throttle = Throttle(job.bytes_per_second, time.monotonic, time.sleep)
+    out = sys.stdout.buffer
+
+    def tell(event: Event) -> None:
+        out.write(_encode_event(event))
+        out.flush()
+
+    perform(LogCleaning(job, throttle, _check_parent), tell)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Whether a replica may have lost bytes that it had acknowledged, and the mark that says so until that is mended.
+
+Clean: the broker stopped in good order, or its process alone ended (kill -9 leaves the page cache), and the log is as
+long as it was. Unclean: host or mount were lost, or the log is shorter than something remembers: what was flushed, what
+was committed, or where it ended when the process did. A torn write that was never answered ends above all of these.
+The mark is a file in the partition's folder, so that a second, clean stop does not wash off the first. It goes when the
+replica leads or is in the ISR again: then it has what counts. A log that is made anew for a partition that is not new
+has one before it has anything else: an empty log ends where it always did. Marks need no fsync of their own while the
+broker runs: a power failure marks every log anyway; a clean stop syncs those that are left.
+All of this is what the disk says of itself. A copy that was put back from a backup says what was true of it then: so
+each mark names the registration (broker epoch) that it was left under, and ZooKeeper knows this broker's last one.
+Source: R12 and L6 of the design; KIP-966 (unclean shutdown).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from broker.log.files import checkpoints
+from broker.log.files.names import LOG_SUFFIX
+from broker.model.ids import Offset
+from broker.model.log_errors import CorruptLog
+
+UNCLEAN_MARK = "unclean-stop"
+_REASON_MAX = 500
+_DAMAGED = "damaged: "
+_HOST_LOST = "the host or the mount was lost, or nobody knows"
+
+
+def unclean_reason(
+    *,
+    clean: bool,
+    same_kernel: bool,
+    leo: Offset,
+    recovery_point: Offset,
+    high_watermark: Offset,
+    last_end: Offset | None,
+) -> str:
+    """Why bytes may be missing, "" when none are.
+
+    clean: the mark of a clean stop was there. same_kernel, last_end: as `run_mark` says. recovery_point and
+    high_watermark: as checkpointed before the stop, 0 where they were not.
+    """
+    if leo < recovery_point:
+        return f"the log ends at {leo}, but everything below {recovery_point} had been flushed"
+    if leo < high_watermark:
+        why = "" if same_kernel else f"; {_HOST_LOST}"
+        return f"the log ends at {leo}, but everything below {high_watermark} was committed{why}"
+    if last_end is not None and leo < last_end:
+        return f"the log ends at {leo}, but it reached {last_end} when the process ended"
+    if not clean and not same_kernel:
+        return f"what had not been flushed may be lost; {_HOST_LOST}"
+    return ""
+
+
+def is_shortened(reason: str) -> bool:
+    """Whether such a log is what it was, but for an end that may be missing: "" (a clean stop), or a power failure.
+
+    Not one that lost what had been flushed, or what the page cache kept: somebody put it there, perhaps from earlier.
+    """
+    return not reason or reason.endswith(_HOST_LOST)
+
+
+def worse(earlier: str, latest: str) -> str:
+    """Of two stops the reason that says more of a log: "" the least, one that a power failure explains next."""
+    return latest if not earlier or (is_shortened(earlier) and not is_shortened(latest)) else earlier
+
+
+def older_copy_reason(left_under: int, last_registered: int | None) -> str:
+    """Why a log dir is not as this broker left it last, "" when it is, or when nobody knows.
+
+    left_under: the broker epoch in its mark, −1 where that says none. last_registered: this broker's last one before
+    its present one, None where ZooKeeper does not know. Nothing is written to a log without a registration.
+    """
+    if last_registered is None or left_under == last_registered:
+        return ""
+    found = "by nobody knows whom" if left_under < 0 else f"under registration {left_under}"
+    return f"the log dir was left {found}, but this broker's last registration was {last_registered}: an older copy?"
+
+
+def read_mark(folder: str) -> str:
+    """The reason of an earlier unclean stop that has not been mended, "" for none."""
+    try:
+        with open(f"{folder}/{UNCLEAN_MARK}", encoding="utf-8", errors="replace") as file:
+            return file.read(_REASON_MAX).strip() or "an earlier unclean stop"
+    except FileNotFoundError:
+        return ""
+
+
+def damage_reason(damage: CorruptLog) -> str:
+    """Of a log that stays offline: `is_damaged` knows it again."""
+    return f"{_DAMAGED}{damage}"
+
+
+def is_damaged(folder: str) -> bool:
+    """Whether this log was offline, and nothing has been done about it since: no clean stop makes it whole."""
+    return read_mark(folder).startswith(_DAMAGED)
+
+
+def distrust_half_made(folder: str) -> None:
+    """Mark a folder without a segment: one whose making was cut short, perhaps in the place of a log that was lost.
+
+    Before it is made a log. A mark that is there stays. Raises OSError.
+    """
+    with os.scandir(folder) as entries:
+        if any(entry.name.endswith(LOG_SUFFIX) for entry in entries):
+            return
+    if not read_mark(folder):
+        leave_mark(folder, "its folder was there without a segment")
+
+
+def leave_mark(folder: str, reason: str) -> None:
+    """Raises OSError."""
+    checkpoints.write_atomically(f"{folder}/{UNCLEAN_MARK}", reason[:_REASON_MAX] + "\n", sync=False)
+
+
+def sync_mark(folder: str) -> None:
+    """Make a mark survive a power failure; nothing where the folder was taken away. Raises OSError."""
+    for path in (f"{folder}/{UNCLEAN_MARK}", folder):
+        try:
+            checkpoints.fsync_file(path)
+        except FileNotFoundError:
+            return
+
+
+def remove_mark(folder: str) -> None:
+    """Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{folder}/{UNCLEAN_MARK}")

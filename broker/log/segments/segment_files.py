@@ -1,0 +1,502 @@
+"""The files of one segment: `<base offset>.log` with its `.index` and `.timeindex`, opened, checked, indexed, closed.
+
+Index entries are believed only if a batch header stands where they point; an index found wrong is rebuilt from the
+batches. A segment found on disk opens its files at first use, so that opening a log costs nothing per old segment.
+Knows nothing of reads, of limits, or of other segments. Source: kafka LogSegment, LazyIndex.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self, TypeVar
+
+from broker.log.files.batch_scan import BadBatch, BatchAt, parse_header, walk
+from broker.log.files.names import LOG_SUFFIX, SUFFIXES, segment_path
+from broker.log.files.open_segments import NO_DESCRIPTOR, OpenSegments
+from broker.log.indexes.index_plan import IndexPlan
+from broker.log.indexes.offset_index import OffsetIndex, OffsetPosition
+from broker.log.indexes.sparse_index import IndexDamaged
+from broker.log.indexes.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from broker.model.ids import Offset, TopicPartition
+from broker.model.log_errors import CorruptLog
+from broker.wire.record_batch import HEADER_SIZE
+
+INT32_MAX = 2**31 - 1
+
+T = TypeVar("T")
+
+
+def _open_to_write(path: str) -> int:
+    return os.open(path, os.O_RDWR)
+
+
+class SegmentFiles:
+    """Batches with offsets from base_offset on, in a file, and the indexes over it."""
+
+    __slots__ = (
+        "_first_timestamp",
+        "_gaps",
+        "_interval_bytes",
+        "_newest",
+        "_opened",
+        "_peeked",
+        "_since_index_bytes",
+        "_size",
+        "_verified_from",
+        "_verified_until",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "fd",
+        "index",
+        "keeper",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "time_index",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: str,
+        base_offset: Offset,
+        interval_bytes: int,
+        gaps: bool = False,
+    ) -> None:
+        """Name a segment on disk; no file is touched.
+
+        interval_bytes: index.interval.bytes. gaps: offsets may be missing, as compaction leaves it.
+        """
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.base_offset = base_offset
+        self.index = OffsetIndex(directory, base_offset)
+        self.time_index = TimeIndex(directory, base_offset)
+        self.fd = -1
+        self.created_ms = 0.0
+        self.keeper: OpenSegments | None = None
+        """Who may close it, and is told when it opens; None where nobody may."""
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self._interval_bytes = interval_bytes
+        self._gaps = gaps
+        self._newest: int | None = None
+        """`max_timestamp` when it was closed; None before it was open."""
+        self._peeked: int | None = None
+        """What its time index says of that."""
+        self._opened = False
+        self._size = -1
+        self._first_timestamp: int | None = None
+        self._since_index_bytes = 0
+        # Bytes known to carry good CRCs: [0, _verified_until) and [_verified_from, size).
+        self._verified_until = 0
+        self._verified_from = 0
+
+    @classmethod
+    def create(
+        cls,
+        topic_partition: TopicPartition,
+        directory: str,
+        base_offset: Offset,
+        interval_bytes: int,
+        gaps: bool,
+        now_ms: float,
+    ) -> Self:
+        """A new empty segment; leftovers of the same name are emptied."""
+        segment = cls(topic_partition, directory, base_offset, interval_bytes, gaps)
+        segment.fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        segment.index.create()
+        segment.time_index.create()
+        segment.created_ms = now_ms
+        segment._size = 0
+        segment._opened = True
+        return segment
+
+    def allow_gaps(self) -> None:
+        """Offsets may be missing from now on."""
+        self._gaps = True
+
+    def path(self, suffix: str) -> str:
+        return segment_path(self.directory, self.base_offset, suffix)
+
+    @property
+    def size(self) -> int:
+        """Bytes of complete batches in the .log file; asked of the file system while the segment is not open.
+
+        Raises OSError, CorruptLog.
+        """
+        if self._size < 0:
+            self._size = self._of_log_file(os.stat).st_size
+        return self._size
+
+    @property
+    def modified_ms(self) -> float:
+        """When the .log file was last written, in wall clock ms. Raises OSError, CorruptLog."""
+        return self._of_log_file(os.stat).st_mtime * 1000
+
+    def open(self) -> None:
+        """Open and check the files if that has not happened yet. Raises CorruptLog, OSError: then again next time."""
+        if self._opened:
+            return
+        self._with_room(self._open_all)
+        if self.keeper is not None:
+            self.keeper.opened(self)
+
+    @contextlib.contextmanager
+    def briefly_open(self) -> Iterator[None]:
+        """Open in here; what was not open before is closed behind it, for no slice of it is handed out. As `open`."""
+        was_open = self._opened
+        self.open()
+        try:
+            yield
+        finally:
+            if not was_open:
+                self.close()
+
+    def _with_room(self, action: Callable[[], T]) -> T:
+        return action() if self.keeper is None else self.keeper.with_room(action)
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened
+
+    @property
+    def newest_timestamp(self) -> int:
+        """`max_timestamp`, also while it is not open, and without leaving it so.
+
+        The last entry of the .timeindex says it, as in Kafka. Where that says nothing, or cannot be right, the segment
+        is opened for a moment, once. Raises CorruptLog, OSError.
+        """
+        if self._opened:
+            return self.max_timestamp
+        if self._peeked is None:
+            self._peeked = self._with_room(self._peek_newest)
+        return self.checked_newest_timestamp() if self._peeked is None else self._peeked
+
+    def checked_newest_timestamp(self) -> int:
+        """The same by index and batches; what was never open is opened for a moment. Raises CorruptLog, OSError."""
+        if self._newest is not None and not self._opened:
+            return self._newest
+        with self.briefly_open():
+            return self.max_timestamp
+
+    def _peek_newest(self) -> int | None:
+        """What the .timeindex says, for which nothing stays open. None where it says nothing or cannot be right.
+
+        Both indexes get their entries together, so no batch up to the last one that the .index names is newer, whether
+        timestamps rise or not: else it was cut. Where they rise, the batch that is the newest stands there or soon
+        behind, and is looked at too.
+        """
+        newest = self.time_index.peek_newest()
+        indexed = self.index.peek()
+        if newest is None or indexed is None:
+            return None if newest is None else newest.timestamp
+        try:
+            fd = os.open(self.path(LOG_SUFFIX), os.O_RDONLY)
+        except FileNotFoundError:
+            return newest.timestamp  # whoever reads it finds that out
+        try:
+            for batch in walk(fd, max(indexed[1][1], 0), os.fstat(fd).st_size):
+                if batch.max_timestamp > newest.timestamp:
+                    break
+                if batch.last_offset >= newest.offset:
+                    believed = batch.base_offset > newest.offset or batch.max_timestamp == newest.timestamp
+                    return newest.timestamp if believed else None
+        except BadBatch:
+            pass
+        finally:
+            os.close(fd)
+        return None
+
+    def _open_all(self) -> None:
+        try:
+            self._open_checked()
+        except BaseException:
+            self._opened = False
+            self.close()
+            raise
+
+    def _open_checked(self) -> None:
+        known = self._size
+        self._open_log()
+        size = self._verified_from = self._size
+        if size < known:
+            self._size = known  # the next try has to find out as well
+            raise self._cut_short(size, known)
+        try:
+            self.index.open()
+            self.time_index.open()
+            self.index.check(size)
+            self.time_index.check()
+        except IndexDamaged:
+            self.rebuild_indexes()
+        self._opened = True
+        self._resume()
+
+    def close(self) -> None:
+        """Close the files; reads in flight on `fd` must be over. What is known of it stays known."""
+        if self._opened:
+            self._newest = self._peeked = self.max_timestamp
+            if self._verified_from <= self._verified_until:
+                self._verified_until = self._size
+        if self.keeper is not None:
+            self.keeper.forget(self)
+        self.index.close()
+        self.time_index.close()
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+        self._opened = False
+
+    def rename(self, extra_suffix: str) -> None:
+        """Put a suffix behind all file names; open descriptors stay good."""
+        for suffix in SUFFIXES:
+            path = self.path(suffix)
+            try:
+                os.rename(path, path + extra_suffix)
+            except FileNotFoundError:
+                continue
+
+    def add(self, last_offset: Offset, max_timestamp: int, size: int) -> None:
+        """Count in a batch that now stands at the end of the file, and index it when one is due."""
+        self.add_all(((0, last_offset, max_timestamp, size),))
+
+    def add_all(self, batches: Sequence[tuple[Offset, Offset, int, int]]) -> None:
+        """Count in batches (…, last offset, max timestamp, bytes) that now stand at the end of the file."""
+        position = self._size
+        if position == 0:
+            self._first_timestamp = batches[0][2]
+        newest = self.max_timestamp
+        since_index = self._since_index_bytes
+        interval = self._interval_bytes
+        for _, last_offset, max_timestamp, size in batches:
+            if max_timestamp > newest:
+                self.max_timestamp = newest = max_timestamp
+                self.max_timestamp_offset = last_offset
+            if since_index > interval:
+                self.index.append(last_offset, position)
+                self.time_index.maybe_append(newest, self.max_timestamp_offset)
+                since_index = 0
+            since_index += size
+            position += size
+        self._since_index_bytes = since_index
+        self._size = position
+
+    def check_whole(self) -> None:
+        """Raises CorruptLog where somebody has cut the open file: what was counted in does not all stand there."""
+        stands = os.lseek(self.fd, 0, os.SEEK_END)  # all reads and writes name their place
+        if stands < self._size:
+            raise self._cut_short(stands, self._size)
+
+    def finish(self) -> None:
+        """Give the indexes their last entries and exact sizes: at roll, flush and close. Raises OSError, CorruptLog."""
+        if self._opened:
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            try:
+                self.index.spill()
+                self.time_index.spill()
+            except IndexDamaged:
+                self.rebuild_indexes()
+
+    def index_descriptors(self) -> tuple[int, int]:
+        """New ones of both indexes, for whoever syncs them, and closes them. Raises OSError, CorruptLog."""
+        try:
+            return self._index_descriptors()
+        except IndexDamaged:
+            self.rebuild_indexes()
+            return self._index_descriptors()
+
+    def sync_indexes(self) -> None:
+        """Raises OSError, CorruptLog."""
+        descriptors = self.index_descriptors()
+        try:
+            for fd in descriptors:
+                os.fdatasync(fd)
+        finally:
+            for fd in descriptors:
+                os.close(fd)
+
+    def _index_descriptors(self) -> tuple[int, int]:
+        first = self.index.descriptor()
+        try:
+            return first, self.time_index.descriptor()
+        except BaseException:
+            os.close(first)
+            raise
+
+    def hold_indexes(self) -> None:
+        """Keep their files at hand: all names are about to change. Raises OSError, CorruptLog."""
+        try:
+            self._hold_indexes()
+        except (IndexDamaged, OSError) as error:
+            self._make_readable(error)
+            self._hold_indexes()
+
+    def _hold_indexes(self) -> None:
+        self.index.hold()
+        self.time_index.hold()
+
+    def let_indexes_go(self) -> None:
+        """The names stay after all."""
+        self.index.let_go()
+        self.time_index.let_go()
+
+    def plan_indexes(self) -> IndexPlan:
+        """For a reader of all its batches; `reset_to` takes it."""
+        return IndexPlan(self.base_offset, self._interval_bytes)
+
+    def reset_to(self, plan: IndexPlan) -> None:
+        """Keep exactly the batches of this plan, whose CRCs are good, cut the file behind them, write new indexes.
+
+        A kill in between leaves no index that looks whole and is not: that of timestamps is there before the other,
+        from whose last entry on a start reads the batches.
+        """
+        self._open_log()
+        self.index.create()
+        self.time_index.create()
+        if os.fstat(self.fd).st_size != plan.size:
+            os.ftruncate(self.fd, plan.size)
+            os.fsync(self.fd)
+        self._size = plan.size
+        self._since_index_bytes = plan.since_index_bytes
+        self._first_timestamp = plan.first_timestamp
+        self.max_timestamp = plan.max_timestamp
+        self.max_timestamp_offset = plan.max_timestamp_offset
+        self._opened = True
+        self._verified_from = self._verified_until = 0
+        for timestamp, offset in plan.timestamps:
+            self.time_index.maybe_append(timestamp, offset)
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.time_index.spill()
+        for last_offset, position in plan.offsets:
+            self.index.append(last_offset, position)
+        self.index.spill()
+
+    def empty(self) -> None:
+        """Cut the file to nothing, whatever is in it; one that somebody removed is made anew."""
+        if self.fd < 0:
+            self.fd = os.open(self.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT, 0o644)
+        self.reset_to(self.plan_indexes())
+
+    def rebuild_indexes(self) -> None:
+        """Write both indexes anew from the batches, whose CRCs are checked. Raises CorruptLog."""
+        self._open_log()
+        plan = self.plan_indexes()
+        for batch in self._walk(0, verify_crc=True):
+            plan.add(batch)
+        self.reset_to(plan)
+        if self._gaps:
+            # Whether the last of them reaches into the next segment is for reads to see: they know where that begins.
+            self._verified_from = self._size
+
+    def _open_log(self) -> None:
+        if self.fd >= 0:
+            return
+        self.fd = self._of_log_file(_open_to_write)
+        self._size = os.fstat(self.fd).st_size
+
+    def _of_log_file(self, ask: Callable[[str], T]) -> T:
+        """What the file system says of the .log file. Raises OSError; CorruptLog where just that file is gone."""
+        path = self.path(LOG_SUFFIX)
+        try:
+            return ask(path)
+        except FileNotFoundError as error:
+            if not os.path.isdir(self.directory):
+                raise  # the whole log, or the mount
+            raise self._corrupt(BadBatch(0, "somebody removed the file")) from error
+
+    def _resume(self) -> None:
+        """Derive from the indexes, and the few batches behind their last entries, what appends go on with."""
+        newest = self.time_index.newest()
+        if newest is not None:
+            if not self._has(newest):
+                self.rebuild_indexes()
+            newest = self.time_index.newest()
+        self.max_timestamp, self.max_timestamp_offset = newest or (NO_TIMESTAMP, self.base_offset)
+        start = self._trusted(self._indexed_position(self._size))
+        for batch in self._walk(start):
+            if batch.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
+        self._since_index_bytes = self._size - start
+
+    def _has(self, newest: TimestampOffset) -> bool:
+        """Whether the batch that the time index names is of that time."""
+        for batch in self._walk(self._trusted(self._indexed_offset(newest.offset))):
+            if batch.last_offset >= newest.offset:
+                return batch.max_timestamp == newest.timestamp
+        return False
+
+    def _indexed_offset(self, offset: Offset) -> OffsetPosition | None:
+        return self._look_up(self.index.at_or_before_offset, offset)
+
+    def _indexed_position(self, position: int) -> OffsetPosition | None:
+        return self._look_up(self.index.at_or_before_position, position)
+
+    def _look_up(self, ask: Callable[[int], T], key: int) -> T:
+        """What an index answers, once it can be read. Raises OSError, CorruptLog."""
+        try:
+            return ask(key)
+        except (IndexDamaged, OSError) as error:
+            self._make_readable(error)
+            return ask(key)
+
+    def _make_readable(self, error: IndexDamaged | OSError) -> None:
+        """After an index could not be read: build both anew, or find a descriptor. Raises OSError, CorruptLog."""
+        if isinstance(error, IndexDamaged):
+            self.rebuild_indexes()
+            return
+        if self.keeper is not None:
+            # It is being read, though that is noted when it has been: others close for it, not itself.
+            self.keeper.touch(self)
+        if error.errno not in NO_DESCRIPTOR or self.keeper is None or not self.keeper.make_room():
+            raise error
+
+    def _trusted(self, entry: OffsetPosition | None) -> int:
+        """Position of a batch that the index names, 0 without an entry; a false entry rebuilds the indexes."""
+        if entry is None:
+            return 0
+        batch: BatchAt | None = None
+        if 0 <= entry.position < self._size:
+            with contextlib.suppress(BadBatch):
+                batch = self._parse_at(entry.position)
+        # Kafka may name the last batch of several appended at once; rebuilding then costs one scan, once.
+        if batch is not None and batch.last_offset == entry.offset:
+            return entry.position
+        self.rebuild_indexes()
+        again = self._indexed_offset(entry.offset)
+        return again.position if again is not None else 0
+
+    def _walk(self, position: int, end: int = -1, verify_crc: bool = False) -> Iterator[BatchAt]:
+        """Batches from position to end (of the segment by default), whose offsets follow one another."""
+        expected = self.base_offset if position == 0 else None
+        try:
+            for batch in walk(self.fd, position, self._size if end < 0 else end, verify_crc):
+                if expected is not None and batch.base_offset != expected:
+                    self._check_gap(batch, expected)
+                yield batch
+                expected = batch.last_offset + 1
+        except BadBatch as bad:
+            raise self._corrupt(bad) from bad
+
+    def _check_gap(self, batch: BatchAt, expected: Offset) -> None:
+        if batch.base_offset < expected or not self._gaps or batch.last_offset - self.base_offset > INT32_MAX:
+            raise self._corrupt(BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due"))
+
+    def _header_at(self, position: int) -> BatchAt:
+        try:
+            return self._parse_at(position)
+        except BadBatch as bad:
+            raise self._corrupt(bad) from bad
+
+    def _parse_at(self, position: int) -> BatchAt:
+        data = os.pread(self.fd, HEADER_SIZE, position)
+        return parse_header(data, 0, position, self._size)[0]
+
+    def _cut_short(self, stands: int, known: int) -> CorruptLog:
+        return self._corrupt(BadBatch(stands, f"the file ends here, {known} bytes were written"))
+
+    def _corrupt(self, bad: BadBatch) -> CorruptLog:
+        return CorruptLog(self.topic_partition, self.path(LOG_SUFFIX), str(bad))

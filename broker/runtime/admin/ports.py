@@ -1,0 +1,35 @@
+"""What administration needs of ZooKeeper, as Protocols. Blocking; worker thread; methods raise StoreUnavailable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from broker.core.admin.stored import StoredConfig, StoredTopic
+from broker.core.controller.cluster_state import Topic
+
+
+class PartitionStore(Protocol):
+    """Topics, to add partitions."""
+
+    def read_topic(self, name: str) -> StoredTopic | None: ...
+
+    def write_topic(self, read: StoredTopic, topic: Topic) -> bool:
+        """False when it is not as it was read any more."""
+        ...
+
+    def being_deleted(self, name: str) -> bool: ...
+
+
+class ConfigStore(Protocol):
+    """Settings of entities, `topics/t` or `brokers/1`, to change them."""
+
+    def read_config(self, entity: str) -> StoredConfig: ...
+
+    def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
+        """Write and notify; False when it is not as it was read any more, or its topic is gone."""
+        ...
+
+    def notify_config(self, entity: str) -> None:
+        """Notify alone."""
+        ...

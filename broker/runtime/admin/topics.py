@@ -1,0 +1,275 @@
+"""CreateTopics, DeleteTopics and auto-creation. Loop thread; ZooKeeper is written on the worker.
+
+CreateTopics and DeleteTopics are the controller's: others answer NOT_CONTROLLER, and clients ask it instead. An answer
+waits until this broker's metadata shows leaders for all partitions, or the deletion is finished, or the time is over.
+Auto-creation writes from any broker. Source: kafka.server.ZkAdminManager, AutoTopicCreationManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Protocol
+
+from broker.config.settings import Settings, without_effect
+from broker.core.admin.create_topics import Planned, Refused, default_topic, plan
+from broker.core.controller.cluster_state import StoreUnavailable, Topic
+from broker.runtime.admin.describe_configs import created_configs
+from broker.runtime.metadata.cache import MetadataCache
+from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
+from broker.runtime.metadata.topic_ids import new_topic_id
+from broker.runtime.ports import Loop
+from broker.runtime.requests.condition_waits import Waits
+from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.worker import Worker
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from broker.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger("broker.admin")
+
+_DELETION_DISABLED_FROM = 3
+_EXISTS = ErrorCode.TOPIC_ALREADY_EXISTS
+_REQUEST_PARTITIONS_MAX = 10_000
+"""What one request may create. A Kafka with KRaft refuses more in the same words."""
+_REQUEST_TOPICS_MAX = 10_000
+"""Each of them costs a read of ZooKeeper, on the thread that also registers this broker."""
+_TOO_MANY = Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+Results = dict[str, Planned | Refused]
+
+
+class TopicStore(Protocol):
+    """Blocking; raises StoreUnavailable."""
+
+    def create_topic(self, topic: Topic, config: Mapping[str, str]) -> bool: ...
+
+    def being_deleted(self, name: str) -> bool: ...
+
+    def topic_exists(self, name: str) -> bool: ...
+
+    def request_deletion(self, name: str) -> bool: ...
+
+
+class TopicHandlers:
+    """See the module. Listens to the metadata cache, and to `on_deleted` for finished deletions."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        cache: MetadataCache,
+        store: TopicStore,
+        worker: Worker,
+        loop: Loop,
+        is_controller: Callable[[], bool],
+        dice: Random,
+        dynamic: DynamicConfig,
+    ) -> None:
+        self._settings = settings
+        self._cache = cache
+        self._store = store
+        self._worker = worker
+        self._loop = loop
+        self._is_controller = is_controller
+        self._dice = dice
+        self._dynamic = dynamic
+        self._creating: set[str] = set()
+        self._open_deletions: list[set[str]] = []
+        """For each request that waits: the topics of it that are not deleted yet."""
+        self._waits = Waits(loop)
+        cache.add_listener(self._waits.check)
+
+    # Create
+
+    def handle_create_topics(self, request: Request) -> None:
+        try:
+            body = CreateTopicsRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"CreateTopics: {error}")
+            return
+        times = Counter(topic.name for topic in body.topics)
+        left = _REQUEST_PARTITIONS_MAX if len(body.topics) <= _REQUEST_PARTITIONS_MAX else 0
+        results: Results = {}
+        for topic in body.topics:
+            if not self._is_controller():
+                results[topic.name] = Refused(ErrorCode.NOT_CONTROLLER, None)
+            elif times[topic.name] > 1:
+                results[topic.name] = Refused(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+            else:
+                result = self._plan(topic) if left > 0 else _TOO_MANY
+                if isinstance(result, Planned):
+                    left -= len(result.partitions)
+                    result = result if left >= 0 else _TOO_MANY
+                results[topic.name] = result
+        planned = [result for result in results.values() if isinstance(result, Planned)]
+        version, timeout_ms = request.api_version, body.timeout_ms
+
+        def answer(ids: Mapping[str, str]) -> None:
+            encoded = CreateTopicsResponse(
+                topics=[self._created(name, result, ids) for name, result in results.items()]
+            ).encode(version)
+            respond(request, encoded)
+
+        if not planned or body.validate_only:
+            answer({})
+            return
+
+        def created(refusals: Mapping[str, Refused], ids: Mapping[str, str]) -> None:
+            results.update(refusals)
+            open_ = {p.name: len(p.partitions) for p in planned if p.name not in refusals}
+
+            def timed_out() -> None:
+                for name, partitions in open_.items():
+                    if not self._cache.has_leaders(name, partitions):
+                        results[name] = Refused(ErrorCode.REQUEST_TIMED_OUT, None)
+                answer(ids)
+
+            self._waits.until(
+                lambda: all(self._cache.has_leaders(name, partitions) for name, partitions in open_.items()),
+                timeout_ms,
+                lambda: answer(ids),
+                timed_out,
+            )
+
+        self._write(planned, created)
+
+    def _plan(self, topic: CreatableTopic) -> Planned | Refused:
+        racks = {broker.id: broker.rack for broker, _ in self._cache.alive()}
+        absent = {broker for manual in topic.assignments for broker in manual.broker_ids} - racks.keys()
+        away = absent & self._cache.assigned_brokers() if absent else frozenset()
+        return plan(topic, self._cache.topics.keys(), racks, self._settings, self._dice, away)
+
+    def _write(self, planned: list[Planned], then: Callable[[Mapping[str, Refused], Mapping[str, str]], None]) -> None:
+        """Create on the worker; then(refusals, topic ids by name) on the loop."""
+
+        def task() -> None:
+            refusals: dict[str, Refused] = {}
+            ids: dict[str, str] = {}
+            for topic in planned:
+                try:
+                    ids[topic.name] = new_topic_id()
+                    self._create(topic, ids[topic.name], refusals)
+                except StoreUnavailable as unavailable:
+                    _log.warning("topic %s: %s", topic.name, unavailable)
+                    refusals[topic.name] = Refused(ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper cannot be reached.")
+                except Exception:
+                    _log.exception("topic %s was not created", topic.name)
+                    refusals[topic.name] = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+            self._loop.call_soon_threadsafe(lambda: then(refusals, ids))
+
+        self._worker.submit("creating topics", task)
+
+    def _create(self, topic: Planned, topic_id: str, refusals: dict[str, Refused]) -> None:
+        """Worker thread."""
+        if self._store.being_deleted(topic.name):
+            refusals[topic.name] = Refused(_EXISTS, f"Topic '{topic.name}' is marked for deletion.")
+        elif not self._store.create_topic(Topic(topic.name, topic_id, topic.partitions), topic.config):
+            refusals[topic.name] = Refused(_EXISTS, f"Topic '{topic.name}' already exists.")
+        else:
+            _log.info("created topic %s: %s, %s", topic.name, dict(topic.partitions), dict(topic.config))
+            if idle := without_effect(topic.config):
+                _log.info("settings of topic %s without effect: %s", topic.name, idle)
+
+    def auto_create(self, name: str) -> ErrorCode:
+        """Begin to create a topic with the broker's defaults. Satisfies `metadata_handlers.CreateTopic`."""
+        if name in self._creating:
+            return ErrorCode.NONE
+        planned = self._plan(default_topic(name))
+        if isinstance(planned, Refused):
+            return planned.error
+        self._creating.add(name)
+        self._write([planned], lambda refusals, ids: self._creating.discard(name))
+        return ErrorCode.NONE
+
+    # Delete
+
+    def handle_delete_topics(self, request: Request) -> None:
+        try:
+            body = DeleteTopicsRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"DeleteTopics: {error}")
+            return
+        version, timeout_ms = request.api_version, body.timeout_ms
+        errors: dict[str, ErrorCode] = {}
+        names = list(dict.fromkeys(body.topic_names))
+        missing = set(names)
+        self._open_deletions.append(missing)
+
+        def answer() -> None:
+            self._open_deletions = [other for other in self._open_deletions if other is not missing]
+            responses = [DeletableTopicResult(name, errors.get(name, ErrorCode.NONE)) for name in names]
+            respond(request, DeleteTopicsResponse(responses=responses).encode(version))
+
+        blanket = self._deletion_refusal(version)
+        if blanket is ErrorCode.NONE and len(names) > _REQUEST_TOPICS_MAX:
+            blanket = ErrorCode.POLICY_VIOLATION
+        if blanket is not ErrorCode.NONE:
+            errors.update(dict.fromkeys(names, blanket))
+            answer()
+            return
+
+        def requested(refusals: Mapping[str, ErrorCode]) -> None:
+            errors.update(refusals)
+            missing.difference_update(errors)
+
+            def timed_out() -> None:
+                errors.update(dict.fromkeys(missing, ErrorCode.REQUEST_TIMED_OUT))
+                answer()
+
+            self._waits.until(lambda: not missing, timeout_ms, answer, timed_out)
+
+        self._request_deletions(names, requested)
+
+    def _deletion_refusal(self, version: int) -> ErrorCode:
+        if not self._is_controller():
+            return ErrorCode.NOT_CONTROLLER
+        if not self._settings.delete_topic_enable:
+            disabled = version >= _DELETION_DISABLED_FROM
+            return ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
+        return ErrorCode.NONE
+
+    def _request_deletions(self, names: list[str], then: Callable[[Mapping[str, ErrorCode]], None]) -> None:
+        def task() -> None:
+            refusals: dict[str, ErrorCode] = {}
+            for name in names:
+                try:
+                    if not self._store.topic_exists(name):
+                        refusals[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    else:
+                        self._store.request_deletion(name)
+                except StoreUnavailable as unavailable:
+                    _log.warning("topic %s: %s", name, unavailable)
+                    refusals[name] = ErrorCode.REQUEST_TIMED_OUT
+                except Exception:
+                    _log.exception("topic %s cannot be deleted", name)
+                    refusals[name] = ErrorCode.UNKNOWN_SERVER_ERROR
+            self._loop.call_soon_threadsafe(lambda: then(refusals))
+
+        self._worker.submit("deleting topics", task)
+
+    def on_deleted(self, name: str) -> None:
+        """The controller on this broker has finished a deletion."""
+        for missing in self._open_deletions:
+            missing.discard(name)
+        self._waits.check()
+
+    def _created(self, name: str, result: Planned | Refused, ids: Mapping[str, str]) -> CreatableTopicResult:
+        if isinstance(result, Refused):
+            return CreatableTopicResult(name=name, error_code=result.error, error_message=result.text, configs=[])
+        made = CreatableTopicResult(
+            name=name,
+            num_partitions=len(result.partitions),
+            replication_factor=result.replication_factor,
+            configs=created_configs(self._settings, self._dynamic, result.config),
+        )
+        if name in ids:
+            made.topic_id = ids[name]
+        return made

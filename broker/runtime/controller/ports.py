@@ -1,0 +1,167 @@
+"""What the controller needs of ZooKeeper and of the loop, as Protocols in the core's own words.
+
+All methods of the store block and run on the controller's thread. They raise ControllerMoved where a condition on the
+controller's epoch failed, StoreUnavailable where ZooKeeper could not be reached. A watch is called once, on a foreign
+thread, after something may have changed; it must only hand over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Protocol
+
+from broker.core.controller.cluster_state import Broker, LeaderAndIsr, Topic
+from broker.core.controller.stored import AssignmentWrite, StatesRead, StateWrite, Term, TopicsRead, Watch
+from broker.model.ids import BrokerId, TopicPartition
+from broker.runtime.controller.request_batch import Outgoing
+
+
+class AssignmentStore(Protocol):
+    """What administration needs."""
+
+    def read_topic(self, name: str, watch: Watch) -> Topic | None:
+        """One topic as it is now; the watch fires when it changes."""
+        ...
+
+    def write_assignments(
+        self, term: Term, writes: Sequence[AssignmentWrite]
+    ) -> Sequence[Mapping[TopicPartition, LeaderAndIsr] | None]:
+        """Per write the states as written; None where topic or state is not as it was last read.
+
+        At most one write per topic, of a topic that `topics` or `read_topic` has read.
+        """
+        ...
+
+    def asked_elections(self, watch: Watch | None) -> Sequence[TopicPartition] | None:
+        """Partitions for which a tool wants preferred leaders; None while none does."""
+        ...
+
+    def finish_elections(self, term: Term) -> None:
+        """Forget that request."""
+        ...
+
+    def asked_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
+        """Targets that a tool wants; None while none does."""
+        ...
+
+    def keep_reassignments(self, term: Term, targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
+        """Reduce that request to what is not done yet; nothing left removes it."""
+        ...
+
+
+class ControllerStore(AssignmentStore, Protocol):
+    """ZooKeeper as the controller sees it."""
+
+    def current_controller(self, watch: Watch | None) -> BrokerId | None:
+        """Who holds `/controller`; the watch fires when that changes."""
+        ...
+
+    def elect(self, broker: BrokerId) -> Term | None:
+        """Try to become controller; None when another was first."""
+        ...
+
+    def controller_to_suspect(self, broker: BrokerId) -> tuple[int, int] | None:
+        """(broker epoch, version of `/controller_epoch`) of this broker, if it is the controller now."""
+        ...
+
+    def take_over(self, successor: BrokerId, broker: BrokerId, broker_epoch: int, version: int) -> Term | None:
+        """Become controller in the place of a broker whose process is gone, in one step; spends its suspicion.
+
+        None where `/controller_epoch` has moved on from version, or this registration has been suspected before.
+        """
+        ...
+
+    def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
+        """Note that this registration is suspected; False when it has been before."""
+        ...
+
+    def note_leaver(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
+        """Note, for later controllers, that this registration has asked to leave."""
+        ...
+
+    def leavers(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
+        """Of these registrations, those of which that is noted."""
+        ...
+
+    def forget_notes(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
+        """Drop what is noted of registrations that are gone: suspicions and leavers."""
+        ...
+
+    def resign(self, term: Term) -> None:
+        """Give up `/controller` if this term still holds it."""
+        ...
+
+    def release(self, broker: BrokerId) -> None:
+        """Give up a `/controller` that this session holds without a term (a vote whose answer misled us)."""
+        ...
+
+    def brokers(self, watch: Watch | None) -> Mapping[BrokerId, Broker]: ...
+
+    def topic_names(self, watch: Watch | None) -> AbstractSet[str]: ...
+
+    def topics(self, names: Sequence[str], watch: Callable[[str], Watch]) -> TopicsRead:
+        """Those of the named topics that exist. watch(name) fires when that topic changes."""
+        ...
+
+    def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:
+        """Give a topic made by an older tool its id, unless it has one; the topic as it is then, None if overtaken."""
+        ...
+
+    def states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
+        """Of these, the states that exist."""
+        ...
+
+    def write_states(self, term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:
+        """The states as written, with their partition epoch; None where `before` does not stand any more."""
+        ...
+
+    def take_log_dir_events(self, term: Term, watch: Watch | None) -> AbstractSet[BrokerId]:
+        """Brokers that have said since that files of theirs failed; the events are gone afterwards."""
+        ...
+
+    def deletions(self, watch: Watch | None) -> AbstractSet[str]:
+        """Topics that someone asked to delete."""
+        ...
+
+    def finish_deletion(self, term: Term, topic: str) -> None:
+        """Remove everything of a topic, the request to delete it last."""
+        ...
+
+    def drop_deletion(self, term: Term, topic: str) -> None:
+        """Forget a request to delete."""
+        ...
+
+
+class Outbox(Protocol):
+    """Hands over to the loop; what is handed over first happens first."""
+
+    def set_brokers(self, brokers: Iterable[Broker]) -> None: ...
+
+    def send(self, requests: list[Outgoing]) -> None: ...
+
+    def emit(self, event: str, **fields: object) -> None: ...
+
+
+class Watches(Protocol):
+    """What the term wants to hear of; each is called on a foreign thread and only hands over."""
+
+    @property
+    def brokers(self) -> Watch: ...
+
+    @property
+    def topics(self) -> Watch: ...
+
+    @property
+    def deletions(self) -> Watch: ...
+
+    @property
+    def log_dirs(self) -> Watch: ...
+
+    @property
+    def elections(self) -> Watch: ...
+
+    @property
+    def reassignments(self) -> Watch: ...
+
+    def topic(self, name: str) -> Watch: ...

@@ -1,0 +1,378 @@
+"""Reassignments, from being asked for to the last deleted log: the part of a controller's term that writes them.
+
+The steps and what they keep are in `core.reassignment`. Nothing about a reassignment is remembered here but which of
+the doomed replicas have answered: a new controller reads the rest from the topics and goes on. `advance` is called
+after every batch of events, so whatever may have been waited for (an ISR that grew, a broker that died or answered) is
+looked at once. A topic that is being deleted is left to its deletion, which covers doomed replicas too. What a tool has
+asked for it in `/admin/reassign_partitions` names it by its name only: it goes before the name is free, or the next
+topic of that name would be moved.
+Belongs to the controller's thread. Source: KafkaController.processApiPartitionReassignment, onPartitionReassignment,
+processZkPartitionReassignment.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from broker.core.controller import reassignment as rules
+from broker.core.controller.cluster_state import NO_LEADER, LeaderAndIsr, StoreUnavailable
+from broker.core.controller.decisions import Change
+from broker.core.controller.reassignment import Assignment
+from broker.core.controller.stored import AssignmentWrite, StateWrite
+from broker.model.ids import BrokerId, TopicPartition
+from broker.runtime.controller.request_batch import RequestBatch
+from broker.runtime.controller.state_writer import TermTools
+from broker.wire.errors import ErrorCode
+
+_log = logging.getLogger("broker.controller")
+
+REASSIGNMENT = "reassignment"
+_TRIES = 5
+_PARTITIONS_PER_WRITE = 200
+
+Refusal = tuple[ErrorCode, str | None]
+Target = tuple[BrokerId, ...]
+Targets = Mapping[TopicPartition, Target | None]
+"""None: cancel."""
+_NOT_THERE: Refusal = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+_NOTHING_LEFT: Refusal = (
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    "None of these replicas may lead: every live in-sync replica would be removed, and what only they hold with them.",
+)
+_NOBODY_LEADS: Refusal = (
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    "Nobody leads the partition, and a replica would be removed that may be the only one to hold what was committed.",
+)
+
+
+def withdraw(tools: TermTools, void: Callable[[TopicPartition, Target], bool]) -> None:
+    """Take these out of `/admin/reassign_partitions`, as it is by now; what else somebody asks for there stays.
+
+    They are gone when this returns: a write that met a tool's is made again.
+    """
+    for _ in range(_TRIES):
+        asked = tools.store.asked_reassignments(None) or {}
+        left = {
+            topic_partition: target for topic_partition, target in asked.items() if not void(topic_partition, target)
+        }
+        if len(left) == len(asked):
+            return
+        _log.info(
+            "reassignments that nobody can carry out any more: %s", ", ".join(map(str, asked.keys() - left.keys()))
+        )
+        tools.store.keep_reassignments(tools.term, left)
+    raise StoreUnavailable(f"requests for reassignments changed under the controller {_TRIES} times in a row")
+
+
+class Step:
+    """One partition's next write. state None: the state stays."""
+
+    __slots__ = ("assignment", "state", "topic_partition")
+
+    def __init__(self, topic_partition: TopicPartition, assignment: Assignment, state: LeaderAndIsr | None) -> None:
+        self.topic_partition = topic_partition
+        self.assignment = assignment
+        self.state = state
+
+
+class Reassignments:
+    """See the module."""
+
+    def __init__(self, tools: TermTools) -> None:
+        self._tools = tools
+        self._open: set[TopicPartition] = set()
+        """Partitions that move, or have doomed replicas."""
+        self._deleted: set[tuple[TopicPartition, BrokerId]] = set()
+        self._asked: dict[TopicPartition, tuple[Target, str]] = {}
+        """What `/admin/reassign_partitions` asks for and is not done, and the id of the topic that it was asked of."""
+
+    # What a term tells
+
+    def load(self) -> None:
+        """Everything was read anew. `on_request` follows when the brokers have been told."""
+        self._deleted.clear()
+        self._asked = {}
+        self._open = {
+            TopicPartition(topic.name, partition)
+            for topic in self._tools.state.topics.values()
+            for partition in topic.adding.keys() | topic.removing.keys()
+        }
+
+    def tell_doomed(self, broker: BrokerId, batch: RequestBatch) -> None:
+        """Ask a broker that is told everything for the deletions that it owes."""
+        for topic_partition in self._open:
+            assignment = self._assignment(topic_partition)
+            if assignment is not None and broker in assignment.doomed:
+                batch.stop(broker, topic_partition, delete=True)
+
+    def replicas_deleted(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        self._deleted.update(
+            (topic_partition, broker) for topic_partition in partitions if topic_partition in self._open
+        )
+
+    def replicas_kept(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """Files that cannot be deleted are left behind: nobody waits for them for ever."""
+        left = [topic_partition for topic_partition in partitions if topic_partition in self._open]
+        if left:
+            _log.warning("broker %d could not delete its replicas of %s", broker, ", ".join(map(str, left)))
+            self.replicas_deleted(broker, left)
+
+    # What clients ask
+
+    def alter(self, targets: Targets) -> Mapping[TopicPartition, Refusal | None]:
+        """Begin, replace or cancel; per partition None, or why not. Begun means written, not done."""
+        forget = [topic_partition for topic_partition in targets if topic_partition in self._asked]
+        results = self._alter(targets)
+        forget = [topic_partition for topic_partition in forget if results[topic_partition] is None]
+        if forget:
+            # The later word wins over what the znode asks for.
+            self._done_asking(forget)
+        self.advance()
+        return results
+
+    def under_way(self, wanted: Iterable[TopicPartition] | None) -> Mapping[TopicPartition, Assignment]:
+        """Those of the wanted partitions (None: all) that move."""
+        found = {}
+        for topic_partition in sorted(self._open if wanted is None else wanted):
+            assignment = self._assignment(topic_partition)
+            if assignment is not None and assignment.moving:
+                found[topic_partition] = assignment
+        return found
+
+    def on_request(self) -> None:
+        """A tool has written targets into `/admin/reassign_partitions`."""
+        tools = self._tools
+        asked = tools.store.asked_reassignments(tools.watches.reassignments)
+        if asked is None:
+            self._asked = {}
+            return
+        known, self._asked = self._asked, {tp: (target, self._topic_id(tp)) for tp, target in asked.items()}
+        news = {tp: target for tp, target in asked.items() if known.get(tp) != self._asked[tp]}
+        done = []
+        for topic_partition, refusal in self._alter(news).items():
+            assignment = self._assignment(topic_partition)
+            if refusal is not None:
+                _log.warning("reassignment of %s: %s %s", topic_partition, refusal[0].name, refusal[1] or "")
+            if refusal is not None or (assignment is not None and not assignment.moving):
+                done.append(topic_partition)
+        if done or not asked:
+            self._done_asking(done)
+
+    # Steps
+
+    def advance(self) -> None:
+        """Every step that may be taken now."""
+        self._withdraw_void()
+        for _ in range(_TRIES):
+            steps = [step for tp in sorted(self._open) if (step := self._next_step(tp)) is not None]
+            if not steps:
+                return
+            batch = self._tools.new_batch()
+            arrived = [step.topic_partition for step in steps if step.state is not None]
+            self._write(steps, batch)
+            self._tools.send(batch)
+            done = [tp for tp in arrived if tp in self._asked and self._arrived(tp)]
+            if done:
+                self._done_asking(done)
+
+    def _next_step(self, topic_partition: TopicPartition) -> Step | None:
+        state = self._tools.state
+        assignment = self._assignment(topic_partition)
+        if assignment is None or topic_partition.topic in state.deleting:
+            self._open.discard(topic_partition)
+            return None
+        if topic_partition in state.unreadable:
+            return None
+        if assignment.moving:
+            after = rules.after_switch(assignment, state.states.get(topic_partition), state.live_for(topic_partition))
+            return None if after is None else Step(topic_partition, assignment.switched(), after)
+        doomed = assignment.doomed
+        if not doomed:
+            self._open.discard(topic_partition)
+            return None
+        owing = [b for b in doomed if b in state.brokers and (topic_partition, b) not in self._deleted]
+        return Step(topic_partition, assignment.cleaned(frozenset(doomed)), None) if not owing else None
+
+    def _arrived(self, topic_partition: TopicPartition) -> bool:
+        assignment = self._assignment(topic_partition)
+        return assignment is None or not assignment.moving
+
+    def _alter(self, targets: Targets) -> dict[TopicPartition, Refusal | None]:
+        results: dict[TopicPartition, Refusal | None] = {}
+        batch = self._tools.new_batch()
+        open_ = dict(targets)
+        for _ in range(_TRIES):
+            steps = []
+            for topic_partition, target in open_.items():
+                step = self._begin(topic_partition, target)
+                if isinstance(step, Step):
+                    steps.append(step)
+                else:
+                    results[topic_partition] = step
+            written = self._write(steps, batch)
+            results.update(dict.fromkeys(written))
+            open_ = {step.topic_partition: targets[step.topic_partition] for step in steps}
+            for topic_partition in written:
+                del open_[topic_partition]
+            if not open_:
+                self._tools.send(batch)
+                return results
+        raise StoreUnavailable(f"assignments changed under the controller {_TRIES} times in a row")
+
+    def _begin(self, topic_partition: TopicPartition, target: tuple[BrokerId, ...] | None) -> Step | Refusal | None:
+        """None: it is so already."""
+        state = self._tools.state
+        current = self._assignment(topic_partition)
+        if target is not None:
+            refusal = rules.refusal(target, current, frozenset(state.brokers))
+            if refusal is not None:
+                return refusal
+        elif current is None or not current.moving:
+            return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None
+        if current is None or topic_partition.topic in state.deleting or topic_partition in state.unreadable:
+            return _NOT_THERE
+        wanted = current.towards(current.origin if target is None else target)
+        if wanted == current:
+            return None
+        before = state.states.get(topic_partition)
+        if before is None:
+            return Step(topic_partition, wanted, None)
+        after = rules.state_under(before, wanted.replicas, state.live_for(topic_partition))
+        if after is None:
+            return _NOBODY_LEADS if before.leader == NO_LEADER else _NOTHING_LEFT
+        return Step(topic_partition, wanted, after)
+
+    # Writing
+
+    def _write(self, steps: list[Step], batch: RequestBatch) -> list[TopicPartition]:
+        """Write steps, topic by topic; those that were written. The others met someone else's write: decide anew."""
+        by_topic: dict[str, list[Step]] = defaultdict(list)
+        for step in steps:
+            by_topic[step.topic_partition.topic].append(step)
+        written: list[TopicPartition] = []
+        while by_topic:
+            round_ = {topic: left[:_PARTITIONS_PER_WRITE] for topic, left in by_topic.items()}
+            refused = self._write_round(round_, batch)
+            for topic, taken in round_.items():
+                if topic in refused:
+                    del by_topic[topic]
+                    continue
+                written += [step.topic_partition for step in taken]
+                by_topic[topic] = by_topic[topic][_PARTITIONS_PER_WRITE:]
+                if not by_topic[topic]:
+                    del by_topic[topic]
+        return written
+
+    def _write_round(self, steps: Mapping[str, list[Step]], batch: RequestBatch) -> set[str]:
+        """One write per topic; the topics whose write was refused are read anew."""
+        tools = self._tools
+        state = tools.state
+        writes = []
+        for name, of_topic in steps.items():
+            topic = rules.with_assignments(
+                state.topics[name], {step.topic_partition.partition: step.assignment for step in of_topic}
+            )
+            writes.append(AssignmentWrite(topic, [write for step in of_topic for write in self._state_write(step)]))
+        refused = set()
+        for write, states in zip(writes, tools.store.write_assignments(tools.term, writes), strict=True):
+            name = write.topic.name
+            if states is None:
+                refused.add(name)
+                tools.reread([one.topic_partition for one in write.states])
+                self._read_anew(name)
+                continue
+            state.topics[name] = write.topic
+            changes = {one.topic_partition: one for one in write.states}
+            for step in steps[name]:
+                self._applied(step, changes.get(step.topic_partition), states, batch)
+        return refused
+
+    def _state_write(self, step: Step) -> list[StateWrite]:
+        if step.state is None:
+            return []
+        state = self._tools.state
+        before = state.states[step.topic_partition]
+        after = replace(step.state, controller_epoch=self._tools.term.epoch)
+        after = state.completed(step.topic_partition, before, after, step.assignment.replicas)
+        return [StateWrite(step.topic_partition, before, after)]
+
+    def _applied(
+        self,
+        step: Step,
+        change: StateWrite | None,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        batch: RequestBatch,
+    ) -> None:
+        topic_partition, assignment = step.topic_partition, step.assignment
+        state = self._tools.state
+        self._open.add(topic_partition)
+        for broker in (*assignment.adding, *assignment.doomed):
+            # What it said of a log that it had before says nothing of the one that it begins.
+            state.reports.pop((topic_partition, broker), None)
+        if change is not None:
+            state.states[topic_partition] = states[topic_partition]
+            self._tools.announce(Change(topic_partition, change.before, change.after, REASSIGNMENT), batch)
+        for broker in assignment.doomed:
+            self._deleted.discard((topic_partition, broker))
+            batch.stop(broker, topic_partition, delete=True)
+        if not assignment.removing:
+            self._deleted = {(tp, broker) for tp, broker in self._deleted if tp != topic_partition}
+        _log.info(
+            "%s: replicas %s, adding %s, removing %s",
+            topic_partition,
+            list(assignment.replicas),
+            list(assignment.adding),
+            list(assignment.removing),
+        )
+
+    def _read_anew(self, name: str) -> None:
+        topic = self._tools.store.read_topic(name, self._tools.watches.topic(name))
+        if topic is None:
+            if name in self._tools.store.topic_names(None):
+                # Forgotten, it would be missing from lists that brokers take for whole. A load leaves it out and knows.
+                raise StoreUnavailable(f"topic {name} makes no sense any more, everything is read anew")
+            self._tools.forget_topic(name)
+        else:
+            known = self._tools.state.topics.get(name)
+            self._tools.state.topics[name] = (
+                topic if known is None else self._tools.with_topic_id(topic, known.topic_id)
+            )
+
+    def _done_asking(self, partitions: Iterable[TopicPartition]) -> None:
+        for topic_partition in (*partitions, *self._void()):
+            self._asked.pop(topic_partition, None)
+        left = {topic_partition: target for topic_partition, (target, _) in self._asked.items()}
+        self._tools.store.keep_reassignments(self._tools.term, left)
+        if not self._asked and self._tools.store.asked_reassignments(self._tools.watches.reassignments) is not None:
+            # Asked anew between our reading and our deleting: the watch is spent, and nobody else will tell.
+            self._tools.watches.reassignments()
+
+    def _withdraw_void(self) -> None:
+        void = self._void()
+        if void:
+            for topic_partition in void:
+                del self._asked[topic_partition]
+            withdraw(self._tools, lambda topic_partition, target: void.get(topic_partition) == target)
+
+    def _void(self) -> dict[TopicPartition, Target]:
+        """What was asked of topics that are being deleted, or are gone, whoever has their names by now."""
+        state = self._tools.state
+        void = {}
+        for topic_partition, (target, asked_of) in self._asked.items():
+            gone = topic_partition.topic not in state.topics or topic_partition.topic in state.deleting
+            # Topics of older tools have no id until a load gives them one.
+            ids = {asked_of, self._topic_id(topic_partition)} - {""}
+            if gone or len(ids) > 1:
+                void[topic_partition] = target
+        return void
+
+    def _topic_id(self, topic_partition: TopicPartition) -> str:
+        topic = self._tools.state.topics.get(topic_partition.topic)
+        return "" if topic is None else topic.topic_id
+
+    def _assignment(self, topic_partition: TopicPartition) -> Assignment | None:
+        topic = self._tools.state.topics.get(topic_partition.topic)
+        return None if topic is None else rules.assignment_of(topic, topic_partition.partition)

@@ -1,0 +1,258 @@
+"""From the controller's decisions to LeaderAndIsr, UpdateMetadata and StopReplica, one request per broker and batch.
+
+A batch is everything that one event makes the controller say. Per broker LeaderAndIsr comes first, for it ends an
+outage, and a leader knows of its epoch before it tells clients of it; ReplicaReport follows it. Where brokers have
+started UpdateMetadata comes before both, for it brings their addresses, and whole: a broker replaces what it knew with
+a controller's first word, and tells clients nothing before it. Every request names the controller epoch and the
+target's broker epoch, by which late requests are refused. Pure.
+Source: kafka.controller.ControllerChannelManager, AbstractControllerBrokerRequestBatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker.core.controller.cluster_state import Broker, ClusterState, LeaderAndIsr
+from broker.core.controller.decisions import offline_replicas
+from broker.model.ids import BrokerId, Epoch, TopicPartition
+from broker.wire.api import ApiKey
+from broker.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from broker.wire.messages.replica_report import ReplicaReportRequest, ReportTopic
+from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+LEADER_AND_ISR_VERSION = 6
+UPDATE_METADATA_VERSION = 7
+STOP_REPLICA_VERSION = 3
+REPLICA_REPORT_VERSION = 0
+
+INCREMENTAL, FULL = 1, 2
+LEADER_DURING_DELETE = -2
+EPOCH_DURING_DELETE = -2
+_SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class Outgoing(NamedTuple):
+    """One request for one registration of one broker.
+
+    deletes: what a StopReplica deletes. asked_under: the leader epochs that a ReplicaReport's partitions have no leader
+    under.
+    """
+
+    broker: BrokerId
+    broker_epoch: int
+    api_key: int
+    api_version: int
+    body: bytes
+    deletes: tuple[TopicPartition, ...] = ()
+    asked_under: tuple[tuple[TopicPartition, Epoch], ...] = ()
+
+
+@dataclass(slots=True)
+class RequestBatch:
+    """Collects what to say, then encodes it against the state of that moment."""
+
+    controller: BrokerId
+    epoch: Epoch
+    addresses_first: bool = False
+    _roles: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
+    _full: set[BrokerId] = field(default_factory=set)
+    _metadata: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
+    _whole: set[BrokerId] = field(default_factory=set)
+    _stops: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
+    _reports: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
+
+    def report(self, broker: BrokerId, topic_partition: TopicPartition) -> None:
+        """Ask a broker what its stop has cost this replica, after it was told that nobody leads.
+
+        From then on it follows nobody, so that what it says of its log stays right until somebody is elected.
+        """
+        self._reports.setdefault(broker, set()).add(topic_partition)
+
+    def roles(self, brokers: Iterable[BrokerId], topic_partition: TopicPartition, is_new: bool = False) -> None:
+        """Tell the brokers who leads a partition that they replicate. What is new once stays new in this batch."""
+        for broker in brokers:
+            roles = self._roles.setdefault(broker, {})
+            roles[topic_partition] = is_new or roles.get(topic_partition, False)
+
+    def all_roles(self, broker: BrokerId) -> None:
+        """Make this broker's LeaderAndIsr its whole list; what it does not name is not the broker's."""
+        self._roles.setdefault(broker, {})
+        self._full.add(broker)
+
+    def metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
+        """Tell the brokers who lives, and the state of these partitions."""
+        wanted = list(partitions)
+        for broker in brokers:
+            self._metadata.setdefault(broker, set()).update(wanted)
+
+    def all_metadata(self, broker: BrokerId) -> None:
+        """Make this broker's UpdateMetadata name all topics there are; those that it does not name are gone."""
+        self._metadata.setdefault(broker, set())
+        self._whole.add(broker)
+
+    def stop(self, broker: BrokerId, topic_partition: TopicPartition, delete: bool) -> None:
+        self._stops.setdefault(broker, {})[topic_partition] = delete
+
+    def encode(self, state: ClusterState) -> list[Outgoing]:
+        """Requests for brokers that are registered; the others hear all of it when they start."""
+        out: list[Outgoing] = []
+        for id_ in sorted(self._metadata.keys() | self._roles.keys() | self._stops.keys() | self._reports.keys()):
+            broker = state.brokers.get(id_)
+            if broker is None:
+                continue
+            roles: list[Outgoing] = []
+            if id_ in self._roles:
+                roles.append(self._leader_and_isr(state, broker, self._roles[id_]))
+            if id_ in self._reports:
+                roles.append(self._replica_report(state, broker, self._reports[id_]))
+            metadata: list[Outgoing] = []
+            if id_ in self._metadata:
+                metadata.append(self._update_metadata(state, broker, self._metadata[id_]))
+            out += metadata + roles if self.addresses_first else roles + metadata
+            if id_ in self._stops:
+                out.append(self._stop_replica(state, broker, self._stops[id_]))
+        return out
+
+    def _replica_report(self, state: ClusterState, broker: Broker, partitions: AbstractSet[TopicPartition]) -> Outgoing:
+        topics: dict[str, ReportTopic] = {}
+        for name, partition in sorted(partitions):
+            topic = state.topics.get(name)
+            if topic is not None:
+                topics.setdefault(name, ReportTopic(name, topic.topic_id, [])).partitions.append(partition)
+        request = ReplicaReportRequest(self.controller, self.epoch, broker.epoch, list(topics.values()))
+        body = request.encode(REPLICA_REPORT_VERSION)
+        under = tuple((tp, state.states[tp].leader_epoch) for tp in sorted(partitions) if tp in state.states)
+        return Outgoing(broker.id, broker.epoch, ApiKey.REPLICA_REPORT, REPLICA_REPORT_VERSION, body, asked_under=under)
+
+    def _leader_and_isr(self, state: ClusterState, broker: Broker, roles: dict[TopicPartition, bool]) -> Outgoing:
+        topics: dict[str, LeaderAndIsrTopicState] = {}
+        leaders: set[BrokerId] = set()
+        for topic_partition, is_new in sorted(roles.items()):
+            current = state.states.get(topic_partition)
+            if current is None:
+                continue
+            leaders.add(current.leader)
+            topic = state.topics[topic_partition.topic]
+            adding = topic.adding.get(topic_partition.partition, ())
+            entry = topics.get(topic_partition.topic)
+            if entry is None:
+                entry = topics[topic.name] = LeaderAndIsrTopicState(topic.name, topic.topic_id, [])
+            entry.partition_states.append(
+                LeaderAndIsrPartitionState(
+                    partition_index=topic_partition.partition,
+                    controller_epoch=current.controller_epoch,
+                    leader=current.leader,
+                    leader_epoch=current.leader_epoch,
+                    isr=list(current.isr),
+                    partition_epoch=current.partition_epoch,
+                    replicas=list(state.replicas(topic_partition)),
+                    adding_replicas=list(adding),
+                    removing_replicas=list(topic.removing.get(topic_partition.partition, ())),
+                    # A replica that is being added, and has not caught up yet, may begin in any log dir.
+                    # One that is, or was, in the ISR holds committed records: an empty log there is a loss.
+                    is_new=is_new or (broker.id in adding and broker.id not in (*current.isr, *current.elr)),
+                    leader_recovery_state=int(current.recovering),
+                    elr_min_isr=current.elr_min_isr,
+                )
+            )
+        request = LeaderAndIsrRequest(
+            controller_id=self.controller,
+            controller_epoch=self.epoch,
+            broker_epoch=broker.epoch,
+            type=FULL if broker.id in self._full else INCREMENTAL,
+            topic_states=list(topics.values()),
+            live_leaders=[_live_leader(state.brokers[id_]) for id_ in sorted(leaders) if id_ in state.brokers],
+        )
+        body = request.encode(LEADER_AND_ISR_VERSION)
+        return Outgoing(broker.id, broker.epoch, ApiKey.LEADER_AND_ISR, LEADER_AND_ISR_VERSION, body)
+
+    def _update_metadata(
+        self, state: ClusterState, broker: Broker, partitions: AbstractSet[TopicPartition]
+    ) -> Outgoing:
+        topics: dict[str, UpdateMetadataTopicState] = {}
+        for topic_partition in sorted(partitions):
+            topic = state.topics.get(topic_partition.topic)
+            current = state.states.get(topic_partition)
+            if topic is None or current is None:
+                continue
+            entry = topics.get(topic.name)
+            if entry is None:
+                entry = topics[topic.name] = UpdateMetadataTopicState(topic.name, topic.topic_id, [])
+            entry.partition_states.append(_metadata_state(state, topic_partition, current))
+        request = UpdateMetadataRequest(
+            controller_id=self.controller,
+            controller_epoch=self.epoch,
+            broker_epoch=broker.epoch,
+            topic_states=list(topics.values()),
+            live_brokers=[_live_broker(other) for _, other in sorted(state.brokers.items())],
+            whole=broker.id in self._whole,
+        )
+        body = request.encode(UPDATE_METADATA_VERSION)
+        return Outgoing(broker.id, broker.epoch, ApiKey.UPDATE_METADATA, UPDATE_METADATA_VERSION, body)
+
+    def _stop_replica(self, state: ClusterState, broker: Broker, stops: dict[TopicPartition, bool]) -> Outgoing:
+        topics: dict[str, StopReplicaTopicState] = {}
+        for topic_partition, delete in sorted(stops.items()):
+            name = topic_partition.topic
+            topic, current = state.topics.get(name), state.states.get(topic_partition)
+            entry = topics.setdefault(name, StopReplicaTopicState(name, [], "" if topic is None else topic.topic_id))
+            epoch = EPOCH_DURING_DELETE if name in state.deleting else current.leader_epoch if current else -1
+            entry.partition_states.append(StopReplicaPartitionState(topic_partition.partition, epoch, delete))
+        request = StopReplicaRequest(
+            controller_id=self.controller,
+            controller_epoch=self.epoch,
+            broker_epoch=broker.epoch,
+            topic_states=list(topics.values()),
+        )
+        body = request.encode(STOP_REPLICA_VERSION)
+        deletes = tuple(sorted(topic_partition for topic_partition, delete in stops.items() if delete))
+        return Outgoing(broker.id, broker.epoch, ApiKey.STOP_REPLICA, STOP_REPLICA_VERSION, body, deletes)
+
+
+def _metadata_state(
+    state: ClusterState, topic_partition: TopicPartition, current: LeaderAndIsr
+) -> UpdateMetadataPartitionState:
+    replicas = state.replicas(topic_partition)
+    deleting = topic_partition.topic in state.deleting
+    return UpdateMetadataPartitionState(
+        partition_index=topic_partition.partition,
+        controller_epoch=current.controller_epoch,
+        leader=LEADER_DURING_DELETE if deleting else current.leader,
+        leader_epoch=current.leader_epoch,
+        isr=list(current.isr),
+        zk_version=current.partition_epoch,
+        replicas=list(replicas),
+        offline_replicas=offline_replicas(state, topic_partition),
+    )
+
+
+def _live_leader(broker: Broker) -> LeaderAndIsrLiveLeader:
+    endpoint = broker.endpoints[0]
+    return LeaderAndIsrLiveLeader(broker.id, endpoint.host, endpoint.port)
+
+
+def _live_broker(broker: Broker) -> UpdateMetadataBroker:
+    return UpdateMetadataBroker(
+        id=broker.id,
+        endpoints=[
+            UpdateMetadataEndpoint(e.port, e.host, e.listener, _SECURITY_PROTOCOLS.get(e.security_protocol, 0))
+            for e in broker.endpoints
+        ],
+        rack=broker.rack,
+        broker_epoch=broker.epoch,
+    )

@@ -1,0 +1,189 @@
+"""ListOffsets and OffsetForLeaderEpoch: where a log begins, ends, was at a time, and where an epoch ended.
+
+A consumer is told the watermark as the end, and nothing at all while a new leader's watermark has not reached the
+start of its epoch: an end told then could lie below one told before. A follower is told the LEO.
+Source: Partition.fetchOffsetForTimestamp, lastOffsetForLeaderEpoch; KIP-207 (error 78), KIP-320.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.core.replication.fencing import check_current_leader_epoch
+from broker.core.replication.leader import Leader
+from broker.model.ids import Offset
+from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree
+from broker.runtime.replicas.replica import Replica
+from broker.runtime.requests.request import Request, refuse, respond
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from broker.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from broker.wire.primitives import MalformedFrame
+from broker.wire.record_batch import HEADER_SIZE, CorruptBatch, read_header
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+_EPOCH_FROM = 4
+_OFFSET_NOT_AVAILABLE_FROM = 5
+_MAX_TIMESTAMP_FROM = 7
+
+
+class _Led(NamedTuple):
+    """Error, or a replica that this broker leads and its role."""
+
+    error: ErrorCode
+    replica: Replica | None = None
+    role: Leader | None = None
+
+
+def _behind_hole(replica: Replica, end_offset: Offset) -> Offset:
+    """Where the next epoch's records begin: to a consumer that stands in the hole before them nothing was cut."""
+    log = replica.log
+    if not log.log_start_offset <= end_offset < log.written_leo:
+        return end_offset
+    try:
+        view = log.read_bytes(end_offset, HEADER_SIZE, log.written_leo, True)
+        return max(end_offset, read_header(view).base_offset) if view else end_offset
+    except CorruptBatch as damage:
+        raise CorruptLog(replica.topic_partition, "reading where an epoch ends", str(damage)) from damage
+
+
+class OffsetsHandler:
+    """Both APIs, answered at once."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+
+    def handle_list_offsets(self, request: Request) -> None:
+        try:
+            body = ListOffsetsRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"ListOffsets: {error}")
+            return
+        follower = body.replica_id >= 0
+        topics = [
+            ListOffsetsTopicResponse(
+                topic.name,
+                [self._list_one(request.api_version, topic.name, one, follower) for one in topic.partitions],
+            )
+            for topic in body.topics
+        ]
+        if request.api_version < _EPOCH_FROM:
+            # Older answers have no room for it.
+            for topic in topics:
+                for one in topic.partitions:
+                    one.leader_epoch = -1
+        respond(request, ListOffsetsResponse(0, topics).encode(request.api_version))
+
+    def _list_one(
+        self, version: int, topic: str, asked: ListOffsetsPartition, follower: bool
+    ) -> ListOffsetsPartitionResponse:
+        index = asked.partition_index
+        error, replica, role = self._led(topic, index, asked.current_leader_epoch)
+        if replica is None or role is None:
+            return ListOffsetsPartitionResponse(index, error)
+        log = replica.log
+        not_available = ListOffsetsPartitionResponse(
+            index,
+            ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE,
+        )
+        epoch = role.leader_epoch
+        limit = log.written_leo if follower else role.high_watermark
+        if asked.timestamp == LATEST:
+            if not follower:
+                if not role.offsets_available:
+                    return not_available
+                self._log_visible(replica, role, limit)
+            return ListOffsetsPartitionResponse(index, 0, -1, limit, epoch)
+        if asked.timestamp == EARLIEST:
+            start = log.log_start_offset
+            return ListOffsetsPartitionResponse(index, 0, -1, start, log.epoch_at(start))
+        newest = asked.timestamp == MAX_TIMESTAMP and version >= _MAX_TIMESTAMP_FROM
+        if asked.timestamp < 0 and not newest:
+            return ListOffsetsPartitionResponse(index, ErrorCode.UNSUPPORTED_VERSION)
+        try:
+            found = log.offset_for_timestamp(log.newest_timestamp() if newest else asked.timestamp, limit)
+        except NoDescriptorFree:
+            return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)
+        except (LogDirFailed, CorruptLog) as failure:
+            self._manager.take_offline(replica, failure)
+            return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)
+        if found is None:
+            if not follower and not role.offsets_available:
+                return not_available
+            return ListOffsetsPartitionResponse(index, 0, -1, -1, -1)
+        timestamp, offset, found_epoch = found
+        if not follower:
+            self._log_visible(replica, role, offset + 1)
+        return ListOffsetsPartitionResponse(index, 0, timestamp, offset, found_epoch)
+
+    def handle_offset_for_leader_epoch(self, request: Request) -> None:
+        try:
+            body = OffsetForLeaderEpochRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"OffsetForLeaderEpoch: {error}")
+            return
+        topics = [
+            OffsetForLeaderTopicResult(
+                topic.topic, [self._epoch_end(topic.topic, one, body.replica_id >= 0) for one in topic.partitions]
+            )
+            for topic in body.topics
+        ]
+        respond(request, OffsetForLeaderEpochResponse(0, topics).encode(request.api_version))
+
+    def _epoch_end(self, topic: str, asked: OffsetForLeaderPartition, follower: bool) -> EpochEndOffset:
+        error, replica, _ = self._led(topic, asked.partition, asked.current_leader_epoch)
+        if replica is None:
+            return EpochEndOffset(error, asked.partition)
+        epoch, end_offset = replica.log.end_offset_for_epoch(asked.leader_epoch)
+        if replica.compacted and not follower:
+            try:
+                end_offset = _behind_hole(replica, end_offset)
+            except NoDescriptorFree:
+                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
+            except (LogDirFailed, CorruptLog) as failure:
+                self._manager.take_offline(replica, failure)
+                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
+        return EpochEndOffset(0, asked.partition, epoch, end_offset)
+
+    def _led(self, topic: str, partition: int, current_leader_epoch: int) -> _Led:
+        replica = self._manager.replicas.get((topic, partition))
+        if replica is None:
+            return _Led(self._manager.unhosted_error(topic, partition))
+        if replica.offline:
+            return _Led(ErrorCode.KAFKA_STORAGE_ERROR)
+        error = check_current_leader_epoch(current_leader_epoch, replica.partition.leader_epoch)
+        if error is not ErrorCode.NONE:
+            return _Led(error)
+        role = replica.leader
+        if role is None:
+            return _Led(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return _Led(ErrorCode.NONE, replica, role)
+
+    def _log_visible(self, replica: Replica, role: Leader, upto: int) -> None:
+        log = self._manager.event_log
+        if log is not None:
+            log.emit(
+                "visible",
+                p=replica.name,
+                le=role.leader_epoch,
+                kind="list_offsets",
+                upto=upto,
+                hw=role.high_watermark,
+            )

@@ -1,0 +1,152 @@
+"""One partition's part of a fetch answer: fenced, checked for divergence, cut off at what the reader may see.
+
+Followers read up to the leader's written end, consumers up to the watermark.
+Source: Partition.fetchRecords, readRecords; ReplicaManager.readFromLog.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.core.replication import epochs
+from broker.core.replication.fencing import check_current_leader_epoch
+from broker.core.replication.leader import Leader
+from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree, OffsetOutOfRange
+from broker.runtime.fetch.sessions import SessionPartition
+from broker.runtime.replicas.replica import Replica
+from broker.wire.chunks import Chunk, chunk_length
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.fetch import FetchPartitionResult, FetchRequest
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+_LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_READ_COMMITTED = 1
+
+
+class PartitionReader:
+    """Reads for fetch answers; changes nothing but what it learns of broken files."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+
+    def replica_of(self, part: SessionPartition) -> Replica | None:
+        """The replica that a session's partition means, looked up once."""
+        replica = part.replica
+        if replica is None:
+            replica = part.replica = self._manager.replicas.get((part.topic, part.partition))
+            if replica is not None and part.topic_id and replica.topic_id != part.topic_id:
+                replica = part.replica = None
+        return replica
+
+    def read(
+        self, asked: FetchRequest, part: SessionPartition, full: bool, bytes_left: int, min_one_batch: bool
+    ) -> FetchPartitionResult | None:
+        """None where an incremental answer (not full) has nothing new to say."""
+        part.at_end = False
+        replica = self.replica_of(part)
+        if replica is None:
+            return self.error(part, self._unhosted(part))
+        if replica.offline:
+            return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
+        error = check_current_leader_epoch(part.leader_epoch, replica.partition.leader_epoch)
+        if error is not ErrorCode.NONE:
+            return self.error(part, error)
+        role = replica.partition.role
+        if not isinstance(role, Leader):
+            return self.error(part, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = replica.log
+        high_watermark = role.high_watermark
+        log_start = log.log_start_offset
+        offset = part.fetch_offset
+        if asked.replica_id >= 0:
+            error = role.check_fetch(asked.replica_id, asked.replica_epoch)
+            if error is not ErrorCode.NONE:
+                return self.error(part, error)
+            limit = log.written_leo
+            if replica.served.get(asked.replica_id) == offset < limit:
+                # It did not take what it got. Its own CRC check may have failed: are these still the bytes written?
+                del replica.served[asked.replica_id]
+                log.distrust()
+        else:
+            limit = high_watermark
+        if not part.checked and part.last_fetched_epoch >= 0:
+            diverging = epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, offset)
+            if diverging is not None:
+                return self._diverging(part, diverging, high_watermark, log_start)
+        if offset < log_start or offset > log.leo:
+            return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+        part.at_end = offset >= limit
+        records: Chunk = b""
+        if asked.replica_id >= 0:
+            throttle = self._manager.throttle.leader
+            if (
+                throttle is not None
+                and asked.replica_id not in role.isr.committed
+                and throttle.covers(part.topic, part.partition)
+                and throttle.exceeded(self._manager.loop.now_ms())
+            ):
+                limit = offset
+        if offset < limit and (bytes_left > 0 or min_one_batch):
+            try:
+                records = log.read(offset, min(part.max_bytes, max(0, bytes_left)), limit, min_one_batch)
+            except OffsetOutOfRange:
+                return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+            except NoDescriptorFree:
+                # Clients and followers take it for something that passes.
+                return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
+            except (LogDirFailed, CorruptLog) as failure:
+                self._manager.take_offline(replica, failure)
+                return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
+        has_records = chunk_length(records) > 0
+        if not (has_records or full or part.hw_sent != high_watermark or part.log_start_sent != log_start):
+            return None
+        return FetchPartitionResult(
+            part.topic,
+            part.topic_id,
+            part.partition,
+            0,
+            high_watermark,
+            high_watermark,
+            log_start,
+            () if asked.isolation_level == _READ_COMMITTED else None,
+            -1,
+            (records,) if has_records else (),
+        )
+
+    def _diverging(
+        self, part: SessionPartition, end: epochs.EpochEnd, high_watermark: int, log_start: int
+    ) -> FetchPartitionResult:
+        if end == epochs.OUT_OF_RANGE or part.fetch_offset < log_start:
+            return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return FetchPartitionResult(
+            part.topic,
+            part.topic_id,
+            part.partition,
+            0,
+            high_watermark,
+            high_watermark,
+            log_start,
+            diverging_epoch=end.epoch,
+            diverging_end_offset=end.end_offset,
+        )
+
+    def _unhosted(self, part: SessionPartition) -> ErrorCode:
+        if part.topic_id and (not part.topic or (part.topic, part.partition) in self._manager.replicas):
+            # A replica of that name is another topic's: it was made anew.
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return self._manager.unhosted_error(part.topic, part.partition)
+
+    def error(self, part: SessionPartition, error: ErrorCode) -> FetchPartitionResult:
+        leader = (-1, -1)
+        if error in _LEADER_ERRORS:
+            leader = self._manager.topic_configs.leader_of(part.topic, part.partition)
+        return FetchPartitionResult(
+            part.topic,
+            part.topic_id,
+            part.partition,
+            error,
+            current_leader_id=leader[0],
+            current_leader_epoch=leader[1],
+        )

@@ -1,0 +1,127 @@
+"""A follower takes its leader's fetch answer, one partition at a time: append, cut, learn the watermark.
+
+An answer counts only for the position and the epoch that it was asked for; anything else is an echo. Batches are
+checked (CRC, leader epoch) before they are written, and written before anything that rests on them is said or logged.
+Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncateOnFetchResponse; KAFKA-18723.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from broker.core.replication import epochs
+from broker.core.replication.partition import Following
+from broker.model.ids import Epoch, Offset
+from broker.model.log_errors import UnexpectedAppendOffset
+from broker.runtime.replicas.replica import Replica
+from broker.wire.messages.fetch import FetchPartitionResult
+from broker.wire.record_batch import BatchHeader, CorruptBatch, checked_headers
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+
+Fall = tuple[Offset, Epoch, Epoch]
+"""Where a leader epoch is followed by an older one: at which offset, which, by which."""
+
+
+class FetchAnswers:
+    """Applies successful answers to replicas."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+
+    def take(
+        self, replica: Replica, role: Following, result: FetchPartitionResult, rid: str, fell: Fall | None = None
+    ) -> None:
+        """Raises CorruptBatch or UnexpectedAppendOffset for bytes that cannot be right, LogDirFailed, CorruptLog.
+
+        fell: of the FallenEpoch that the answer before raised; the same batch is taken now.
+        """
+        if result.diverging_epoch >= 0:
+            end = epochs.EpochEnd(result.diverging_epoch, result.diverging_end_offset)
+            log = replica.log
+            target = epochs.truncation_offset(end, log.end_offset_for_epoch, log.leo)
+            self._manager.follower_logs.truncate(replica, target, "diverging-epoch")
+            # Nothing else is taken from this answer: the watermark waits until the logs agree.
+            return
+        if result.records:
+            self._append(replica, role, result.records_view, fell)
+        self._learn_high_watermark(replica, role, result.high_watermark, rid)
+        if result.log_start_offset > replica.log.log_start_offset:
+            self._learn_log_start(replica, result.log_start_offset)
+
+    def _append(self, replica: Replica, role: Following, view: memoryview, fell: Fall | None) -> None:
+        headers, end = checked_headers(view)
+        if not headers:
+            return
+        if self._manager.truncates_by_epoch:
+            # Where logs are cut to the watermark, as before KIP-101, epochs may fall along a log that nobody damaged.
+            log = replica.log
+            of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch, fell)
+            if of_history < len(headers):
+                headers = headers[:of_history]
+                end = sum(header.size for header in headers)
+        try:
+            replica.log.append_as_follower(view[:end], headers)
+        except UnexpectedAppendOffset:
+            log = replica.log
+            first = headers[0]
+            if log.leo != log.log_start_offset or not first.base_offset < log.leo <= first.last_offset:
+                raise
+            # Nothing is here, and the leader's log begins inside of a batch (DeleteRecords): begin where that does.
+            self._manager.follower_logs.start_anew(replica, first.base_offset)
+            replica.log.append_as_follower(view[:end], headers)
+        replica.log.write()
+        self._manager.group_commit.note(replica)
+        runs = replica.take_producers(headers, self._manager.loop.now_ms())
+        event_log = self._manager.event_log
+        if event_log is not None:
+            for run in runs:
+                event_log.emit("append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last)
+
+    def _learn_high_watermark(self, replica: Replica, role: Following, high_watermark: int, rid: str) -> None:
+        rose = replica.partition.learn_high_watermark(high_watermark, replica.log.written_leo)
+        event_log = self._manager.event_log
+        if rose and event_log is not None:
+            event_log.emit(
+                "hw", p=replica.name, le=role.leader_epoch, role="follower", hw=replica.high_watermark, rid=rid
+            )
+
+    def _learn_log_start(self, replica: Replica, leader_log_start: Offset) -> None:
+        """What the leader has deleted goes here too; never beyond what is known committed."""
+        if replica.log.maybe_raise_log_start(min(leader_log_start, replica.high_watermark)):
+            self._manager.delete_records.on_raised(replica)
+
+
+class FallenEpoch(CorruptBatch):
+    """The first batch is of an older leader epoch than the log's last. fell: its offset, that epoch, its own."""
+
+    def __init__(self, fell: Fall) -> None:
+        super().__init__(0, f"leader epoch {fell[2]} at offset {fell[0]}, behind {fell[1]}")
+        self.fell = fell
+
+
+def _count_of_history(headers: Sequence[BatchHeader], last: Epoch, leader_epoch: Epoch, fell: Fall | None) -> int:
+    """How many of these batches a leader of `leader_epoch` can have had behind one of epoch `last` (−1: of any).
+
+    A leader that has been deposed may cut its log, and write its new leader's batches where the old ones stood, before
+    an answer that was under way for long has read its file. Where the new batches are as long as the old ones, only
+    their epochs tell: what was written since is newer than `leader_epoch`, or, after an unclean election, may be older
+    than what was before it. But who says again that epochs fall there (fell: what was refused before) has them in its
+    log: a bit of an epoch has flipped, or ZooKeeper was put back. −1 is no epoch: logs that came from elsewhere have
+    such batches. Raises CorruptBatch where it is none at all, FallenEpoch.
+    """
+    for count, header in enumerate(headers):
+        epoch = header.partition_leader_epoch
+        if epoch != last and epoch >= 0:
+            fall = (header.base_offset, last, epoch)
+            if epoch > leader_epoch or (epoch < last and (count or fall != fell)):
+                if count:
+                    return count
+                if epoch < last:
+                    raise FallenEpoch(fall)
+                raise CorruptBatch(0, f"leader epoch {epoch}, from a leader of epoch {leader_epoch}")
+            last = epoch
+    return len(headers)

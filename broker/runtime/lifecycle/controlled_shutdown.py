@@ -1,0 +1,169 @@
+"""A stopping broker's side of a controlled shutdown: ask the controller until nothing remains here, or it is hopeless.
+
+A controller that is not known, not there any more or not in charge has refused nothing: it is asked for again soon,
+and at once when this broker hears of another. What the controller could not move counts against
+`controlled.shutdown.max.retries`; every word of it meanwhile (an ISR that grew, say) is a reason to ask again before
+the pause is over. A broker that is alone has nobody to hand over to, and one whose session may be over leads no more:
+neither waits. The whole is bounded by tries × pause.
+Loop thread. Source: KafkaServer.controlledShutdown; C5 of the design.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.config.settings import Settings
+from broker.model.ids import BrokerId
+from broker.runtime.metadata.cache import Address, MetadataCache
+from broker.runtime.ports import Loop, Peer, Timer
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode, error_name
+from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger("broker.controller")
+
+_VERSION = 3
+_SOON_MS = 50.0
+# The sender and the receiver disagree on who is who; that is over as soon as news arrive.
+_NOT_A_REFUSAL = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH, ErrorCode.REQUEST_TIMED_OUT})
+
+
+class ControlledShutdown:
+    """`run` once."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        broker_id: BrokerId,
+        broker_epoch: Callable[[], int],
+        cache: MetadataCache,
+        loop: Loop,
+        connect: Callable[[Address], Peer],
+        attempt_ms: float,
+        session_in_doubt: Callable[[], bool],
+    ) -> None:
+        """attempt_ms: after so long without an answer the controller is asked anew; asking twice is harmless."""
+        self._settings = settings
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._cache = cache
+        self._loop = loop
+        self._connect = connect
+        self._attempt_ms = attempt_ms
+        self._session_in_doubt = session_in_doubt
+        self._then: Callable[[], None] | None = None
+        self._peer: Peer | None = None
+        self._asking = 0
+        self._retry: Timer | None = None
+        self._bound: Timer | None = None
+        self._refusals_left = max(1, settings.controlled_shutdown_max_retries)
+        self._counts_from_ms = 0.0
+        self._said = ""
+
+    def run(self, then: Callable[[], None]) -> None:
+        """then is called once, whether or not everything could be moved."""
+        settings = self._settings
+        if not settings.controlled_shutdown_enable or self._broker_epoch() < 0 or self._cache.controller_epoch < 0:
+            # Without a registration, or before any controller's word, there is no role to hand over.
+            then()
+            return
+        self._then = then
+        self._cache.add_listener(self._on_word)
+        pause_ms = max(float(settings.controlled_shutdown_retry_backoff_ms), self._attempt_ms)
+        self._bound = self._loop.call_later(
+            self._refusals_left * pause_ms, lambda: self._end(f"the time is over: {self._said or 'no answer'}")
+        )
+        self._attempt()
+
+    def _on_word(self) -> None:
+        if self._then is not None and self._retry is not None:
+            self._attempt()
+
+    def _attempt(self) -> None:
+        self._cancel_retry()
+        self._close_peer()
+        address = self._cache.address(self._cache.controller_id)
+        if address is None:
+            self._again("no controller is known", _SOON_MS)
+            return
+        self._asking += 1
+        asking = self._asking
+        self._peer = self._connect(address)
+        self._peer.send(
+            ApiKey.CONTROLLED_SHUTDOWN,
+            _VERSION,
+            ControlledShutdownRequest(self._broker_id, self._broker_epoch()).encode(_VERSION),
+            lambda view: self._on_response(asking, view),
+            lambda reason: self._on_failure(asking, reason),
+            self._attempt_ms,
+        )
+
+    def _on_failure(self, asking: int, reason: str) -> None:
+        if asking == self._asking and self._then is not None:
+            self._again(reason, _SOON_MS)
+
+    def _on_response(self, asking: int, view: memoryview) -> None:
+        if asking != self._asking or self._then is None:
+            return
+        try:
+            response = ControlledShutdownResponse.decode(_VERSION, view)
+        except MalformedFrame as error:
+            self._again(f"malformed answer: {error}", _SOON_MS)
+            return
+        left = len(response.remaining_partitions)
+        if response.error_code in _NOT_A_REFUSAL:
+            self._again(error_name(response.error_code), _SOON_MS)
+        elif response.error_code == ErrorCode.NONE and left == 0:
+            _log.info("controlled shutdown: all leaderships were moved")
+            self._end("")
+        else:
+            self._refused(f"{error_name(response.error_code)}, {left} partitions remain")
+
+    def _refused(self, reason: str) -> None:
+        now = self._loop.now_ms()
+        if now >= self._counts_from_ms:
+            self._refusals_left -= 1
+            self._counts_from_ms = now + self._settings.controlled_shutdown_retry_backoff_ms
+        if self._refusals_left <= 0:
+            self._end(reason)
+        else:
+            self._again(reason, self._counts_from_ms - now)
+
+    def _again(self, reason: str, pause_ms: float) -> None:
+        if self._cache.brokers.keys() <= {self._broker_id}:
+            self._end(f"{reason}, and no other broker is alive")
+            return
+        if self._session_in_doubt():
+            self._end(f"{reason}, and the ZooKeeper session may be over")
+            return
+        if reason != self._said:
+            self._said = reason
+            _log.info("controlled shutdown: %s; asking again", reason)
+        self._cancel_retry()
+        self._retry = self._loop.call_later(pause_ms, self._attempt)
+
+    def _end(self, gave_up: str) -> None:
+        then, self._then = self._then, None
+        if then is None:
+            return
+        if gave_up:
+            _log.warning("controlled shutdown gave up: %s", gave_up)
+        self._cancel_retry()
+        self._close_peer()
+        if self._bound is not None:
+            self._bound.cancel()
+        then()
+
+    def _cancel_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    def _close_peer(self) -> None:
+        """Its request, if one is out, fails; that is no news any more."""
+        self._asking += 1
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None

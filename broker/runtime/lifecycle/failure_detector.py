@@ -1,0 +1,258 @@
+"""Notices that another broker's process is gone, asks the others, and hands a borne-out suspicion to the controller.
+
+Every broker keeps an empty connection to every other (`net.link`); what that shows is `core.suspicion`'s `LinkState`.
+Two brokers act on it: the controller on any broker, and every broker on the controller. Before anything is asked of the
+others the target's registration is fixed (`prepare_suspicion`): a suspicion is about that one, and what happens between
+the evidence and the deed voids it. A link's evidence is about the registration that this broker had been told of as the
+link was made; with the next one it begins anew. Rounds of questions go on while the own evidence stands, at growing
+intervals. Loop thread. Source: C10 of the design; docs/adr/0011.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.core.controller.suspicion import Evidence, LinkEvent, LinkState, corroborated
+from broker.model.ids import BrokerId
+from broker.runtime.metadata.cache import Address, MetadataCache
+from broker.runtime.ports import Loop, Peer
+from broker.runtime.requests.request import Request, refuse, respond
+from broker.wire.api import ApiKey
+from broker.wire.messages.peer_evidence import PeerEvidenceRequest, PeerEvidenceResponse
+from broker.wire.primitives import MalformedFrame
+
+_log = logging.getLogger("broker.suspicion")
+
+_VERSION = 0
+_ANSWER_MS = 250.0
+# The others learn of a death within milliseconds of each other; after a second the disagreement is a lasting one.
+_ROUND_MS = 20.0
+_QUICK_ROUNDS = 40
+_ROUND_MAX_MS = 500.0
+
+
+class Link(Protocol):
+    def close(self) -> None: ...
+
+
+OpenLink = Callable[[Address, Callable[[LinkEvent], None]], Link]
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """One registration that is suspected. controller_version: of `/controller_epoch`, where it is the controller."""
+
+    broker: BrokerId
+    broker_epoch: int
+    controller_version: int | None = None
+
+
+class SuspicionSink(Protocol):
+    """The controller's side; callbacks come on the loop's thread."""
+
+    @property
+    def active(self) -> bool: ...
+
+    def prepare_suspicion(self, broker: BrokerId, then: Callable[[Suspect | None], None]) -> None:
+        """The registration that a suspicion would be about; None where this broker has nothing to do about it."""
+        ...
+
+    def act_on_suspicion(self, suspect: Suspect) -> None: ...
+
+    def reachable(self, broker: BrokerId) -> None:
+        """It answers (again)."""
+        ...
+
+
+class _Watched:
+    """One registration of one other broker. told_epoch: its broker epoch, None where the controller does not tell."""
+
+    __slots__ = ("address", "asking", "broker_epoch", "link", "noted", "peer", "rounds", "state", "told_epoch")
+
+    def __init__(self, address: Address, told_epoch: int | None) -> None:
+        self.address = address
+        self.told_epoch = told_epoch
+        self.state = LinkState()
+        self.link: Link | None = None
+        self.peer: Peer | None = None
+        self.asking = False
+        self.broker_epoch = told_epoch
+        """The registration that what the link has shown since the last connection is about, once it is known."""
+        self.noted = False
+        self.rounds = 0
+
+    def close(self) -> None:
+        for one in (self.link, self.peer):
+            if one is not None:
+                one.close()
+        self.link = self.peer = None
+
+
+class Suspicion:
+    """See the module. `on_metadata` after every change of the metadata cache."""
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        cache: MetadataCache,
+        loop: Loop,
+        open_link: OpenLink,
+        connect: Callable[[Address], Peer],
+        controller: SuspicionSink,
+    ) -> None:
+        self._broker_id = broker_id
+        self._cache = cache
+        self._loop = loop
+        self._open_link = open_link
+        self._connect = connect
+        self._controller = controller
+        self._watched: dict[BrokerId, _Watched] = {}
+        self._finished: set[Suspect] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+        for watched in self._watched.values():
+            watched.close()
+        self._watched.clear()
+
+    def on_metadata(self) -> None:
+        """Follow who lives and where; look again at whom a new controller leaves to us."""
+        if self._closed:
+            return
+        wanted = {
+            id_: (address, known.epoch if known.epoch >= 0 else None)
+            for id_, known in self._cache.brokers.items()
+            if id_ != self._broker_id and (address := self._cache.address(id_)) is not None
+        }
+        for id_, watched in list(self._watched.items()):
+            if wanted.get(id_) != (watched.address, watched.told_epoch):
+                watched.close()
+                del self._watched[id_]
+        for id_, (address, told_epoch) in wanted.items():
+            if id_ not in self._watched:
+                self._watch(id_, address, told_epoch)
+        for id_, watched in list(self._watched.items()):
+            self._consider(id_, watched)
+
+    def _watch(self, id_: BrokerId, address: Address, told_epoch: int | None) -> None:
+        watched = self._watched[id_] = _Watched(address, told_epoch)
+        watched.link = self._open_link(address, lambda event: self._on_link(id_, watched, event))
+
+    def _on_link(self, id_: BrokerId, watched: _Watched, event: LinkEvent) -> None:
+        if self._watched.get(id_) is not watched:
+            return
+        watched.state.apply(event)
+        if event is LinkEvent.CONNECTED:
+            watched.rounds = 0
+            watched.noted = False
+            watched.broker_epoch = watched.told_epoch
+            # Also to a term that is only beginning: it may have judged on what this takes back.
+            self._controller.reachable(id_)
+        self._consider(id_, watched)
+
+    # -- suspecting ------------------------------------------------------------------------------------------------
+
+    def _consider(self, id_: BrokerId, watched: _Watched) -> None:
+        if not watched.state.suspicious or watched.asking or not self._concerns_us(id_):
+            return
+        watched.asking = True
+        if not watched.noted:
+            watched.noted = True
+            _log.info("broker %d closed its connection and refuses another: asking the others", id_)
+        self._controller.prepare_suspicion(id_, lambda suspect: self._prepared(watched, suspect))
+
+    def _concerns_us(self, id_: BrokerId) -> bool:
+        return self._controller.active or id_ == self._cache.controller_id
+
+    def _prepared(self, watched: _Watched, suspect: Suspect | None) -> None:
+        watched.asking = False
+        if suspect is None or suspect in self._finished or self._watched.get(suspect.broker) is not watched:
+            return
+        if watched.broker_epoch is None:
+            watched.broker_epoch = suspect.broker_epoch
+        if watched.broker_epoch != suspect.broker_epoch:
+            # It has registered anew, which this broker has yet to be told, or this link to reach.
+            return
+        if watched.state.suspicious:
+            watched.asking = True
+            self._ask_others(watched, suspect)
+
+    def _ask_others(self, watched: _Watched, suspect: Suspect) -> None:
+        said: dict[BrokerId, Evidence | None] = {}
+        others = [id_ for id_ in self._watched if id_ != suspect.broker]
+        about = PeerEvidenceRequest(suspect.broker, watched.address.host, watched.address.port, suspect.broker_epoch)
+        request = about.encode(_VERSION)
+
+        def answered(id_: BrokerId, evidence: Evidence | None) -> None:
+            said[id_] = evidence
+            if len(said) == len(others):
+                self._judge(watched, suspect, said)
+
+        for id_ in others:
+            self._ask(id_, request, answered)
+        if not others:
+            self._judge(watched, suspect, said)
+
+    def _ask(self, id_: BrokerId, request: bytes, answered: Callable[[BrokerId, Evidence | None], None]) -> None:
+        other = self._watched[id_]
+        if other.peer is None:
+            other.peer = self._connect(other.address)
+
+        def on_response(view: memoryview) -> None:
+            try:
+                response = PeerEvidenceResponse.decode(_VERSION, view)
+                answered(id_, Evidence(response.evidence))
+            except (MalformedFrame, ValueError):
+                answered(id_, None)
+
+        other.peer.send(
+            ApiKey.PEER_EVIDENCE, _VERSION, request, on_response, lambda reason: answered(id_, None), _ANSWER_MS
+        )
+
+    def _judge(self, watched: _Watched, suspect: Suspect, said: dict[BrokerId, Evidence | None]) -> None:
+        watched.asking = False
+        if self._closed or self._watched.get(suspect.broker) is not watched or not watched.state.suspicious:
+            return
+        if corroborated(said):
+            _log.warning(
+                "the process of broker %d is gone: brokers %s say so too", suspect.broker, [self._broker_id, *said]
+            )
+            self._finished.add(suspect)
+            self._controller.act_on_suspicion(suspect)
+            return
+        if watched.rounds in (0, 5):
+            _log.info(
+                "broker %d is not suspected: %s",
+                suspect.broker,
+                {id_: "silent" if evidence is None else evidence.name for id_, evidence in said.items()},
+            )
+        delay_ms = min(_ROUND_MAX_MS, _ROUND_MS * 2 ** min(max(0, watched.rounds - _QUICK_ROUNDS), 16))
+        watched.rounds += 1
+        self._loop.call_later(delay_ms, lambda: self._look_again(suspect.broker, watched))
+
+    def _look_again(self, id_: BrokerId, watched: _Watched) -> None:
+        if not self._closed and self._watched.get(id_) is watched:
+            self._consider(id_, watched)
+
+    # -- bearing witness -------------------------------------------------------------------------------------------
+
+    def handle_evidence(self, request: Request) -> None:
+        """What this broker's own link to the named broker has shown; nothing of another registration."""
+        try:
+            body = PeerEvidenceRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"PeerEvidence: {error}")
+            return
+        watched = self._watched.get(body.broker_id)
+        evidence = Evidence.UNKNOWN
+        if (
+            watched is not None
+            and watched.address == Address(body.host, body.port)
+            and watched.told_epoch in (None, body.broker_epoch)
+        ):
+            evidence = watched.state.evidence
+        respond(request, PeerEvidenceResponse(0, evidence).encode(request.api_version))

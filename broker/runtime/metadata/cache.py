@@ -1,0 +1,231 @@
+"""What the controller told this broker of the cluster: brokers, topics, leaders. Loop thread.
+
+Filled by UpdateMetadata only, in the order in which the controller sends it; a controller of an older epoch is refused.
+The first word of a new controller, or to a new registration of this broker, is everything: it replaces what was known,
+so that a topic deleted meanwhile does not stay. So does any word that says it is whole: what came between the word
+before and this one may never have been sent. What is older than what is known, by partition, is passed over: a
+connection that was given up can deliver late. Source: kafka.server.metadata.ZkMetadataCache.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
+from broker.model.ids import BrokerId, Epoch
+from broker.runtime.metadata.deleted_topic_ids import GoneTopics
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
+
+_log = logging.getLogger("broker.metadata")
+
+_LEADER_DURING_DELETE = -2
+NO_CONTROLLER = -1
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBroker:
+    """A live broker. addresses: by listener name. epoch: of its registration, -1 where Apache Kafka is controller."""
+
+    id: BrokerId
+    addresses: Mapping[str, Address]
+    rack: str | None
+    epoch: int
+
+
+@dataclass(slots=True)
+class KnownTopic:
+    """A topic's partitions by index, as the controller last told them."""
+
+    name: str
+    topic_id: str
+    partitions: dict[int, UpdateMetadataPartitionState] = field(default_factory=dict)
+
+
+class MetadataCache:
+    """Satisfies `replication_ports.TopicConfigs`, with the settings from elsewhere."""
+
+    def __init__(
+        self,
+        cluster_id: str,
+        listener: str,
+        broker_epoch: Callable[[], int],
+        overrides: Callable[[str], Mapping[str, str]],
+        forget_overrides: Callable[[str], None],
+    ) -> None:
+        """listener: the one whose addresses clients and brokers are told. broker_epoch: of our own registration."""
+        self.cluster_id = cluster_id
+        self.listener = listener
+        self.brokers: dict[BrokerId, KnownBroker] = {}
+        self.topics: dict[str, KnownTopic] = {}
+        self.controller_id: BrokerId = NO_CONTROLLER
+        self.controller_epoch: Epoch = -1
+        self.generation = 0
+        """Counts updates: whatever was computed from an older one is out of date."""
+        self._assigned: tuple[int, frozenset[BrokerId]] = (0, frozenset())
+        """Of which generation, and what `assigned_brokers` found."""
+        self._told_epoch = -1
+        self._names: dict[str, str] = {}
+        """Names by topic id, of what `topics` has."""
+        self._gone = GoneTopics()
+        self._broker_epoch = broker_epoch
+        self._overrides = overrides
+        self._forget_overrides = forget_overrides
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def told_epoch(self) -> int:
+        """Of our registration that the last update was for; -1 before the first."""
+        return self._told_epoch
+
+    def topic_id(self, topic: str) -> str:
+        """As last told, "" where it is not known. Of any thread."""
+        known = self.topics.get(topic)
+        return "" if known is None else known.topic_id
+
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Called after every update, and when another broker has become controller."""
+        self._listeners.append(listener)
+
+    def update(self, request: UpdateMetadataRequest) -> ErrorCode:
+        """Take the controller's word, or refuse it."""
+        error = check_controller_epoch(request.controller_epoch, self.controller_epoch)
+        if error is ErrorCode.NONE:
+            error = check_broker_epoch(request.broker_epoch, self._broker_epoch())
+        if error is not ErrorCode.NONE:
+            return error
+        first_word = request.controller_epoch != self.controller_epoch or request.broker_epoch != self._told_epoch
+        if first_word:
+            self._gone.clear()
+        if first_word and request.topic_states:
+            self.topics.clear()
+            self._names.clear()
+        self.controller_id = request.controller_id
+        self.controller_epoch = request.controller_epoch
+        self._told_epoch = request.broker_epoch
+        self.brokers = {
+            broker.id: KnownBroker(
+                broker.id,
+                {e.listener: Address(e.host, e.port) for e in broker.endpoints},
+                broker.rack,
+                broker.broker_epoch,
+            )
+            for broker in request.live_brokers
+        }
+        for state in request.topic_states:
+            self._update_topic(state.topic_name, state.topic_id, state.partition_states)
+        if request.whole:
+            for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
+                # Not among those that never come back: a deletion says so, and this word may have been under way long.
+                self._drop(name)
+        self._changed()
+        return ErrorCode.NONE
+
+    def _changed(self) -> None:
+        self.generation += 1
+        for listener in self._listeners:
+            try:
+                listener()
+            except Exception:
+                # The controller's word is taken, and has to be answered, whoever cannot use it.
+                _log.exception("news of the cluster could not be taken up")
+
+    def _update_topic(self, name: str, topic_id: str, states: list[UpdateMetadataPartitionState]) -> None:
+        if topic_id in self._gone:
+            return
+        topic = self.topics.get(name)
+        if topic is None or topic.topic_id != topic_id:
+            if topic is not None and topic.topic_id:
+                if topic_id:
+                    self._gone.add(topic.topic_id)
+                self._names.pop(topic.topic_id, None)
+            topic = self.topics[name] = KnownTopic(name, topic_id)
+            if topic_id:
+                self._names[topic_id] = name
+        for state in states:
+            known = topic.partitions.get(state.partition_index)
+            if state.leader == _LEADER_DURING_DELETE:
+                topic.partitions.pop(state.partition_index, None)
+            elif known is None or _version(state) >= _version(known):
+                topic.partitions[state.partition_index] = state
+        if not topic.partitions:
+            if topic_id:
+                self._gone.add(topic_id)
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        self._names.pop(self.topics.pop(name).topic_id, None)
+        self._forget_overrides(name)
+
+    def controller_moved(self, broker: BrokerId | None) -> None:
+        """`/controller` as this broker saw it; UpdateMetadata of that controller follows."""
+        found = NO_CONTROLLER if broker is None else broker
+        if found != self.controller_id:
+            self.controller_id = found
+            self._changed()
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The topic of this id; None for one that nobody told of, or that is deleted."""
+        return self._names.get(topic_id)
+
+    def address(self, broker: BrokerId) -> Address | None:
+        """Where brokers and clients reach a live broker; None for others."""
+        known = self.brokers.get(broker)
+        return None if known is None else known.addresses.get(self.listener)
+
+    def assigned_brokers(self) -> frozenset[BrokerId]:
+        """Live or not: all that some partition has a replica on."""
+        generation, assigned = self._assigned
+        if generation != self.generation:
+            assigned = frozenset(
+                broker
+                for topic in self.topics.values()
+                for state in topic.partitions.values()
+                for broker in state.replicas
+            )
+            self._assigned = (self.generation, assigned)
+        return assigned
+
+    def alive(self) -> list[tuple[KnownBroker, Address]]:
+        """Live brokers that have our listener, by id."""
+        return [
+            (broker, broker.addresses[self.listener])
+            for _, broker in sorted(self.brokers.items())
+            if self.listener in broker.addresses
+        ]
+
+    def has_leaders(self, topic: str, partitions: int) -> bool:
+        """Whether all partitions, [0, partitions), have a live leader."""
+        known = self.topics.get(topic)
+        return known is not None and all(
+            index in known.partitions and known.partitions[index].leader in self.brokers for index in range(partitions)
+        )
+
+    # TopicConfigs
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        return self._overrides(topic)
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        known = self.topics.get(topic)
+        return known is not None and partition in known.partitions
+
+    def leader_of(self, topic: str, partition: int) -> tuple[BrokerId, int]:
+        known = self.topics.get(topic)
+        state = known.partitions.get(partition) if known is not None else None
+        return (-1, -1) if state is None else (state.leader, state.leader_epoch)
+
+    def live_brokers(self) -> Collection[BrokerId] | None:
+        return self.brokers.keys() if self.controller_epoch >= 0 else None
+
+
+def _version(state: UpdateMetadataPartitionState) -> tuple[int, int]:
+    return state.leader_epoch, state.zk_version

@@ -1,0 +1,272 @@
+"""UpdateMetadata, Metadata, DescribeCluster and FindCoordinator, answered from the metadata cache. Loop thread.
+
+A Metadata answer is encoded once per version, set of topics and flags, and kept until the cache changes: clients ask
+the same again and again; of many large ones only the last are kept. Unknown topics are created where both the broker
+and the client allow it; the answer then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the
+controller's first word there is nothing to answer: an empty list of brokers makes librdkafka look away for many
+seconds, so the answer waits for that word.
+From v10 on a topic's id is told. By it Java clients know a topic that was deleted and made anew: its leader epochs
+begin again below those that they remember, and what is told under an older epoch they pass over (KAFKA-12257).
+Source: KafkaApis.handleTopicMetadataRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.core.admin import topic_names
+from broker.runtime.metadata.cache import KnownTopic, MetadataCache
+from broker.runtime.ports import Loop
+from broker.runtime.requests import authorized_operations
+from broker.runtime.requests.condition_waits import Waits
+from broker.runtime.requests.request import Request, refuse, respond
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from broker.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from broker.wire.primitives import MalformedFrame
+
+_CACHED_ANSWERS_MAX = 256
+_CACHED_BYTES_MAX = 16 << 20
+_FIRST_WORD_WAIT_MS = 10_000.0
+_NO_LEADER = -1
+_ALL_TOPICS_IS_NULL_FROM = 1
+_IDS_FROM = 10
+_BY_ID_FROM = 12
+
+CreateTopic = Callable[[str], ErrorCode]
+"""Begin to create a topic with the broker's defaults; the error that the client is to be told, NONE where it began."""
+
+
+class _Question(NamedTuple):
+    """All that an answer rests on beside the cache. names: of topics, None for all; the flags: whether operations on
+    the cluster and on topics are told.
+    """
+
+    version: int
+    names: tuple[str, ...] | None
+    cluster_operations: bool
+    topic_operations: bool
+
+
+class MetadataHandlers:
+    """See the module."""
+
+    def __init__(self, cache: MetadataCache, create_topic: CreateTopic | None, loop: Loop) -> None:
+        """create_topic: None where auto.create.topics.enable is false."""
+        self._cache = cache
+        self._waits = Waits(loop)
+        cache.add_listener(self._waits.check)
+        self._create_topic = create_topic
+        self._answers: dict[_Question, bytes] = {}
+        self._answers_of = -1
+        self._answers_bytes = 0
+
+    def handle_update_metadata(self, request: Request) -> None:
+        try:
+            body = UpdateMetadataRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"UpdateMetadata: {error}")
+            return
+        respond(request, UpdateMetadataResponse(self._cache.update(body)).encode(request.api_version))
+
+    def handle_metadata(self, request: Request) -> None:
+        try:
+            body = MetadataRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"Metadata: {error}")
+            return
+        self._after_first_word(lambda: self._answer_metadata(request, body))
+
+    def _after_first_word(self, answer: Callable[[], None]) -> None:
+        self._waits.until(lambda: self._cache.live_brokers() is not None, _FIRST_WORD_WAIT_MS, answer, answer)
+
+    def _answer_metadata(self, request: Request, body: MetadataRequest) -> None:
+        version = request.api_version
+        if version >= _IDS_FROM and body.topics is not None:
+            ids = list(dict.fromkeys(topic.topic_id for topic in body.topics if topic.topic_id))
+            unnamed = not ids and any(topic.name is None for topic in body.topics)
+            if unnamed or (ids and version < _BY_ID_FROM):
+                respond(request, _refusal(body.topics).encode(version))
+                return
+            if ids:
+                self._answer_ids(request, body, ids)
+                return
+        wanted = None if body.topics is None else tuple(dict.fromkeys(topic.name or "" for topic in body.topics))
+        if version < _ALL_TOPICS_IS_NULL_FROM and not wanted:
+            wanted = None
+        unknown = [name for name in wanted or () if name not in self._cache.topics]
+        if unknown:
+            answer = self._answer(_question(version, wanted, body))
+            errors = {name: self._unknown(name, body.allow_auto_topic_creation) for name in unknown}
+            for topic in answer.topics:
+                topic.error_code = errors.get(topic.name or "", topic.error_code)
+            respond(request, answer.encode(version))
+            return
+        respond(request, self._encoded(_question(version, wanted, body)))
+
+    def _answer_ids(self, request: Request, body: MetadataRequest, ids: list[str]) -> None:
+        """Topics by id; where one is given Kafka passes over those that are named, and creates none."""
+        names = {topic_id: self._cache.name_of(topic_id) for topic_id in ids}
+        known = tuple(name for name in names.values() if name is not None)
+        question = _question(request.api_version, known, body)
+        if len(known) == len(ids):
+            respond(request, self._encoded(question))
+            return
+        answer = self._answer(question)
+        answer.topics[:0] = [
+            MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+            for topic_id, name in names.items()
+            if name is None
+        ]
+        respond(request, answer.encode(request.api_version))
+
+    def _encoded(self, question: _Question) -> bytes:
+        """The answer on topics that are all known, from the last time where nothing has changed since."""
+        if self._answers_of != self._cache.generation:
+            self._forget_answers()
+            self._answers_of = self._cache.generation
+        encoded = self._answers.get(question)
+        if encoded is None:
+            encoded = self._answer(question).encode(question.version)
+            if len(self._answers) >= _CACHED_ANSWERS_MAX or self._answers_bytes + len(encoded) > _CACHED_BYTES_MAX:
+                self._forget_answers()
+            self._answers[question] = encoded
+            self._answers_bytes += len(encoded)
+        return encoded
+
+    def _forget_answers(self) -> None:
+        self._answers.clear()
+        self._answers_bytes = 0
+
+    def _unknown(self, name: str, may_create: bool) -> ErrorCode:
+        if topic_names.refusal(name) is not None:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if not may_create or self._create_topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        error = self._create_topic(name)
+        return ErrorCode.LEADER_NOT_AVAILABLE if error is ErrorCode.NONE else error
+
+    def _answer(self, question: _Question) -> MetadataResponse:
+        cache = self._cache
+        names = cache.topics if question.names is None else question.names
+        topics = [self._topic(question.version, name, cache.topics.get(name)) for name in names]
+        if question.topic_operations:
+            for topic in topics:
+                topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+        return MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(broker.id, address.host, address.port, broker.rack)
+                for broker, address in cache.alive()
+            ],
+            cluster_id=cache.cluster_id,
+            controller_id=cache.controller_id,
+            topics=topics,
+            cluster_authorized_operations=_on_cluster(question.cluster_operations),
+        )
+
+    def _topic(self, version: int, name: str, topic: KnownTopic | None) -> MetadataResponseTopic:
+        if topic is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return MetadataResponseTopic(code, name, is_internal=name in topic_names.INTERNAL)
+        return MetadataResponseTopic(
+            name=name,
+            topic_id=topic.topic_id,
+            is_internal=name in topic_names.INTERNAL,
+            partitions=[self._partition(version, state) for _, state in sorted(topic.partitions.items())],
+        )
+
+    def _partition(self, version: int, state: UpdateMetadataPartitionState) -> MetadataResponsePartition:
+        """A leader that is not alive is none; v0 has an error where a replica is not alive, later versions don't."""
+        cache = self._cache
+        replicas, isr = state.replicas, state.isr
+        error, leader = ErrorCode.NONE, state.leader
+        if version == 0:
+            replicas = [broker for broker in state.replicas if cache.address(broker) is not None]
+            isr = [broker for broker in state.isr if cache.address(broker) is not None]
+            if len(replicas) < len(state.replicas) or len(isr) < len(state.isr):
+                error = ErrorCode.REPLICA_NOT_AVAILABLE
+        if cache.address(leader) is None:
+            error, leader = ErrorCode.LEADER_NOT_AVAILABLE, _NO_LEADER
+        return MetadataResponsePartition(
+            error_code=error,
+            partition_index=state.partition_index,
+            leader_id=leader,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=state.offline_replicas,
+        )
+
+    def handle_describe_cluster(self, request: Request) -> None:
+        try:
+            body = DescribeClusterRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"DescribeCluster: {error}")
+            return
+        self._after_first_word(lambda: self._answer_describe_cluster(request, body))
+
+    def _answer_describe_cluster(self, request: Request, body: DescribeClusterRequest) -> None:
+        cache = self._cache
+        answer = DescribeClusterResponse(
+            cluster_id=cache.cluster_id,
+            controller_id=cache.controller_id,
+            brokers=[
+                DescribeClusterBroker(broker.id, address.host, address.port, broker.rack)
+                for broker, address in cache.alive()
+            ],
+            cluster_authorized_operations=_on_cluster(body.include_cluster_authorized_operations),
+        )
+        respond(request, answer.encode(request.api_version))
+
+    def handle_find_coordinator(self, request: Request) -> None:
+        """Groups and transactions are not served: nobody coordinates them."""
+        try:
+            body = FindCoordinatorRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"FindCoordinator: {error}")
+            return
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if request.api_version >= 4:
+            answer = FindCoordinatorResponse(
+                coordinators=[Coordinator(key, -1, "", -1, code, None) for key in body.coordinator_keys]
+            )
+        else:
+            answer = FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
+        respond(request, answer.encode(request.api_version))
+
+
+def _question(version: int, names: tuple[str, ...] | None, body: MetadataRequest) -> _Question:
+    return _Question(
+        version, names, body.include_cluster_authorized_operations, body.include_topic_authorized_operations
+    )
+
+
+def _on_cluster(asked: bool) -> int:
+    return authorized_operations.ON_CLUSTER if asked else authorized_operations.NOT_ASKED
+
+
+def _refusal(topics: list[MetadataRequestTopic]) -> MetadataResponse:
+    """To a request without a name where there has to be one, or with an id where none may be.
+
+    Without brokers, as MetadataRequest.getErrorResponse has it.
+    """
+    code = ErrorCode.INVALID_REQUEST
+    return MetadataResponse(topics=[MetadataResponseTopic(code, topic.name or "", topic.topic_id) for topic in topics])

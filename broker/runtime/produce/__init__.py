@@ -1,0 +1,5 @@
+"""Produce and InitProducerId, from request to answer.
+
+Batches come in from clients and go to the replicas' logs; an acks=all answer leaves when the high watermark has
+passed it. Source: kafka.server.KafkaApis.handleProduceRequest, DelayedProduce.
+"""

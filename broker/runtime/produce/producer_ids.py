@@ -1,0 +1,49 @@
+"""InitProducerId for idempotent producers. Transactions are refused by name.
+
+Source: TransactionCoordinator.handleInitProducerId, RPCProducerIdManager; KIP-98, KIP-360.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from broker.runtime.replicas.ports import ProducerIdSource
+from broker.runtime.requests.request import Request, refuse, respond
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from broker.wire.primitives import MalformedFrame
+
+logger = logging.getLogger(__name__)
+
+
+class ProducerIdHandler:
+    """Every request gets a fresh id with epoch 0, as Kafka does without a transactional id."""
+
+    def __init__(self, source: ProducerIdSource) -> None:
+        self._source = source
+
+    def handle(self, request: Request) -> None:
+        try:
+            body = InitProducerIdRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"InitProducerId: {error}")
+            return
+        version = request.api_version
+        if body.transactional_id is not None:
+            logger.warning(
+                "InitProducerId with transactional id %r refused: transactions are not served", body.transactional_id
+            )
+            respond(request, InitProducerIdResponse(0, ErrorCode.INVALID_REQUEST, -1, -1).encode(version))
+            return
+
+        def on_id(producer_id: int) -> None:
+            respond(request, InitProducerIdResponse(0, 0, producer_id, 0).encode(version))
+
+        def on_failure(reason: str) -> None:
+            # ZooKeeper may be back soon, and this code means: ask again. COORDINATOR_NOT_AVAILABLE sends a Java
+            # producer to FindCoordinator, which is not served: fatal to it. REQUEST_TIMED_OUT is fatal to older ones.
+            logger.warning("no producer id: %s", reason)
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            respond(request, InitProducerIdResponse(0, error, -1, -1).encode(version))
+
+        self._source.next_producer_id(on_id, on_failure)

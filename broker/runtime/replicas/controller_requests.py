@@ -1,0 +1,33 @@
+"""The controller's requests to this broker's replicas: LeaderAndIsr and StopReplica, decoded and answered."""
+
+from __future__ import annotations
+
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.requests.request import Request, refuse, respond
+from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from broker.wire.messages.stop_replica import StopReplicaRequest
+from broker.wire.primitives import MalformedFrame
+
+
+class ReplicaRequests:
+    """See the module."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+
+    def handle_leader_and_isr(self, request: Request) -> None:
+        try:
+            body = LeaderAndIsrRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"LeaderAndIsr: {error}")
+            return
+        answer = self._manager.apply_leader_and_isr(body, request.api_version)
+        respond(request, answer.encode(request.api_version))
+
+    def handle_stop_replica(self, request: Request) -> None:
+        try:
+            body = StopReplicaRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"StopReplica: {error}")
+            return
+        respond(request, self._manager.stop_replicas(body).encode(request.api_version))

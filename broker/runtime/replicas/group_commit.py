@@ -1,0 +1,74 @@
+"""Group commit: what counts as replicated is on disk, and one fsync serves all that was written before it began.
+
+For topics with `flush.policy=group-commit` a leader's own part of the watermark, and the offset that a follower
+fetches from, is the flushed end of the log. Flushes run on threads of the log dir; while one is under way more is
+written, and the next one takes all of that. A flush that fails takes the dir offline: it is never repeated.
+Must not know what is in sync or committed: it tells the leader role how far its log is on disk.
+Source: none in Kafka; docs/adr (group commit).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.core.replication.leader import Leader
+from broker.model.log_errors import CorruptLog, LogDirFailed
+from broker.runtime.replicas.replica import Replica
+
+if TYPE_CHECKING:
+    from broker.runtime.replica_manager import ReplicaManager
+
+
+class GroupCommit:
+    """`behind`: replicas of such topics whose log is not all on disk, by identity."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self._manager = manager
+        self._due: list[Replica] = []
+        self.behind: dict[int, Replica] = {}
+
+    def note(self, replica: Replica) -> None:
+        """Its log was written, or it has a new role or setting: whatever is not on disk is flushed in this turn."""
+        if not replica.group_commit:
+            if self.behind.pop(id(replica), None) is not None:
+                # Nothing waits for its flush any more, fetches among it.
+                self._manager.follower_logs.on_flushed(replica)
+        elif not replica.offline and replica.log.recovery_point < replica.log.written_leo:
+            self.behind[id(replica)] = replica
+            self._due.append(replica)
+
+    def forget(self, replica: Replica) -> None:
+        """It is offline or gone."""
+        self.behind.pop(id(replica), None)
+
+    def finish_turn(self) -> None:
+        """After the turn's writes: begin the flushes that are due, one per log at a time."""
+        if not self._due:
+            return
+        due, self._due = self._due, []
+        for replica in due:
+            if id(replica) in self.behind:
+                try:
+                    replica.log.commit(partial(self._flushed, replica))
+                except (LogDirFailed, CorruptLog) as failure:
+                    self._manager.take_offline(replica, failure)
+
+    def _flushed(self, replica: Replica) -> None:
+        manager = self._manager
+        if replica.offline or manager.replicas.get(replica.topic_partition) is not replica:
+            self.forget(replica)
+            return
+        flushed = replica.log.recovery_point
+        if manager.event_log is not None:
+            manager.event_log.emit("flush", p=replica.name, upto=flushed)
+        if flushed >= replica.log.written_leo:
+            self.forget(replica)
+        else:
+            self.note(replica)
+        role = replica.partition.role
+        if isinstance(role, Leader):
+            role.advance_leo(max(role.leo, replica.replicated_leo))
+            manager.maybe_advance(replica, role)
+        else:
+            manager.follower_logs.on_flushed(replica)

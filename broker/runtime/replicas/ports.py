@@ -1,0 +1,80 @@
+"""What replication needs of the controller channel, of ZooKeeper and of the metadata cache, as Protocols.
+
+All callbacks run on the loop's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from broker.core.replication.isr import Proposal
+from broker.model.ids import BrokerId, Offset, TopicPartition
+
+
+class AlterPartitionAnswer(NamedTuple):
+    """The controller's word on one proposal.
+
+    error: the partition's code, or the request's where that is set; REQUEST_TIMED_OUT (7) where no answer came or no
+    controller is known. The rest is the controller's echo, meaningful where error is 0.
+    """
+
+    error: int
+    isr: tuple[int, ...] = ()
+    partition_epoch: int = -1
+    leader_epoch: int = -1
+    elr_min_isr: int = 0
+    """Under which minimum replicas are eligible beside this ISR, 0 for none."""
+
+
+class AlterPartitionSender(Protocol):
+    """Carries ISR proposals to the controller; may batch; never repeats one on its own."""
+
+    def send(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: str,
+        proposal: Proposal,
+        on_answer: Callable[[AlterPartitionAnswer], None],
+    ) -> None:
+        """on_answer is called exactly once, in a later turn or this one's end; never from within this call."""
+        ...
+
+
+class ProducerIdSource(Protocol):
+    """Cluster-wide unique producer ids, from blocks claimed in ZooKeeper."""
+
+    def next_producer_id(self, on_id: Callable[[int], None], on_failure: Callable[[str], None]) -> None:
+        """Exactly one callback follows; on_id may be called at once while a block lasts."""
+        ...
+
+
+class TopicConfigs(Protocol):
+    """What the metadata cache knows of topics."""
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        """Topic-level settings, Kafka's names; empty when there are none."""
+        ...
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether the cluster has it, here or elsewhere: tells "not mine" from "unknown"."""
+        ...
+
+    def leader_of(self, topic: str, partition: int) -> tuple[BrokerId, int]:
+        """(leader, leader epoch) as cached, (−1, −1) when unknown."""
+        ...
+
+    def live_brokers(self) -> Collection[BrokerId] | None:
+        """None before the first UpdateMetadata."""
+        ...
+
+
+@runtime_checkable
+class SnapshotLog(Protocol):
+    """A log that can keep producer state beside its segments, so that a start need not read the whole log."""
+
+    snapshot_at_roll: Callable[[Offset], bytes | None] | None
+
+    def write_producer_snapshot(self, offset: Offset, content: bytes) -> None: ...
+
+    def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None: ...

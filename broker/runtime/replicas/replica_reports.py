@@ -1,0 +1,130 @@
+"""This broker's word to the controller on what its last stop cost its replicas. Loop thread.
+
+The log store knows which logs may have lost bytes (`broker.log.files.unclean_shutdown`); this answers for them, and
+clears the mark of a replica that came into the ISR under this registration: it then has what counts. That the ISR
+names it is not enough, for the controller may not know of the stop yet. A partition without a log here is reported as
+one that lost everything, for this broker may have had it.
+Source: R12 of the design; docs/adr/0010.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from broker.core.controller import election
+from broker.model.ids import TopicPartition
+from broker.model.log_errors import LogDirFailed
+from broker.runtime.metadata.cache import MetadataCache
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.requests.request import Request, refuse, respond
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.replica_report import (
+    ReplicaReportRequest,
+    ReplicaReportResponse,
+    ReportedEpoch,
+    ReportedPartition,
+)
+from broker.wire.primitives import MalformedFrame
+
+_EPOCHS = 25
+"""So many of the newest are told: logs that differ do so within the last few leaderships."""
+EPOCH_MAX = 2**31 - 1
+"""What the answer can say; a damaged checkpoint may have more."""
+
+_log = logging.getLogger("broker")
+
+
+class ReplicaReports:
+    """`handle` requests; `on_metadata` after every UpdateMetadata."""
+
+    def __init__(self, manager: ReplicaManager, cache: MetadataCache) -> None:
+        self._manager = manager
+        self._cache = cache
+        self._told_epoch = cache.told_epoch
+        self._outside: set[TopicPartition] = set()
+        """Marked partitions that were told, or made, under this registration, without this broker in their ISR."""
+
+    def handle(self, request: Request) -> None:
+        try:
+            body = ReplicaReportRequest.decode(request.api_version, request.body)
+        except MalformedFrame as error:
+            refuse(request, f"ReplicaReport: {error}")
+            return
+        respond(request, self.answer(body).encode(request.api_version))
+
+    def answer(self, request: ReplicaReportRequest) -> ReplicaReportResponse:
+        refused = self._manager.state_changes.refusal(request.controller_epoch, request.broker_epoch)
+        if refused is not ErrorCode.NONE:
+            return ReplicaReportResponse(refused)
+        return ReplicaReportResponse(
+            partitions=[
+                self._report(TopicPartition(topic.topic_name, partition), topic.topic_id)
+                for topic in request.topics
+                for partition in topic.partitions
+            ]
+        )
+
+    def _report(self, topic_partition: TopicPartition, topic_id: str) -> ReportedPartition:
+        manager = self._manager
+        reported = ReportedPartition(*topic_partition)
+        replica = manager.replicas.get(topic_partition)
+        if replica is None:
+            reported.unclean = True
+            if manager.log_store.out_of_reach(topic_partition):
+                reported.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        elif replica.offline:
+            reported.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        elif topic_id and replica.topic_id and replica.topic_id != topic_id:
+            reported.unclean = True
+        else:
+            log = replica.log
+            reported.unclean = topic_partition in manager.log_store.unclean
+            reported.end_offset = log.written_leo
+            reported.log_start_offset = log.log_start_offset
+            if log.written_leo > log.log_start_offset:
+                reported.last_epoch = min(log.epoch_at(log.written_leo - 1), EPOCH_MAX)
+            reported.known_epoch = min(replica.partition.known_epoch, EPOCH_MAX)
+            reported.epochs = [ReportedEpoch(min(epoch, EPOCH_MAX), start) for epoch, start in log.history[-_EPOCHS:]]
+            reported.shortened = manager.log_store.is_shortened(topic_partition)
+            if reported.known_epoch > election.OUTDONE_MAX:
+                _log.error(
+                    "%s: leader epoch %d in its log must be damage: it leads nothing",
+                    topic_partition,
+                    reported.known_epoch,
+                )
+        return reported
+
+    def on_metadata(self) -> None:
+        """Whoever was outside of the ISR and is now in it was admitted under this registration.
+
+        One that is elected is trusted as it begins to lead (`state_changes`).
+        """
+        manager, store = self._manager, self._manager.log_store
+        self._outside &= store.unclean.keys()
+        if self._cache.told_epoch != self._told_epoch:
+            self._told_epoch = self._cache.told_epoch
+            self._outside.clear()
+        if self._told_epoch != manager.broker_epoch():
+            return
+        made = manager.state_changes.made_outside
+        for topic_partition, epoch in list(made.items()):
+            if topic_partition not in store.unclean or epoch < self._told_epoch:
+                del made[topic_partition]
+            elif epoch == self._told_epoch:
+                self._outside.add(topic_partition)
+        for topic_partition in list(store.unclean):
+            topic = self._cache.topics.get(topic_partition.topic)
+            state = None if topic is None else topic.partitions.get(topic_partition.partition)
+            replica = manager.replicas.get(topic_partition)
+            if state is None or (replica is not None and state.leader_epoch < replica.partition.leader_epoch):
+                continue
+            if manager.broker_id not in state.isr:
+                self._outside.add(topic_partition)
+            elif state.leader >= 0 and topic_partition in self._outside:
+                self._outside.discard(topic_partition)
+                made.pop(topic_partition, None)
+                _log.info("%s: in sync again after an unclean stop", topic_partition)
+                try:
+                    store.trust_again(topic_partition)
+                except LogDirFailed as failure:
+                    _log.error("%s: %s", topic_partition, failure)

@@ -1,0 +1,98 @@
+"""One request on its way through a handler, and how it is answered.
+
+Dispatch builds a `Request` per frame and hands it to a handler; the handler answers it exactly once, now or in a
+later turn, through `respond` (or `respond_nothing`, or `refuse`). Knows nothing of sockets: the slot keeps order.
+Source: kafka.network.RequestChannel.Request.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from broker.runtime.ports import ResponseSlot
+from broker.wire.chunks import Chunk
+
+_CORRELATION = struct.Struct(">i")
+_ONE_PIECE = (bytes, bytearray)
+_FLEXIBLE_HEADER = struct.Struct(">iB")
+NO_BODY: Final = memoryview(b"")
+
+
+class Request:
+    """What a handler gets.
+
+    body: the bytes after the request header, writable. The dispatcher takes it back when the handler returns: a view
+    keeps all that was received with it in memory, for as long as the request waits. A handler that needs it later
+    goes on with `with_own_body`. What it cut from the body is valid until the end of this turn.
+    response_flexible: the response header carries a tag buffer (header v1); False for ApiVersions at every version.
+    """
+
+    __slots__ = ("api_key", "api_version", "body", "client_id", "correlation_id", "response_flexible", "slot")
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str,
+        body: memoryview,
+        slot: ResponseSlot,
+        response_flexible: bool,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body = body
+        self.slot = slot
+        self.response_flexible = response_flexible
+
+    def with_own_body(self) -> Request:
+        """The same request with a copy of the body, writable too, for a handler that hands it on in a later turn."""
+        body = memoryview(bytearray(self.body))
+        return Request(
+            self.api_key,
+            self.api_version,
+            self.correlation_id,
+            self.client_id,
+            body,
+            self.slot,
+            self.response_flexible,
+        )
+
+    @property
+    def open(self) -> bool:
+        """False once the asking connection is gone: work for its answer may be dropped."""
+        return self.slot.open
+
+
+def response_header(request: Request) -> bytes:
+    """The response header alone, for a handler that builds its own list of chunks."""
+    if request.response_flexible:
+        return _FLEXIBLE_HEADER.pack(request.correlation_id, 0)
+    return _CORRELATION.pack(request.correlation_id)
+
+
+def respond(request: Request, body: bytes | bytearray | Sequence[Chunk]) -> None:
+    """Answer with the header and a body that is one byte string or a list of chunks."""
+    if isinstance(body, _ONE_PIECE):
+        request.slot.fulfil((response_header(request) + body,))
+    else:
+        request.slot.fulfil((response_header(request), *body))
+
+
+def respond_nothing(request: Request) -> None:
+    """End a request that has no answer (Produce with acks=0)."""
+    request.slot.fulfil_nothing()
+
+
+def respond_and_hang_up(request: Request, body: bytes) -> None:
+    """Answer, and make the client look for somebody else: this broker cannot tell it where to go."""
+    request.slot.close_connection("", (response_header(request) + body,))
+
+
+def refuse(request: Request, reason: str) -> None:
+    """Close the connection after what was asked before is answered; for malformed bytes and failed acks=0."""
+    request.slot.close_connection(reason)

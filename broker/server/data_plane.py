@@ -1,0 +1,297 @@
+"""Plugs a broker's log, replication and network together.
+
+Part of the composition root: the one place where `broker.log` and `broker.net` meet `broker.runtime`. Everything runs
+on the loop's thread, but for file work that may wait (checkpoints, swaps), deletions, and flushes of group commit, each
+of which has threads of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from broker.config.settings import Settings
+from broker.log.cleaner.process import ProcessRunner
+from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
+from broker.log.environment import Environment
+from broker.log.files.open_segments import OpenSegments
+from broker.log.log_manager import DiskLogStore
+from broker.model.ids import BrokerId
+from broker.model.log_errors import CorruptLog, LogDirFailed
+from broker.net.connection import Connection
+from broker.net.listener import Listener, kept_descriptors
+from broker.net.loop import EpollLoop
+from broker.net.peer import FETCHED_BYTES_MAX, BrokerPeer
+from broker.net.resolver import Resolver
+from broker.net.send import FileFailure
+from broker.runtime.event_log import EventLog
+from broker.runtime.metadata.cache import Address
+from broker.runtime.ports import Peer, ResponseSlot
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replicas.cleanable_replicas import CleanableReplicas
+from broker.runtime.replicas.controller_requests import ReplicaRequests
+from broker.runtime.replicas.replica_reports import ReplicaReports
+from broker.runtime.requests.dispatch import Dispatcher
+from broker.server.control_plane import ControlPlane, Handler
+from broker.server.workers import DeletionWorker, FileWorker, FlushWorkers
+from broker.wire.api import ApiKey
+
+_FLUSH_CHECK_MS = 1000.0
+_DISTRUST_MS = 1000.0
+
+
+def _open_segments_max() -> int:
+    """Half of the descriptors that connections leave to files; the others are for new segments and whatever comes."""
+    return max(1, kept_descriptors() // 2)
+
+
+class FetchPeers:
+    """One fetch connection per broker, at the address that the controller last told."""
+
+    def __init__(
+        self, loop: EpollLoop, resolver: Resolver, address: Callable[[BrokerId], Address | None], client_id: str
+    ) -> None:
+        self._loop = loop
+        self._resolver = resolver
+        self._address = address
+        self._client_id = client_id
+        self._peers: dict[BrokerId, tuple[Address, BrokerPeer]] = {}
+
+    def __call__(self, broker: BrokerId) -> Peer | None:
+        address = self._address(broker)
+        known = self._peers.get(broker)
+        if address is None:
+            return None
+        if known is not None and known[0] == address:
+            return known[1]
+        if known is not None:
+            known[1].close()
+        peer = BrokerPeer(
+            self._loop,
+            address.host,
+            address.port,
+            self._client_id,
+            resolver=self._resolver,
+            response_bytes_max=FETCHED_BYTES_MAX,
+        )
+        self._peers[broker] = (address, peer)
+        return peer
+
+
+class DataPlane:
+    """Log store, replica manager, listeners of one broker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        loop: EpollLoop,
+        topic_configs: Mapping[str, Mapping[str, str]],
+        on_log_failure: Callable[[LogDirFailed | CorruptLog], None],
+        cluster_id: str,
+    ) -> None:
+        """Locks the log dirs and opens their logs.
+
+        Raises LogDirInUse, WrongIdentity, LogDirFailed, ValueError, and OSError where no thread can be started.
+        """
+        self.settings = settings
+        self._loop = loop
+        self._on_log_failure = on_log_failure
+        self._files = FileWorker(loop)
+        self._flushes = FlushWorkers(loop, settings.log_dirs)
+        self._deletions = DeletionWorker(loop)
+        self.store = DiskLogStore(
+            settings.log_dirs,
+            Environment(
+                loop.now_ms,
+                loop.call_later,
+                self._files.run,
+                self._flushes.run,
+                self._deletions.run,
+                OpenSegments(_open_segments_max(), lambda: loop.turn),
+            ),
+            defaults=settings.topic_defaults,
+            topic_configs=topic_configs,
+            on_dir_failed=self._on_dir_failed,
+            identity=(settings.broker_id, cluster_id),
+        )
+        self.manager: ReplicaManager | None = None
+        self.cleaner: LogCleaner | None = None
+        self._cleaner_processes = ProcessRunner(loop.call_soon_threadsafe)
+        self._listeners: list[Listener] = []
+        self._distrusted_ms = -_DISTRUST_MS
+
+    def build(self, control: ControlPlane, resolver: Resolver, event_log: EventLog | None, incarnation: str) -> None:
+        """Join with the control plane, whose caches and senders the replicas use."""
+        manager = self.manager = ReplicaManager(
+            self.settings,
+            self._loop,
+            self.store,
+            event_log,
+            control.alter_partition,
+            FetchPeers(
+                self._loop,
+                resolver,
+                control.cache.address,
+                f"broker-{self.settings.broker_id}-fetcher-{incarnation}",
+            ),
+            control.cache,
+            control.producer_ids,
+            lambda: control.registration.broker_epoch,
+            self._on_log_failure,
+            control.registration.session_deadline_ms,
+            wall_ms=lambda: time.time_ns() // 1_000_000,
+        )
+        control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))
+        # The logs were opened with what was read before; notifications of what changed since may be gone.
+        control.configs.add_first_listener(self.store.learn_config)
+        control.configs.add_listener(lambda topic, _: manager.on_topic_config(topic))
+        control.dynamic.add_listener(lambda: self._on_broker_config(control, manager))
+        self._on_broker_config(control, manager)
+        self._loop.add_before_send(manager.end_of_turn)
+        requests = ReplicaRequests(manager)
+        reports = ReplicaReports(manager, control.cache)
+        control.cache.add_listener(reports.on_metadata)
+        self._dispatcher = Dispatcher(
+            {
+                **control.handlers(),
+                ApiKey.LEADER_AND_ISR: control.gated(requests.handle_leader_and_isr),
+                ApiKey.STOP_REPLICA: requests.handle_stop_replica,
+                ApiKey.REPLICA_REPORT: reports.handle,
+                **self._client_handlers(manager),
+            }
+        )
+
+    def _client_handlers(self, manager: ReplicaManager) -> dict[ApiKey, Handler]:
+        return {
+            ApiKey.PRODUCE: manager.handle_produce,
+            ApiKey.FETCH: manager.handle_fetch,
+            ApiKey.LIST_OFFSETS: manager.handle_list_offsets,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
+            ApiKey.DELETE_RECORDS: manager.handle_delete_records,
+            ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
+        }
+
+    def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:
+        """Settings of this broker changed at run time: topics without overrides have others now."""
+        manager.throttle.set_rates(*control.dynamic.throttle_rates)
+        if self.store.update_defaults(self.settings.topic_defaults):
+            manager.on_defaults(control.configs.knows)
+
+    def listen(self) -> None:
+        """Bind every listener; requests wait until the loop runs. Raises OSError naming the address."""
+        for endpoint in self.settings.listeners:
+            self._listeners.append(
+                Listener(
+                    self._loop,
+                    endpoint.host,
+                    endpoint.port,
+                    self._on_frame,
+                    request_bytes_max=self.settings.socket_request_max_bytes,
+                    idle_ms_max=self.settings.connections_max_idle_ms,
+                    send_buffer_bytes=self.settings.socket_send_buffer_bytes,
+                    receive_buffer_bytes=self.settings.socket_receive_buffer_bytes,
+                    on_file_failure=self._on_file_failure,
+                )
+            )
+
+    @property
+    def ports(self) -> list[int]:
+        """Bound ports, in the order of the listeners."""
+        return [listener.port for listener in self._listeners]
+
+    def _on_frame(self, connection: Connection, frame: memoryview, slot: ResponseSlot) -> None:
+        self._dispatcher.dispatch(frame, slot)
+
+    def start(self) -> None:
+        """Take over the logs and begin the periodic duties."""
+        assert self.manager is not None
+        self.manager.startup()
+        self._every(self.settings.log_retention_check_interval_ms, self._apply_retention)
+        if self.settings.log_cleaner_enable:
+            self.cleaner = self._make_cleaner(self.manager)
+            self._every(self.settings.log_cleaner_backoff_ms, self.cleaner.check)
+        self._every(_FLUSH_CHECK_MS, partial(self.store.flush_due, self._on_damage))
+        self._every(_FLUSH_CHECK_MS, self.store.close_unread)
+
+    def _every(self, interval_ms: float, duty: Callable[[], None]) -> None:
+        def run() -> None:
+            self._loop.call_later(interval_ms, run)
+            duty()
+
+        self._loop.call_later(interval_ms, run)
+
+    def _make_cleaner(self, manager: ReplicaManager) -> LogCleaner:
+        settings = self.settings
+        rate = settings.log_cleaner_io_max_bytes_per_second
+        replicas = CleanableReplicas(manager)
+        return LogCleaner(
+            self.store,
+            replicas,
+            self._cleaner_processes,
+            CleanerSettings(
+                settings.log_cleaner_threads,
+                settings.log_cleaner_dedupe_buffer_size,
+                settings.log_cleaner_io_buffer_load_factor,
+                settings.log_cleaner_io_buffer_size,
+                float("inf") if rate is None else rate,
+            ),
+            lambda: time.time_ns() / 1e6,
+            replicas.on_damage,
+        )
+
+    def _apply_retention(self) -> None:
+        assert self.manager is not None
+        high_watermarks = {r.topic_partition: r.high_watermark for r in self.manager.replicas.values() if not r.offline}
+        self.store.delete_old_segments(time.time_ns() / 1e6, high_watermarks, self._on_damage)
+
+    def _on_damage(self, damage: CorruptLog) -> None:
+        replica = self.manager.replicas.get(damage.topic_partition) if self.manager is not None else None
+        if self.manager is not None and replica is not None:
+            self.manager.take_offline(replica, damage)
+
+    def _on_file_failure(self, _: FileFailure) -> None:
+        """An answer's bytes could not be read, of which log is not known here: all check again what they serve next.
+
+        Who asked will ask again, and that read finds what is damaged, which goes offline. Once in _DISTRUST_MS: it
+        looks at every segment.
+        """
+        now_ms = self._loop.now_ms()
+        if self.manager is None or now_ms - self._distrusted_ms < _DISTRUST_MS:
+            return
+        self._distrusted_ms = now_ms
+        for replica in self.manager.replicas.values():
+            if not replica.offline:
+                replica.log.distrust()
+
+    def _on_dir_failed(self, failure: LogDirFailed) -> None:
+        """Called from within the operation that failed: its replicas go offline once that is over."""
+        self._on_log_failure(failure)
+        self._loop.call_soon(partial(self._take_offline, failure))
+
+    def _take_offline(self, failure: LogDirFailed) -> None:
+        if self.manager is not None:
+            self.manager.on_log_dir_failed(failure)
+
+    def close(self, clean: bool) -> None:
+        """Stop serving, then close the logs; clean: with the last checkpoints and the mark. Idempotent."""
+        self._stop_serving(clean)
+        self.store.close(clean)
+
+    def close_unused(self) -> None:
+        """After a start that led to nothing. Idempotent."""
+        self._stop_serving(clean=False)
+        self.store.close_unused()
+
+    def _stop_serving(self, clean: bool) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+        if self.manager is not None and not self.manager.stopped:
+            self.manager.shutdown(clean)
+        if self.cleaner is not None:
+            self.cleaner.close()
+        self._cleaner_processes.close()
+        self._files.close()
+        self._flushes.close()
+        self._deletions.close()

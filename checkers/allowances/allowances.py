@@ -1,0 +1,119 @@
+"""What is allowed: configuration × faults that really fired → anomalies that then fail no run.
+
+Not a person's choice: each line names a setting and something that was *seen* to happen. Allowed anomalies are counted
+and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
+retention by when the log was first said to start above it (expiry.py), of a refused read by when it was refused and by
+what its leader told of its start since (black_box/ends.py); an unclean election excuses findings of the partitions that
+saw one, rule by rule, and only what can have come of it: a finding that was complete before it stands, and so does one
+of what was written or shown since (checkers/evidence/unclean_elections.py). That a replica with the longest log was
+elected (docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.evidence.unclean_elections import Unclean, owed
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Where `setting` was on and `event` was seen, findings of `checkers` are allowed: of the rules named, or of all
+    where none is.
+    """
+
+    setting: str
+    event: str
+    checkers: Mapping[str, AbstractSet[str]]
+
+    @property
+    def reason(self) -> str:
+        return f"{self.setting}, and {self.event}"
+
+
+_ALL: AbstractSet[str] = frozenset()
+
+ACKS_ONE = Allowance("acks=1", "the leader changed", {"lost-write": _ALL, "lost-tail": _ALL, "unseen": _ALL})
+RETENTION = Allowance(
+    "retention",
+    "the log was said to start above the record when that was old enough, or enough lay above it",
+    {"lost-write": _ALL, "vanished-read": _ALL},
+)
+UNSEEN_START = Allowance(
+    "retention",
+    "it can have deleted the record below that offset, and no later answer of that leader told a start there or below",
+    {"refused-read": _ALL},
+)
+UNCLEAN = Allowance(
+    "unclean.leader.election.enable=true",
+    "a leader was elected from outside the ISR",
+    {
+        "lost-write": _ALL,
+        "lost-tail": _ALL,
+        "vanished-read": _ALL,
+        "inconsistent-offset": _ALL,
+        "real-time-order": _ALL,
+        "nonmonotonic-send": _ALL,
+        "int-poll-skip": _ALL,
+        "refused-read": _ALL,
+        "end-went-back": _ALL,
+        "leader-completeness": _ALL,
+        "truncation": _ALL,
+        # What such a leader lacks, its followers lack too, whatever was acknowledged; bytes that differ are no loss.
+        "log-matching": frozenset({"lacking", "held"}),
+        "isr-znode": frozenset({"unclean-leader"}),
+    },
+)
+LONGEST = Allowance(
+    "no replica surely had all that was committed",
+    "the longest log of all was elected once every replica had spoken",
+    {"isr-znode": frozenset({"longest-log"})},
+)
+"""The election alone, which docs/adr/0010 makes where else nobody could lead; what was lost by it is not allowed."""
+
+GONE = "gone"
+ALLOWED_GONE = "allowed_gone"
+"""Figures of final-drain: records that a later drain did not return; the second where that is allowed."""
+
+
+def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
+    """Findings → findings, with those that an unclean election accounts for of kind `allowed`."""
+    if not unclean:
+        return lambda findings: findings
+    covered = F.lit(False)
+    for checker, rules in UNCLEAN.checkers.items():
+        of_rule = F.col("rule").isin(*sorted(rules)) if rules else F.lit(True)
+        covered = covered | ((F.col("checker") == checker) & of_rule)
+    its_doing = owed(
+        unclean,
+        lost_epoch=F.col("lost_epoch"),
+        missed_epoch=F.col("missed_epoch"),
+        from_ns=F.col("from_ns"),
+        to_ns=F.col("to_ns"),
+    )
+    excused = (F.col("kind") == "invalid") & covered & its_doing
+    return lambda findings: findings.withColumn("kind", F.when(excused, F.lit("allowed")).otherwise(F.col("kind")))
+
+
+def reason_for(
+    checker: str, *, acks_one: bool, retention: bool, unclean: bool, rules: AbstractSet[str] = frozenset()
+) -> str:
+    """Why findings of kind `allowed` of this checker are, by what holds in this run. rules: those of the findings."""
+    lines = (
+        (ACKS_ONE, acks_one),
+        (RETENTION, retention),
+        (UNSEEN_START, retention),
+        (UNCLEAN, unclean),
+        (LONGEST, True),
+    )
+    holding = [
+        line
+        for line, holds in lines
+        if holds and checker in line.checkers and (not line.checkers[checker] or line.checkers[checker] & rules)
+    ]
+    return "; ".join(line.reason for line in holding)

@@ -1,0 +1,80 @@
+"""What retention can have deleted in a run, and which of the records that are gone below a log start.
+
+Input grain: one row per record, with its partition, offset, when its send was begun and when it was first known to be
+gone. By time: its timestamp is the client's, taken after its send was begun, so that it was that old by the broker's
+clock, and how far this was off is in `Expiry.age_ns`. By size: of all records sent to its partition by then those lay
+above it at most that are not known to lie at or below its offset; nothing else writes to the topic of a run, and the
+lab sends a record once. Both are bounds from above: what is refused cannot have been deleted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.coverage.fault_reach import CLOCKS
+from checkers.history.load import span_of
+from checkers.history.retention import Expiry
+from checkers.history.run_info import RunInfo
+
+
+def expiry_of(history: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
+    """What retention can have deleted during the run, by the clocks that faults moved and that event logs show.
+
+    events(w, t_ns). Hosts of somebody else's may be off without any fault, and one that is far enough ahead deletes
+    what is younger than the limit by the run's own clock, in a run that is shorter than the limit.
+    """
+    length_ns, ahead_s, behind_s = span_of(history, clocks=info.scripted or bool(CLOCKS & set(info.fault_kinds)))
+    most = least = 0
+    if info.retention.time_ms is not None:
+        # Exact in integers: wall clocks in ns do not fit a double.
+        off = F.col("w") - (F.col("t_ns") + F.lit(info.origin_wall_ns))
+        seen = events.agg(F.max(off).alias("most"), F.min(off).alias("least")).first()
+        most, least = (0, 0) if seen is None else (seen["most"] or 0, seen["least"] or 0)
+    return info.retention.expiry(
+        run_ms=length_ns / 1e6,
+        ahead_ms=max(ahead_s * 1e3, most / 1e6),
+        behind_ms=max(behind_s * 1e3, -least / 1e6),
+        record_bytes=info.record_bytes,
+    )
+
+
+def with_expired(expiry: Expiry | None, rows: DataFrame, sends: DataFrame, *, reused: bool) -> DataFrame:
+    """rows(p, offset, sent_ns, gone_ns, …) with `expired`. sent_ns null: any time since the run began. gone_ns null:
+    never known to be gone.
+
+    reused: whether offsets may have been given again after an unclean election; what lies below is then not known.
+    """
+    if expiry is None:
+        return rows.withColumn("expired", F.lit(False))
+    expired: Column = F.lit(False)
+    if expiry.age_ns is not None:
+        expired = F.coalesce("sent_ns", F.lit(0)) + F.lit(expiry.age_ns) <= F.col("gone_ns")
+    if expiry.size_bytes is None:
+        return rows.withColumn("expired", F.coalesce(expired, F.lit(False)))
+    above = F.col("sent_by_then") - (F.lit(0) if reused else F.col("not_above"))
+    expired = expired | (above * F.lit(expiry.record_bytes) >= F.lit(expiry.size_bytes))
+    known = F.col("gone_ns").isNotNull()
+    return (
+        _counted(_counted(rows, "gone_ns", sends, "invoke_ns", "sent_by_then"), "offset", sends, "offset", "not_above")
+        .withColumn("expired", F.coalesce(known & expired, F.lit(False)))
+        .drop("sent_by_then", "not_above")
+    )
+
+
+def _counted(rows: DataFrame, at: str, sends: DataFrame, by: str, name: str) -> DataFrame:
+    """rows with how many sends of their partition have `by` at or below the row's `at`, as `name`."""
+    row = F.struct(*rows.columns)
+    asked = rows.select("p", F.col(at).cast("bigint").alias("at"), F.lit(0).alias("n"), row.alias("row"))
+    sent = sends.where(F.col(by).isNotNull()).select(
+        "p", F.col(by).alias("at"), F.lit(1).alias("n"), F.lit(None).cast(asked.schema["row"].dataType).alias("row")
+    )
+    upto = Window.partitionBy("p").orderBy("at").rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    return (
+        asked.unionByName(sent)
+        .withColumn(name, F.sum("n").over(upto))
+        .where(F.col("row").isNotNull())
+        .select("row.*", name)
+    )

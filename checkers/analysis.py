@@ -1,0 +1,306 @@
+"""One run's folder → its verdict, results.json and series.json. The order of work; every rule is elsewhere.
+
+Evidence is decoded while the JVM starts; history and event logs are read once and written as Parquet; families run as
+a few jobs, some at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from checkers.allowances.allowances import excuse_unclean, reason_for
+from checkers.allowances.expiry import expiry_of
+from checkers.black_box.drain import HEALED
+from checkers.black_box.facts import build_facts
+from checkers.black_box.families import black_box
+from checkers.coverage import damage_met as damage
+from checkers.coverage import incidents
+from checkers.coverage.fault_reach import silenced
+from checkers.coverage.floor import FloorResult, Seen, judge_floor
+from checkers.coverage.missing_evidence import ORDERED, holes_of, not_applicable, run_reasons
+from checkers.coverage.queries import (
+    around_faults,
+    election_faults,
+    elections_of,
+    isr_changes,
+    leader_changes,
+    load_gaps,
+    replicas_by_partition,
+    work_in,
+)
+from checkers.coverage.recovery import calms_of, hurried, load_end_ns, stood_still
+from checkers.evidence.events import load_events
+from checkers.evidence.node_logs import log_failures
+from checkers.evidence.prepare import Prepared, batches_table, prepare
+from checkers.evidence.znodes import znode_tables
+from checkers.history import schema
+from checkers.history.load import History, HistoryHealth, load_history
+from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
+from checkers.results import results as run_report
+from checkers.results import series
+from checkers.results.witnesses import history_lines, replica_holdings
+from checkers.spark.session import open_session
+from checkers.spark.tables import read_table
+from checkers.verdicts.catalogue import ALL
+from checkers.verdicts.jobs import collect_families
+from checkers.verdicts.verdict import CheckResult, Row, Verdict, judge, worst
+from checkers.white_box.families import white_box
+from checkers.white_box.inputs import Evidence, build_evidence
+
+_READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What was written: the verdict, its sentence, and the whole of results.json."""
+
+    verdict: Verdict
+    sentence: str
+    results: Mapping[str, Any]
+
+
+def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSession | None = None) -> Analysis:
+    """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun."""
+    began = time.monotonic()
+    run_dir = run_dir.resolve()
+    info = load_run_info(run_dir)
+    path = run_dir / "history.jsonl"
+    if not path.is_file():
+        raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
+    parquet = run_dir / "parquet"
+    for old in ("results.json", "series.json"):
+        # A crash must not leave the verdict of an earlier analysis behind.
+        (run_dir / old).unlink(missing_ok=True)
+    with ThreadPoolExecutor(4) as pool:
+        decoding = pool.submit(prepare, run_dir, info)
+        own = spark is None
+        session = spark or open_session(spark_master, history_bytes=_size(run_dir))
+        try:
+            reading = pool.submit(load_history, session, path, parquet)
+            prepared = decoding.result()
+            raw_events = load_events(session, prepared.event_files, info, parquet)
+            history, health = reading.result()
+            results, drawn = _judge(pool, session, run_dir, info, history, health, prepared, raw_events)
+            results["analysis"] = {
+                "seconds": round(time.monotonic() - began, 1),
+                "operations": health.operations,
+                "evidence_nodes": prepared.evidence_nodes,
+                "spark": session.version,
+            }
+        finally:
+            if own:
+                session.stop()
+    run_report.write_json(run_dir / "series.json", drawn)
+    run_report.write_json(run_dir / "results.json", results)
+    return Analysis(results["verdict"], results["sentence"], results)
+
+
+def _size(run_dir: Path) -> int:
+    files = [run_dir / "history.jsonl", *run_dir.glob("evidence/*/events.jsonl")]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _judge(
+    pool: ThreadPoolExecutor,
+    session: SparkSession,
+    run_dir: Path,
+    info: RunInfo,
+    history: History,
+    health: HistoryHealth,
+    prepared: Prepared,
+    raw_events: DataFrame,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    parquet = run_dir / "parquet"
+    told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD, "phase"))
+    marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
+    znodes = znode_tables(read_table(session, schema.ZNODE, parquet / "znodes"))
+    events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
+    expiry = expiry_of(run_dir / "history.jsonl", info, events)
+    evidence = build_evidence(
+        info,
+        history,
+        events,
+        znodes,
+        batches_table(session, parquet, prepared),
+        read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
+        [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
+        expiry,
+    )
+    facts = build_facts(
+        history, leader_changes(history, evidence), expiry=expiry, unclean=evidence.unclean, events=events
+    )
+    found_elections = pool.submit(elections_of, evidence)
+    around = pool.submit(around_faults, history, scripted=info.scripted)
+    left_out = pool.submit(load_gaps, history, info.partitions)
+    changes = pool.submit(isr_changes, evidence)
+    replicas = pool.submit(replicas_by_partition, evidence)
+    families = {**black_box(facts), **white_box(evidence, raw_events)}
+    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
+    faults = run_report.faults_of(marks.result())
+    end_ns = load_end_ns(marks.result())
+    calms = [] if info.scripted else calms_of(info, faults, end_ns)
+    work = pool.submit(work_in, history, calms)
+    holes = holes_of(info, health, prepared, rows, marks.result())
+    by_checker = {spec.name: [row for row in rows if row.checker == spec.name] for spec in ALL}
+    checks = [
+        judge(
+            spec,
+            by_checker[spec.name],
+            info.partitions,
+            holes=[text for source in spec.sources for text in holes.get(source, ())],
+            doubted=any(holes.get(source) for source in spec.sources if source in ORDERED),
+            not_applicable=not_applicable(spec, info, by_checker[spec.name]),
+            allowed=reason_for(
+                spec.name,
+                acks_one=info.workload_acks not in ("all", "-1"),
+                retention=expiry is not None,
+                unclean=bool(evidence.unclean),
+                rules={row.rule for row in by_checker[spec.name] if row.kind == "allowed"},
+            ),
+        )
+        for spec in ALL
+    ]
+    met = damage.meetings(faults, damage.openings(evidence, faults))
+    told_faults = [damage.as_json(fault, met) for fault in faults]
+    durable = run_report.durability(rows, info.partitions)
+    elections = found_elections.result()
+    shrinks, expansions = changes.result()
+    still, reached = stood_still(info.partitions, calms, work.result())
+    has_znodes, has_events = not prepared.holes.get("zookeeper"), bool(prepared.event_files)
+    floor = judge_floor(
+        Seen(
+            acknowledged=sum(int(row["acknowledged"]) for row in durable),
+            elections=len(elections) if has_znodes else None,
+            elections_by_partition=_count_by(election.p for election in elections),
+            election_faults=election_faults(elections, faults, info, met),
+            lag_shrinks=shrinks if has_events and has_znodes else None,
+            expansions=expansions if has_events and has_znodes else None,
+            faults=told_faults,
+            around=around.result(),
+            load_gaps=left_out.result(),
+            hurried=hurried(info, faults, end_ns),
+            still=still,
+            reached=reached,
+            drain_gaps=drain_gaps(info, rows, replicas.result()),
+            silenced=silenced(info, faults),
+            unexplained=[*incidents.unexplained(marks.result()), *log_failures(run_dir, info)],
+        ),
+        scripted=info.scripted,
+        checks=info.checks,
+    )
+    _join_witnesses(session, run_dir, checks, faults, evidence)
+    unavailable = incidents.unavailable(marks.result())
+    not_fired = incidents.not_fired(info, faults, unavailable)
+    reasons = run_reasons(info, health)
+    verdicts = [check.verdict for check in checks]
+    if reasons or not floor.met:
+        verdicts.append("unknown")
+    verdict = worst(verdicts)
+    results: dict[str, Any] = {
+        "schema": run_report.SCHEMA,
+        "verdict": verdict,
+        "sentence": run_report.sentence(
+            verdict,
+            checks,
+            durable,
+            floor,
+            reasons,
+            unavailable,
+            not_fired,
+            damage.unmet(faults, met),
+            evidence.hurt_nodes,
+        ),
+        "reasons": reasons,
+        "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},
+        "durability": durable,
+        "linearizability": run_report.linearizability(checks),
+        "floor": floor.as_json(),
+        "faults": told_faults,
+        "unavailable": unavailable,
+        "not_fired": not_fired,
+        "history": {"lines": health.lines, "torn": health.torn},
+    }
+    drawn = _series(history, evidence, info, results["faults"])
+    return results, drawn
+
+
+def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
+    """What was not read to the end, and by which reader: the healed cluster, and each replica's leadership.
+
+    Healed: no broker of it was restarted since. Every run that gets this far has that round, whatever its faults and
+    nodes (harness/runs/final_phase.py), with as much time as each later one (`limits.drain_s`).
+    """
+    names = {node.broker_id: node.name for node in info.brokers}
+    drained = {(row.p, row.detail) for row in rows if row.checker == "final-drain" and row.kind == "figure"}
+    gaps: list[str] = []
+    for p in info.partitions:
+        assigned: Sequence[int | None] = replicas.get(p, ())
+        if not assigned and info.replication_factor is not None and info.replication_factor == len(names):
+            assigned = list(names)
+        gaps += [
+            f"drain of {p}: {who} did not read the healed cluster to its end before its brokers were stopped"
+            for reader, who in _READERS
+            if (p, f"{HEALED}{reader}") not in drained
+        ]
+        if not assigned:
+            gaps.append(f"drain of {p}: its replicas are not known")
+        for broker in assigned:
+            node = names.get(broker, f"broker {broker}")
+            for reader, who in _READERS:
+                if (p, f"drained:{reader}:{node}") not in drained:
+                    gaps.append(f"drain of {p}: {who} did not read it to the end with {node} as leader")
+    return gaps
+
+
+def _floor_json(floor: FloorResult) -> dict[str, Any]:
+    return {
+        "verdict": "valid" if floor.met else "unknown",
+        "family": "floor",
+        "title": "The floor of a valid verdict",
+        "reasons": floor.missing,
+        "counts": {name: value for name, value in floor.figures.items() if isinstance(value, int)},
+        "measures": {},
+        "witnesses": [],
+        "allowed": None,
+    }
+
+
+def _join_witnesses(
+    session: SparkSession,
+    run_dir: Path,
+    checks: Sequence[CheckResult],
+    faults: Sequence[run_report.Fault],
+    evidence: Evidence,
+) -> None:
+    witnesses = [row for check in checks for row in check.witnesses]
+    lines = history_lines(session, run_dir / "history.jsonl", {op for row in witnesses for op in row.ops})
+    places = {(row.p, row.offset) for row in witnesses if row.p is not None and row.offset is not None}
+    holdings = replica_holdings(evidence.batches, places)
+    for check in checks:
+        run_report.join_witnesses(check, faults, lines, holdings)
+
+
+def _series(history: History, evidence: Evidence, info: RunInfo, faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    drawn = series.history_series(history)
+    mine = evidence.events.where(F.col("p").isin(*info.partitions))
+    return series.assemble(
+        drawn,
+        series.partition_series(mine, drawn["duration_ns"]),
+        series.clock_series(evidence.events, info.origin_wall_ns),
+        faults,
+    )
+
+
+def _count_by(names: Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts

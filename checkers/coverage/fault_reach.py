@@ -1,0 +1,83 @@
+"""What a fault reaches: whether it leaves enough brokers to acknowledge anything, and whether it can have cost a broker
+its leadership. What a floor may ask of a run, and count, while it is in force.
+
+Pure: names and links only. A write with acks=all needs min ISR brokers that run and keep their sessions, and of those a
+leader that all the others hear and are heard by. Anything else (a broker whose session is about to end, ISRs that have
+shrunk before) is left out: where this says that writes can be acknowledged, the floor asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from checkers.history.run_info import RunInfo
+from checkers.results.results import Fault, read_params
+
+DOWN = frozenset({"kill", "stop", "pause"})
+CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way", "cut-zookeeper"})
+CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
+WITHOUT_VICTIMS = frozenset({"halves", "majority-ring"})
+
+
+def can_acknowledge(
+    fault: str,
+    targets: Sequence[str],
+    params_json: str | None,
+    *,
+    brokers: Sequence[str],
+    zookeepers: Sequence[str],
+    min_isr: int,
+) -> bool:
+    """params_json: the history's; of a cut it holds the grudge, node → nodes whose packets it drops."""
+    down: AbstractSet[str] = frozenset(targets) if fault in DOWN else frozenset()
+    grudge = _grudge(params_json) if fault in CUTS else {}
+
+    def linked(one: str, other: str) -> bool:
+        return other not in grudge.get(one, ()) and one not in grudge.get(other, ())
+
+    def in_session(broker: str) -> bool:
+        reached = sum(linked(broker, server) for server in zookeepers if server not in down)
+        return 2 * reached > len(zookeepers) or not zookeepers
+
+    able = [broker for broker in brokers if broker not in down and in_session(broker)]
+    return any(sum(linked(leader, other) for other in able) >= min_isr for leader in able)
+
+
+def touches(fault: Fault, broker: str | None, zookeepers: AbstractSet[str], controller: str | None) -> bool:
+    """Whether the fault can have cost this broker its leadership.
+
+    It is one of the targets, or ZooKeeper is; or its links to ZooKeeper, or to the controller that took it from it, are
+    cut. A cut in two, or in a ring, names no victims: its links do. Unknown brokers are touched by anything.
+    """
+    if broker is None:
+        return True
+    if fault.fault in CUTS:
+        grudge = _grudge(fault.params_json)
+        lost = set(grudge.get(broker, ())) | {node for node, dropped in grudge.items() if broker in dropped}
+        if lost & zookeepers or controller in lost:
+            return True
+        return fault.fault not in WITHOUT_VICTIMS and broker in fault.targets
+    return broker in fault.targets or bool(zookeepers & set(fault.targets))
+
+
+def silenced(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
+    """Ids of the faults that left too few brokers to acknowledge anything."""
+    brokers, zookeepers = [node.name for node in info.brokers], [node.name for node in info.zookeepers]
+    least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)
+    return frozenset(
+        one.fault_id
+        for one in faults
+        if not can_acknowledge(
+            one.fault, one.targets, one.params_json, brokers=brokers, zookeepers=zookeepers, min_isr=least
+        )
+    )
+
+
+def _grudge(params_json: str | None) -> Mapping[str, AbstractSet[str]]:
+    try:
+        said = read_params(params_json).get("grudge", {})
+        return {str(node): frozenset(dropped) for node, dropped in said.items()}
+    except (AttributeError, TypeError):
+        # A cut that cannot be read excuses nothing.
+        return {}

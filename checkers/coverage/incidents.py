@@ -1,0 +1,69 @@
+"""What the history's own lines say went wrong beside the faults: processes that died, evidence that is not whole,
+faults that were not taken back, faults that these nodes cannot do.
+
+Pure: mark lines in, sentences out. Each is a reason why a run is not valid (unknown), or stands in its verdict.
+Source: docs/history-format.md, harness lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from checkers.history.run_info import RunInfo
+from checkers.results.results import Fault
+
+TOLD = ("crash", "heal", "evidence", "logs", "unavailable")
+"""Values of `f` that this module reads."""
+
+Marks = Sequence[Mapping[str, Any]]
+
+
+def unexplained(marks: Marks) -> list[str]:
+    """Reasons for unknown that no checker's rule speaks of. The floor holds them, and nothing lowers them."""
+    said: list[str] = []
+    for mark in marks:
+        if mark["f"] == "crash":
+            said.append(f"the process of {mark['node']} {mark['error'] or 'ended'} (phase {mark['phase']})")
+        elif mark["f"] == "heal" and mark["error"]:
+            said.append(f"after the faults: {mark['error']}")
+        elif mark["f"] == "logs" and mark["error"]:
+            said.append(f"what {mark['node']} logged after its evidence was copied is not known: {mark['error']}")
+    return said
+
+
+def not_fired(info: RunInfo, faults: Iterable[Fault], unavailable: Mapping[str, str]) -> list[str]:
+    """Kinds that the run file asks for, that these nodes can do, and that never came about."""
+    return sorted(set(info.fault_kinds) - {fault.fault for fault in faults} - set(unavailable))
+
+
+def copied(marks: Marks) -> frozenset[str]:
+    """Nodes of which everything was copied, as the history says; a folder that is there may hold a part."""
+    told = [mark for mark in marks if mark["f"] == "evidence"]
+    return frozenset(mark["node"] for mark in told) - {mark["node"] for mark in told if mark["error"]}
+
+
+def evidence_holes(marks: Marks, info: RunInfo) -> dict[str, list[str]]:
+    """Source → what was not copied of a node, though its folder may be there.
+
+    A node that no line speaks of is one of a run that broke off before all was copied.
+    """
+    told = [mark for mark in marks if mark["f"] == "evidence"]
+    said = [(mark["node"], mark["error"]) for mark in told if mark["error"]]
+    heard = {mark["node"] for mark in told}
+    said += [(node.name, "no line says that all was copied") for node in info.nodes if node.name not in heard]
+    holes: dict[str, list[str]] = {}
+    zookeepers = {node.name for node in info.zookeepers}
+    for node, why in said:
+        for source in ("zookeeper",) if node in zookeepers else ("events", "segments"):
+            holes.setdefault(source, []).append(f"the evidence of {node} is not whole: {why}")
+    return holes
+
+
+def unavailable(marks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Fault → what is missing on these nodes, for faults that the run file asks for."""
+    return {
+        str(mark["fault"]): str(mark["error"] or mark["observation"] or "")
+        for mark in marks
+        if mark["kind"] == "nemesis" and mark["f"] == "unavailable"
+    }

@@ -1,0 +1,68 @@
+"""What is missing of the record that a verdict rests on, per source, and what a system cannot have.
+
+Decides unknown and not applicable; judges nothing. `ORDERED` sources are those in which a line that is missing can make
+a sound one look wrong. A segment file proves what it holds, whatever other nodes lack; of a node that was copied in
+part no file is judged (checkers/coverage/incidents.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from checkers.coverage.incidents import evidence_holes
+from checkers.evidence.prepare import Prepared
+from checkers.history.load import HistoryHealth
+from checkers.history.run_info import RunInfo
+from checkers.verdicts.catalogue import Spec
+from checkers.verdicts.verdict import Row
+
+ORDERED = frozenset({"history", "events", "zookeeper"})
+
+
+def holes_of(
+    info: RunInfo,
+    health: HistoryHealth,
+    prepared: Prepared,
+    rows: Sequence[Row],
+    marks: Sequence[Mapping[str, Any]],
+) -> dict[str, list[str]]:
+    """Source → what is missing of it. A doubtful event log is a hole for every rule that rests on event logs."""
+    holes = {source: list(texts) for source, texts in prepared.holes.items()}
+    for source, texts in evidence_holes(marks, info).items():
+        holes.setdefault(source, []).extend(texts)
+    holes.setdefault("history", []).extend(health.problems)
+    doubts = [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"]
+    if doubts:
+        more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
+        holes.setdefault("events", []).append(f"{doubts[0]}{more}")
+    if info.system_kind == "highwater" and not info.event_log:
+        holes.setdefault("events", []).append("the run had its event logs switched off")
+    return holes
+
+
+def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None:
+    """Only where this type of system or of workload has no such evidence; a highwater run without it is unknown.
+
+    rows: this checker's.
+    """
+    if "own_positions" in spec.needs and not any(row.figure for row in rows if row.detail == "own_positions"):
+        return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
+    asked = any(row.figure for row in rows if row.detail == "ends_judged")
+    if "ends_judged" in spec.needs and info.scripted and not asked:
+        return "nobody asks in a script where a log ends"
+    if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
+        return f"{info.system_kind} keeps no event log"
+    if info.system_kind != "highwater" and spec.name == "event-log":
+        return f"{info.system_kind} keeps no event log"
+    return None
+
+
+def run_reasons(info: RunInfo, health: HistoryHealth) -> list[str]:
+    """Why no verdict of the whole run can be valid."""
+    reasons = list(health.problems)
+    if info.aborted is not None:
+        reasons.append(f"the run was aborted: {info.aborted}")
+    elif not info.finished:
+        reasons.append("the run did not finish")
+    return reasons

@@ -1,0 +1,332 @@
+"""history.jsonl → tables: ops, sends, requests, polls, marks; written as Parquet under the run's folder.
+
+Decides what an operation is: an invocation joined to its completion, `info` when it has none. Judges nothing. Grains:
+ops one row per client operation; sends one per value; requests one per answered or unanswered read, *an empty poll
+has its row*; polls one per record returned; marks one per nemesis or harness line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from checkers.history import schema
+from checkers.spark.tables import address, read_table, write_table
+
+TAIL_BYTES = 1 << 20
+"""How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The tables of one history (or of several at once: no checker looks across partitions' names)."""
+
+    ops: DataFrame
+    sends: DataFrame
+    requests: DataFrame
+    polls: DataFrame
+    marks: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryHealth:
+    """Whether the file is whole. `problems` are reasons for unknown; a torn last line is legal and counted."""
+
+    lines: int
+    operations: int
+    torn: int
+    problems: tuple[str, ...]
+
+
+def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[History, HistoryHealth]:
+    """Read the history, write its tables under `parquet`, and return them as read back."""
+    raw = (
+        spark.read.schema(schema.HISTORY_LINE)
+        .option("columnNameOfCorruptRecord", schema.CORRUPT)
+        .json(address(path))
+        .persist(StorageLevel.MEMORY_AND_DISK)
+    )
+    operations = joined_operations(raw.where(F.col(schema.CORRUPT).isNull())).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        health = _health(raw, operations, ends_torn(path))
+        frames = {
+            "ops": ops_table(operations),
+            "sends": sends_table(operations),
+            "requests": requests_table(operations),
+            "polls": polls_table(operations),
+            "marks": marks_table(raw.where(F.col(schema.CORRUPT).isNull())),
+        }
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda item: write_table(item[1], parquet / item[0]), frames.items()))
+    finally:
+        operations.unpersist()
+        raw.unpersist()
+    tables = {name: read_table(spark, frame.schema, parquet / name) for name, frame in frames.items()}
+    return History(**tables), health
+
+
+def ends_torn(path: Path) -> bool:
+    """True when the last line has no end: the writer was killed in the middle of it."""
+    size = path.stat().st_size
+    if size == 0:
+        return False
+    with path.open("rb") as file:
+        file.seek(size - 1)
+        return file.read(1) != b"\n"
+
+
+def span_of(path: Path, *, clocks: bool) -> tuple[int, float, float]:
+    """(run time of the last whole line in ns, how many seconds faults set a clock ahead at most, and how many behind).
+
+    clocks: whether such faults are to be looked for, which reads the whole file.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - TAIL_BYTES))
+        times = [int(found) for found in re.findall(rb'"time_ns": ?(\d+)', file.read())]
+        length_ns = max(times, default=0)
+        if not clocks:
+            return length_ns, 0.0, 0.0
+        file.seek(0)
+        off = [_off_s(line, length_ns) for line in file if b'"nemesis"' in line and b'"clock-' in line]
+    # Two faults of one clock are never in force at once.
+    return length_ns, max((ahead for ahead, _ in off), default=0.0), max((behind for _, behind in off), default=0.0)
+
+
+def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
+    """(ahead, behind) of one fault at most: a step goes one way, a strobe both, and a drift as long as the run."""
+    try:
+        params = json.loads(json.loads(line).get("params_json") or "{}")
+        step, strobe = float(params.get("offset_s", 0.0)), abs(float(params.get("delta_s", 0.0)))
+        drift = (float(params.get("rate", 1.0)) - 1.0) * length_ns / 1e9
+        return max(0.0, step, strobe, drift), max(0.0, -step, strobe, -drift)
+    except (ValueError, TypeError, AttributeError):
+        # What cannot be read excuses nothing; that the line is unreadable is told elsewhere.
+        return 0.0, 0.0
+
+
+def joined_operations(raw: DataFrame) -> DataFrame:
+    """One row per client invocation, with its completion's answer; `outcome` is info where there is none."""
+    client = raw.where(F.col("kind") == "client")
+    invokes = client.where(F.col("type") == "invoke").select(
+        F.col("index").alias("op"),
+        "f",
+        "process",
+        "phase",
+        F.concat_ws("-", "topic", "partition").alias("p"),
+        "topic",
+        "partition",
+        "node",
+        F.col("time_ns").alias("invoke_ns"),
+        "values",
+        "acks",
+        F.coalesce("sentinel", F.lit(False)).alias("sentinel"),
+        "position",
+        F.coalesce("leader_epoch", F.lit(-1)).alias("leader_epoch"),
+        F.coalesce("isolation", F.lit(0)).alias("isolation"),
+        "reader",
+        "consumer",
+        "client_position",
+        "timestamp",
+    )
+    completions = client.where(F.col("type") != "invoke").select(
+        F.col("invoke").alias("op"),
+        F.col("index").alias("completion"),
+        F.col("type").alias("completed_as"),
+        F.col("time_ns").alias("complete_ns"),
+        "error",
+        "base_offset",
+        "next_position",
+        "hw",
+        "lso",
+        "log_start",
+        "records",
+        F.col("offset").alias("end_offset"),
+        "leader_epoch_answered",
+    )
+    return invokes.join(completions, on="op", how="left").withColumn(
+        "outcome", F.coalesce("completed_as", F.lit("info"))
+    )
+
+
+def ops_table(operations: DataFrame) -> DataFrame:
+    """One row per client operation, without its values and records."""
+    return operations.select(
+        "op",
+        "f",
+        "process",
+        "phase",
+        "p",
+        "node",
+        "invoke_ns",
+        "complete_ns",
+        "outcome",
+        "error",
+        "acks",
+        "sentinel",
+        F.coalesce(F.size("values"), F.lit(0)).alias("n_values"),
+        "base_offset",
+    )
+
+
+def sends_table(operations: DataFrame) -> DataFrame:
+    """One row per value sent; `offset` is null where the answer told none (info, fail, acks=0)."""
+    return (
+        operations.where(F.col("f") == "send")
+        .select("*", F.posexplode("values").alias("nth", "value"))
+        .select(
+            "op",
+            "process",
+            "phase",
+            "p",
+            "node",
+            "value",
+            F.when(F.col("outcome") == "ok", F.col("base_offset") + F.col("nth")).alias("offset"),
+            "acks",
+            "sentinel",
+            "outcome",
+            "error",
+            "invoke_ns",
+            "complete_ns",
+        )
+    )
+
+
+def requests_table(operations: DataFrame) -> DataFrame:
+    """One row per poll or list_offsets. `in_range`: distinct offsets returned inside [position, next_position)."""
+    offsets = F.transform(
+        F.coalesce("records", F.array().cast(schema.HISTORY_LINE["records"].dataType)), lambda r: r.offset
+    )
+    inside = F.filter(F.array_distinct("offsets"), lambda o: (o >= F.col("position")) & (o < F.col("next_position")))
+    return (
+        operations.where(F.col("f").isin("poll", "list_offsets"))
+        .withColumn("offsets", offsets)
+        .select(
+            "op",
+            "f",
+            "process",
+            "phase",
+            "p",
+            "node",
+            "reader",
+            "consumer",
+            "client_position",
+            "isolation",
+            "leader_epoch",
+            "position",
+            "next_position",
+            "hw",
+            "lso",
+            "log_start",
+            "timestamp",
+            "end_offset",
+            "leader_epoch_answered",
+            "outcome",
+            "error",
+            "invoke_ns",
+            "complete_ns",
+            F.size("offsets").alias("returned"),
+            F.size(inside).alias("in_range"),
+            F.array_min("offsets").alias("first_offset"),
+            F.array_max("offsets").alias("last_offset"),
+            (F.col("offsets") == F.array_sort(F.array_distinct("offsets"))).alias("ascending"),
+        )
+    )
+
+
+def polls_table(operations: DataFrame) -> DataFrame:
+    """One row per record that a poll returned; `intact` false where the record contradicts itself."""
+    return (
+        operations.where((F.col("f") == "poll") & (F.col("outcome") == "ok"))
+        .select("*", F.posexplode("records").alias("nth", "record"))
+        .select(
+            "op",
+            "process",
+            "phase",
+            "p",
+            "node",
+            "reader",
+            "consumer",
+            "isolation",
+            "leader_epoch",
+            "nth",
+            F.col("record.offset").alias("offset"),
+            F.col("record.value").alias("value"),
+            F.col("record.epoch").alias("epoch"),
+            F.coalesce("record.intact", F.lit(False)).alias("intact"),
+            "invoke_ns",
+            "complete_ns",
+        )
+    )
+
+
+def marks_table(raw: DataFrame) -> DataFrame:
+    """One row per line that is no client's: faults, phases, drains, evidence, leadership."""
+    return raw.where(F.col("kind") != "client").select(
+        "index",
+        "kind",
+        "f",
+        "phase",
+        "time_ns",
+        F.when(F.col("partition").isNotNull(), F.concat_ws("-", "topic", "partition")).alias("p"),
+        "node",
+        "error",
+        "fault",
+        "fault_id",
+        "targets",
+        "params_json",
+        F.coalesce("observed", F.lit(False)).alias("observed"),
+        "observation",
+        "began_ns",
+        "file",
+        "reader",
+        "leader",
+        "start",
+        "end",
+        "epoch",
+        "isr",
+    )
+
+
+def _health(raw: DataFrame, operations: DataFrame, torn: bool) -> HistoryHealth:
+    """Counts and sums only, no shuffle: indices 0 … n−1 each once have the right count, maximum, sum and sum of
+    squares.
+    """
+    readable = F.col(schema.CORRUPT).isNull()
+    client = readable & (F.col("kind") == "client")
+    index = F.col("index").cast("decimal(38,0)")
+    row = raw.agg(
+        F.count(F.lit(1)).alias("lines"),
+        F.count_if(~readable).alias("unreadable"),
+        F.max("index").alias("last"),
+        F.sum(index).alias("index_sum"),
+        F.sum(index * index).alias("square_sum"),
+        F.count_if(client & (F.col("type") == "invoke")).alias("operations"),
+        F.count_if(client & (F.col("type") != "invoke")).alias("completions"),
+        F.count_if(readable & F.col("type").isNull()).alias("untyped"),
+    ).first()
+    joined = operations.agg(F.count(F.lit(1)).alias("rows"), F.count("completion").alias("completed")).first()
+    assert row is not None
+    assert joined is not None
+    torn_lines = 1 if torn and row.unreadable else 0
+    problems: list[str] = []
+    if row.operations == 0:
+        problems.append("the history holds no operation")
+    if row.unreadable > torn_lines:
+        problems.append(f"{row.unreadable - torn_lines} lines of the history cannot be read")
+    n = row.lines - row.unreadable
+    whole = (n - 1, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)
+    if n and (row.last, int(row.index_sum or 0), int(row.square_sum or 0)) != whole:
+        problems.append(f"the history's indices have gaps or repeats: {n} readable lines, last index {row.last}")
+    if joined.rows != row.operations or joined.completed != row.completions:
+        problems.append("operations of the history are completed twice, or completions name no invocation")
+    if row.untyped:
+        problems.append(f"{row.untyped} lines of the history carry no type")
+    return HistoryHealth(row.lines, row.operations, torn_lines, tuple(problems))

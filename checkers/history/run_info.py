@@ -1,0 +1,170 @@
+"""What `run.json` says of a run: the part of it that a verdict depends on.
+
+Knows nothing of Spark. A run.json that is missing or unreadable is an error of the caller's making, not a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from checkers.history.retention import Retention, retention_of
+from checkers.history.schema import HISTORY_VERSION
+
+RECORD_BYTES_MAX = 1_001_000
+"""Of one record with the largest value that a run file can ask for."""
+_OVERHEAD_BYTES = 61 + 28
+"""Of a batch of its own: its header, and what a record has beside its value (DefaultRecordBatch, DefaultRecord)."""
+_LABEL_BYTES = 19 + 16 + 8
+"""Of a value beside the topic's name: its number, its hash, the partition's number and what parts them."""
+
+
+class UnreadableRun(Exception):
+    """The run folder cannot be judged at all; the text names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A node of the run. monotonic_offset_ns: its CLOCK_MONOTONIC minus the harness's."""
+
+    name: str
+    role: str
+    broker_id: int | None
+    monotonic_offset_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """partitions: names of all partitions of the run's topic. checks: floors the run file asked for.
+
+    min_insync_replicas: the least that any broker applies. unclean: some broker may elect from outside the ISR.
+    fault_kinds: those that the run file asks for. request_timeout_ms: how long a client waits for an answer.
+    record_bytes: what one record adds to a log at most.
+    """
+
+    name: str
+    topic: str
+    partitions: tuple[str, ...]
+    replication_factor: int | None
+    min_insync_replicas: int
+    unclean: bool
+    system_kind: str
+    event_log: bool
+    retention: Retention
+    session_timeout_ms: int
+    workload_acks: str
+    nodes: tuple[NodeInfo, ...]
+    origin_monotonic_ns: int
+    origin_wall_ns: int
+    scripted: bool
+    aborted: str | None
+    finished: bool
+    checks: Mapping[str, int] = field(default_factory=dict)
+    fault_kinds: tuple[str, ...] = ()
+    request_timeout_ms: int = 3000
+    analysis_limit_s: float | None = None
+    record_bytes: int = RECORD_BYTES_MAX
+
+    @property
+    def brokers(self) -> tuple[NodeInfo, ...]:
+        return tuple(node for node in self.nodes if node.role == "broker")
+
+    @property
+    def zookeepers(self) -> tuple[NodeInfo, ...]:
+        return tuple(node for node in self.nodes if node.role == "zookeeper")
+
+
+def load_run_info(run_dir: Path) -> RunInfo:
+    """Read run.json; errors name the file and the key."""
+    path = run_dir / "run.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl") from None
+    except (OSError, ValueError) as error:
+        raise UnreadableRun(f"{path}: cannot be read: {error}") from error
+    if not isinstance(raw, dict):
+        raise UnreadableRun(f"{path}: holds {type(raw).__name__}, should be an object")
+    if raw.get("schema") != HISTORY_VERSION:
+        raise UnreadableRun(f"{path}: schema is {raw.get('schema')!r}, these checkers read {HISTORY_VERSION}")
+    try:
+        return _parse(raw)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableRun(f"{path}: {type(error).__name__}: {error}; see docs/history-format.md") from error
+
+
+def _parse(raw: Mapping[str, Any]) -> RunInfo:
+    topic = raw["topic"]
+    system = raw.get("system") or {}
+    of_all: Mapping[str, Any] = system.get("settings") or {}
+    brokers = [of_all, *({**of_all, **own} for own in (system.get("broker") or {}).values())]
+    config: Mapping[str, Any] = topic.get("config") or {}
+    return RunInfo(
+        name=str(raw.get("name", "")),
+        topic=str(topic["name"]),
+        partitions=tuple(f"{topic['name']}-{number}" for number in range(int(topic["partitions"]))),
+        replication_factor=_optional_int(topic.get("replication_factor")),
+        min_insync_replicas=_min_isr(int(topic.get("min_insync_replicas") or 1), brokers, config),
+        unclean=bool(topic.get("unclean_leader_election") or False) or _unclean_by_broker(brokers, config),
+        system_kind=str(system.get("kind", "highwater")),
+        event_log=bool(system.get("event_log", True)),
+        retention=retention_of(brokers, config),
+        session_timeout_ms=_session_timeout_ms(system),
+        workload_acks=str((raw.get("workload") or {}).get("acks", "all")),
+        nodes=tuple(_node(node) for node in raw.get("nodes") or ()),
+        origin_monotonic_ns=int(raw.get("origin_monotonic_ns") or 0),
+        origin_wall_ns=int(raw.get("origin_wall_ns") or 0),
+        scripted=bool(raw.get("scripted") or False),
+        aborted=None if raw.get("aborted") is None else str(raw["aborted"]),
+        finished=bool(raw.get("finished") or False),
+        request_timeout_ms=int((raw.get("workload") or {}).get("request_timeout_ms") or 3000),
+        fault_kinds=tuple(str(kind) for kind in (raw.get("faults") or {}).get("kinds") or ()),
+        checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
+        analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),
+        record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
+    )
+
+
+def _record_bytes(workload: Mapping[str, Any], topic: str) -> int:
+    """A value is padded to what the run file says, where it is shorter."""
+    asked = _optional_int(workload.get("record_bytes"))
+    return RECORD_BYTES_MAX if asked is None else max(asked, _LABEL_BYTES + len(topic)) + _OVERHEAD_BYTES
+
+
+def _min_isr(effective: int, brokers: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> int:
+    """A leader whose own setting is lower acknowledges with fewer, unless the topic says how many."""
+    key = "min.insync.replicas"
+    return effective if key in config else min([effective, *(int(own[key]) for own in brokers if key in own)])
+
+
+def _unclean_by_broker(brokers: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> bool:
+    """A controller whose own setting allows it elects from outside the ISR, unless the topic forbids it."""
+    key = "unclean.leader.election.enable"
+    return key not in config and any(str(own.get(key, "false")).lower() == "true" for own in brokers)
+
+
+def _session_timeout_ms(system: Mapping[str, Any]) -> int:
+    """The longest of any broker."""
+    key = "zookeeper.session.timeout.ms"
+    of_all = int((system.get("settings") or {}).get(key, 18_000))
+    return max([of_all, *(int(own.get(key, of_all)) for own in (system.get("broker") or {}).values())])
+
+
+def _node(raw: Mapping[str, Any]) -> NodeInfo:
+    return NodeInfo(
+        name=str(raw["name"]),
+        role=str(raw.get("role", "broker")),
+        broker_id=_optional_int(raw.get("broker_id")),
+        monotonic_offset_ns=int(raw.get("monotonic_offset_ns") or 0),
+    )
+
+
+def _optional_int(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _optional_float(value: object) -> float | None:
+    return None if value is None else float(str(value))

@@ -1,0 +1,189 @@
+"""Explicit Spark types of everything the checkers read: the history (version 1), the event log, the evidence tables.
+
+A field that is missing in a line is null; a field of another type makes the line unreadable, which is counted and never
+ignored. Source: docs/history-format.md, docs/event-log.md.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import types as T
+
+HISTORY_VERSION = 1
+CORRUPT = "_corrupt_record"
+
+
+def _struct(*fields: tuple[str, T.DataType]) -> T.StructType:
+    return T.StructType([T.StructField(name, kind, True) for name, kind in fields])
+
+
+_LONG, _INT, _TEXT, _BOOL = T.LongType(), T.IntegerType(), T.StringType(), T.BooleanType()
+
+RECORD = _struct(("offset", _LONG), ("value", _LONG), ("epoch", _INT), ("intact", _BOOL))
+
+HISTORY_LINE = _struct(
+    ("type", _TEXT),
+    ("index", _LONG),
+    ("invoke", _LONG),
+    ("time_ns", _LONG),
+    ("process", _LONG),
+    ("kind", _TEXT),
+    ("f", _TEXT),
+    ("phase", _TEXT),
+    ("topic", _TEXT),
+    ("partition", _INT),
+    ("node", _TEXT),
+    ("error", _TEXT),
+    # send
+    ("values", T.ArrayType(_LONG)),
+    ("acks", _INT),
+    ("sentinel", _BOOL),
+    ("base_offset", _LONG),
+    # poll
+    ("position", _LONG),
+    ("leader_epoch", _INT),
+    ("isolation", _INT),
+    ("reader", _TEXT),
+    ("consumer", _TEXT),
+    ("client_position", _LONG),
+    ("next_position", _LONG),
+    ("hw", _LONG),
+    ("lso", _LONG),
+    ("log_start", _LONG),
+    ("records", T.ArrayType(RECORD)),
+    # list_offsets
+    ("timestamp", _LONG),
+    ("offset", _LONG),
+    ("leader_epoch_answered", _INT),
+    # nemesis
+    ("fault", _TEXT),
+    ("fault_id", _LONG),
+    ("targets", T.ArrayType(_TEXT)),
+    ("params_json", _TEXT),
+    ("observed", _BOOL),
+    ("observation", _TEXT),
+    ("began_ns", _LONG),
+    ("file", _TEXT),
+    # harness
+    ("leader", _TEXT),
+    ("start", _LONG),
+    ("end", _LONG),
+    ("epoch", _INT),
+    ("isr", T.ArrayType(_INT)),
+    (CORRUPT, _TEXT),
+)
+
+# Lists of mixed types are read as text and cast where they are used.
+_PARTS = T.ArrayType(T.ArrayType(_TEXT))
+
+EVENT_LINE = _struct(
+    ("e", _TEXT),
+    ("b", _INT),
+    ("i", _TEXT),
+    ("s", _LONG),
+    ("w", _LONG),
+    ("m", _LONG),
+    ("p", _TEXT),
+    ("le", _INT),
+    ("pe", _INT),
+    ("be", _LONG),
+    ("ce", _INT),
+    ("truncation", _TEXT),
+    ("min_isr", _INT),
+    ("unclean", _BOOL),
+    ("log_start", _LONG),
+    ("leo", _LONG),
+    ("hw", _LONG),
+    ("clean", _BOOL),
+    ("isr", T.ArrayType(_INT)),
+    ("replicas", T.ArrayType(_INT)),
+    ("epoch_start", _LONG),
+    ("leader", _INT),
+    ("role", _TEXT),
+    ("base", _LONG),
+    ("last", _LONG),
+    ("from_leo", _LONG),
+    ("to", _LONG),
+    ("in_isr", _BOOL),
+    ("reason", _TEXT),
+    ("maximal", T.ArrayType(_INT)),
+    ("leos", T.MapType(_TEXT, _LONG)),
+    ("rid", _TEXT),
+    ("kind", _TEXT),
+    ("bes", T.MapType(_TEXT, _LONG)),
+    ("error", _TEXT),
+    ("follower", _INT),
+    ("parts", _PARTS),
+    ("acks", _INT),
+    ("upto", _LONG),
+    ("what", _TEXT),
+    ("delete", _BOOL),
+    (CORRUPT, _TEXT),
+)
+
+# A line of the event log with the node it came from and its run time.
+EVENTS = T.StructType([*EVENT_LINE.fields, T.StructField("node", _TEXT, True), T.StructField("t_ns", _LONG, True)])
+
+# One version of one znode, as a transaction made it.
+ZNODE = _struct(
+    ("node", _TEXT),
+    ("zxid", _LONG),
+    ("position", _INT),
+    ("time_ms", _LONG),
+    ("session", _LONG),
+    ("op", _TEXT),
+    ("path", _TEXT),
+    ("version", _INT),
+    ("data", _TEXT),
+)
+
+# One record batch of one replica, as its segment file holds it.
+BATCH = _struct(
+    ("node", _TEXT),
+    ("p", _TEXT),
+    ("file", _TEXT),
+    ("file_position", _LONG),
+    ("base", _LONG),
+    ("last", _LONG),
+    ("epoch", _INT),
+    ("producer_id", _LONG),
+    ("producer_epoch", _INT),
+    ("base_sequence", _INT),
+    ("control", _BOOL),
+    ("records", _INT),
+    ("crc_ok", _BOOL),
+    ("digest", _TEXT),
+    ("values", T.ArrayType(_LONG)),
+    ("problem", _TEXT),
+)
+
+# One line of a checkpoint file: kind is `epoch`, `high-watermark`, `log-start` or `recovery-point`.
+CHECKPOINT = _struct(
+    ("node", _TEXT),
+    ("kind", _TEXT),
+    ("p", _TEXT),
+    ("position", _INT),
+    ("epoch", _INT),
+    ("offset", _LONG),
+    ("problem", _TEXT),
+)
+
+# What a checker found. `kind` is invalid, unknown or allowed; `rule` names it where something depends on which of a
+# checker's rules it was (checkers/verdicts/findings.py); `ops` are indices of invocations in the history.
+FINDING = _struct(
+    ("checker", _TEXT),
+    ("kind", _TEXT),
+    ("rule", _TEXT),
+    ("p", _TEXT),
+    ("offset", _LONG),
+    ("value", _LONG),
+    ("ops", T.ArrayType(_LONG)),
+    ("from_ns", _LONG),
+    ("to_ns", _LONG),
+    ("detail", _TEXT),
+    ("evidence", _TEXT),
+    ("lost_epoch", _INT),
+    ("missed_epoch", _INT),
+)
+
+# A figure of one checker for one partition (null: of the whole run).
+FIGURE = _struct(("checker", _TEXT), ("p", _TEXT), ("name", _TEXT), ("value", T.DoubleType()))

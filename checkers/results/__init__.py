@@ -1,0 +1,1 @@
+"""Verdict, results and series as JSON, for reports and for `highwater nightly`."""

@@ -1,0 +1,299 @@
+"""results.json from verdicts: sentence, durability, linearizability, faults, witnesses with their operations.
+
+Pure but for the two writers at the end. Source: docs/results-format.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from checkers.allowances.allowances import ALLOWED_GONE, GONE
+from checkers.coverage.floor import FloorResult
+from checkers.verdicts.verdict import CheckResult, Row, Verdict, worst
+
+SCHEMA = 1
+
+LINEARIZABLE_CHECKED = (
+    "acknowledged appends of a partition form one order by offset, no two at one offset, none at two",
+    "that order respects real time: what was certainly in the log before a send began stands below it",
+    "every answered poll is a gap-free piece of that order, and nothing that was read is gone later",
+    "nothing was read that was not sent, or whose send certainly failed",
+    "every acknowledged record is in the order that the final drain read",
+)
+LINEARIZABLE_NOT_CHECKED = (
+    "that polls are fresh: followers and deposed leaders may serve older prefixes; staleness is measured",
+    "the order of sends whose answer was lost and that nobody read: they may never have happened",
+    "order across partitions, which the log does not promise",
+)
+
+
+def read_params(params_json: str | None) -> Mapping[str, Any]:
+    """A fault's parameters as the history has them; empty where they cannot be read."""
+    try:
+        said = json.loads(params_json or "{}")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of the run, in run time; stop_ns None while nobody took it back.
+
+    It was seen in force from start_ns; what applied it began at began_ns, what took it back at stop_began_ns.
+    """
+
+    fault_id: int
+    fault: str
+    targets: tuple[str, ...]
+    start_ns: int
+    stop_ns: int | None
+    observed: bool
+    observation: str
+    error: str | None = None
+    stop_observed: bool = True
+    params_json: str | None = None
+    began_ns: int | None = None
+    stop_began_ns: int | None = None
+    file: str | None = None
+    """Of a file fault: what it damaged, below the broker's data folder; None in older histories."""
+
+    def active(self, from_ns: int, to_ns: int) -> bool:
+        """Whether it can have had any effect in the span: from the first attempt to apply it until it was seen gone."""
+        began = self.start_ns if self.began_ns is None else self.began_ns
+        return began <= to_ns and (self.stop_ns is None or self.stop_ns >= from_ns)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "fault_id": self.fault_id,
+            "fault": self.fault,
+            "targets": list(self.targets),
+            "start_ns": self.start_ns,
+            "stop_ns": self.stop_ns,
+            "observed": self.observed,
+            "observation": self.observation,
+            "stop_observed": self.stop_observed,
+            **({} if self.error is None else {"error": self.error}),
+        }
+
+
+def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
+    """Start and stop lines of the nemesis, paired by fault id. A fault is observed when its start was."""
+    starts: dict[int, Mapping[str, Any]] = {}
+    stops: dict[int, Mapping[str, Any]] = {}
+    for mark in marks:
+        if mark["kind"] != "nemesis" or mark["f"] not in ("start", "stop") or mark["fault_id"] is None:
+            continue
+        (starts if mark["f"] == "start" else stops).setdefault(int(mark["fault_id"]), mark)
+    faults = []
+    for fault_id, start in sorted(starts.items()):
+        stop = stops.get(fault_id)
+        faults.append(
+            Fault(
+                fault_id,
+                str(start["fault"]),
+                tuple(start["targets"] or ()),
+                int(start["time_ns"]),
+                None if stop is None else int(stop["time_ns"]),
+                bool(start["observed"]),
+                str(start["observation"] or ""),
+                None if start["error"] is None else str(start["error"]),
+                stop is None or bool(stop["observed"]),
+                start.get("params_json"),
+                start.get("began_ns"),
+                None if stop is None else stop.get("began_ns"),
+                start.get("file"),
+            )
+        )
+    return faults
+
+
+def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str, Any]]:
+    """Acknowledged, read, lost, gone and unseen per partition. Gone: read once, not returned by a later drain."""
+    figures = {
+        (row.p, row.detail): int(row.figure)
+        for row in rows
+        if row.kind == "figure"
+        and (row.checker == "lost-write" or (row.checker == "final-drain" and row.detail in (GONE, ALLOWED_GONE)))
+    }
+    found: dict[tuple[str | None, str], int] = {}
+    for key, count in {(r.p, r.checker, r.kind, r.rule): r.count for r in rows if r.kind != "figure"}.items():
+        p, checker, kind, _ = key
+        name = "unseen" if checker == "unseen" else "lost" if checker in ("lost-write", "lost-tail") else None
+        if name is not None:
+            label = "allowed_lost" if kind == "allowed" else name
+            found[p, label] = found.get((p, label), 0) + count
+    return [
+        {
+            "partition": p,
+            "acknowledged": figures.get((p, "acknowledged"), 0),
+            "read": figures.get((p, "read"), 0),
+            "lost": found.get((p, "lost"), 0),
+            "gone": figures.get((p, GONE), 0) + figures.get((p, ALLOWED_GONE), 0),
+            "unseen": found.get((p, "unseen"), 0),
+            "unknown_sends": figures.get((p, "unknown_sends"), 0),
+            "recovered_unknown": figures.get((p, "recovered_unknown"), 0),
+            **({"allowed_lost": found[p, "allowed_lost"]} if (p, "allowed_lost") in found else {}),
+            **(
+                {
+                    "unacknowledged": figures[p, "unacknowledged_sends"],
+                    "unacknowledged_unread": figures.get((p, "unacknowledged_unread"), 0),
+                }
+                if (p, "unacknowledged_sends") in figures
+                else {}
+            ),
+        }
+        for p in partitions
+    ]
+
+
+def linearizability(checks: Sequence[CheckResult]) -> dict[str, Any]:
+    """The worst of the checkers that together say that appends have one order and that polls are pieces of it."""
+    parts = [check for check in checks if check.linearizability]
+    witnesses = [witness for check in parts if check.verdict == "invalid" for witness in check.joined]
+    return {
+        "verdict": worst(check.verdict for check in parts),
+        "checked": list(LINEARIZABLE_CHECKED),
+        "not_checked": list(LINEARIZABLE_NOT_CHECKED),
+        "witnesses": witnesses[:10],
+        "parts": {check.name: check.verdict for check in parts},
+    }
+
+
+_COUNTS = {"lost-write": "lost", "lost-tail": "lost", "unseen": "unseen"}
+
+
+def check_json(check: CheckResult) -> dict[str, Any]:
+    """One checker as results.json has it."""
+    counts = dict(check.counts)
+    if check.name in _COUNTS:
+        name = _COUNTS[check.name]
+        counts[name] = counts.pop("undecided" if check.name == "unseen" else "found", 0)
+        counts.pop("found", None)
+    return {
+        "verdict": check.verdict,
+        "family": check.group,
+        "title": check.title,
+        "reasons": check.reasons,
+        "counts": counts,
+        "measures": check.measures,
+        "witnesses": check.joined,
+        "allowed": check.allowed,
+    }
+
+
+def join_witnesses(
+    check: CheckResult,
+    faults: Sequence[Fault],
+    lines: Mapping[int, Sequence[Mapping[str, Any]]],
+    replicas: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]],
+) -> None:
+    """Give every witness its history lines, the faults active in its span, and what the replicas hold at its offset."""
+    for row in check.witnesses:
+        span = (row.from_ns, row.to_ns)
+        active = [] if None in span else [f.fault_id for f in faults if f.active(int(span[0] or 0), int(span[1] or 0))]
+        evidence: list[dict[str, Any]] = [] if row.evidence is None else [{"text": row.evidence}]
+        if row.p is not None and row.offset is not None:
+            evidence += [dict(entry) for entry in replicas.get((row.p, row.offset), ())]
+        check.joined.append(
+            {
+                "summary": row.detail,
+                "kind": row.kind,
+                "partition": row.p,
+                "offset": row.offset,
+                "value": row.value,
+                "from_ns": row.from_ns,
+                "to_ns": row.to_ns,
+                "faults": active,
+                "operations": [_near(line, row.offset) for op in row.ops for line in lines.get(op, ())],
+                "evidence": evidence,
+            }
+        )
+
+
+def _near(line: Mapping[str, Any], offset: int | None) -> dict[str, Any]:
+    """The line with only the records around the offset: a poll may have returned thousands."""
+    shown = dict(line)
+    records = shown.get("records")
+    if isinstance(records, list) and len(records) > 7 and offset is not None:
+        near = [r for r in records if abs(int(r["offset"]) - offset) <= 3] or records[:3]
+        shown["records"] = near
+        shown["records_left_out"] = len(records) - len(near)
+    return shown
+
+
+def sentence(
+    verdict: Verdict,
+    checks: Sequence[CheckResult],
+    durable: Sequence[Mapping[str, Any]],
+    floor: FloorResult,
+    run_reasons: Sequence[str],
+    unavailable: Iterable[str] = (),
+    not_fired: Sequence[str] = (),
+    unmet: Sequence[str] = (),
+    uncompared: Sequence[str] = (),
+) -> str:
+    """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it.
+
+    uncompared: nodes at whose files faults were aimed, so that no rule compares them.
+    """
+    acked = sum(int(row["acknowledged"]) for row in durable)
+    lost = sum(int(row["lost"]) for row in durable)
+    gone = sum(int(row.get("gone", 0)) for row in durable)
+    faults = int(floor.figures.get("faults", 0))
+    seen = f"{acked:,} acknowledged records on {_many(len(durable), 'partition')}"
+    around = f"through {_many(faults, 'fault')}"
+    if "elections" in floor.figures:
+        around += f" and {_many(int(floor.figures['elections']), 'election')}"
+    if verdict == "invalid":
+        # A loss first: it is what the others lead to.
+        broken = sorted((c for c in checks if c.verdict == "invalid"), key=lambda c: c.name not in _COUNTS)
+        what = f"{_many(lost, 'acknowledged record')} lost; " if lost else ""
+        what += f"{_many(gone, 'acknowledged record')} read and gone at the drain; " if gone else ""
+        names = ", ".join(check.name for check in broken)
+        text = f"Invalid: {what}{names}, in {seen}, {around}; first: {broken[0].reasons[0]}"
+    elif verdict == "unknown":
+        unsure = [
+            f"{check.name}: {check.reasons[0]}" for check in checks if check.verdict == "unknown" and check.reasons
+        ]
+        reasons = [*run_reasons, *unsure, *floor.missing]
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        text = f"Unknown: {reasons[0] if reasons else 'nothing was checked'}{more}; {seen}, {around}"
+    else:
+        missing = sum(int(row.get("allowed_lost", 0)) for row in durable)
+        which = f"all but {missing:,}" if missing else "all"
+        text = f"Valid: {seen}, {which} read back from every replica, {around}"
+    allowed = [f"{check.name}: {check.allowed}" for check in checks if check.allowed]
+    if allowed:
+        text += "; allowed: " + "; ".join(allowed)
+    if floor.lowered:
+        text += "; floor lowered: " + ", ".join(f"{name} {value}" for name, value in sorted(floor.lowered.items()))
+    unconfirmed = sum(int(row.get("unacknowledged", 0)) for row in durable)
+    if unconfirmed:
+        unread = sum(int(row.get("unacknowledged_unread", 0)) for row in durable)
+        text += f"; sent with acks=0, which confirms nothing: {unconfirmed:,}, of which {unread:,} were read by nobody"
+    if not_fired:
+        text += f"; not fired: {', '.join(not_fired)}"
+    if unmet:
+        text += f"; not known to have been met by its broker: {', '.join(unmet)}"
+    if uncompared:
+        text += f"; not compared, because faults damaged them: files of {', '.join(uncompared)}"
+    missed = sorted(unavailable)
+    if missed:
+        text += f"; not available on these nodes: {', '.join(missed)}"
+    return text + "."
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Sorted keys, whole file or none: a reader never sees half of it."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(value, sort_keys=True, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(path)

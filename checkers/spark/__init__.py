@@ -1,0 +1,1 @@
+"""The Spark session and its tables. Uses no other part of the checkers."""

@@ -1,0 +1,1 @@
+"""Findings, the jobs that make them, the catalogue of anomalies, and one verdict from all."""

@@ -1,0 +1,4 @@
+"""What people type: `highwater test`, `nightly`, `analyze`, `doctor`, `faults`, `heal`.
+
+Arguments come in, exit codes and text go out; the work is in `harness.runs`.
+"""

@@ -1,0 +1,186 @@
+"""`highwater`: the lab's command line.
+
+Decides commands, options, exit codes and what is printed. Exit codes: 0 valid, 1 invalid, 2 unknown, 254 usage, 255
+crash.
+Must not know how anything is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from harness.plan.plan import Plan
+from harness.plan.run_file import load
+from harness.plan.toml_source import PlanError
+from harness.runs.analysis import CRASH, USAGE, AnalysisFailed, Judged, analyze, build_report
+from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+    except (PlanError, StoreError) as error:
+        print(f"highwater: {error}", file=sys.stderr)
+        return USAGE
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="highwater", description="Runs a cluster, breaks it, and judges what it promised.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    test = commands.add_parser("test", help="carry out a run file and judge it")
+    test.add_argument("file", type=Path, metavar="RUN.toml")
+    test.add_argument("--seed", type=int, metavar="N", help="instead of the run file's, or of one drawn at random")
+    test.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
+    test.add_argument(
+        "--zookeeper", metavar="H:P[,…][/C]", help="an ensemble of yours, instead of one made for the run"
+    )
+    test.add_argument("--time-limit", type=float, metavar="S", help="seconds of the main phase")
+    test.add_argument("--rate", type=float, metavar="R", help="client operations per second, all processes together")
+    test.add_argument("--concurrency", type=int, metavar="N", help="client processes in all")
+    test.add_argument("--store", type=Path, default=DEFAULT_STORE, metavar="DIR", help="where runs are kept")
+    test.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
+    test.add_argument("--no-analysis", action="store_true", help="record only; exit 0 when that worked")
+    test.set_defaults(command=_test)
+
+    again = commands.add_parser("analyze", help="judge a recorded run, also one that was aborted")
+    again.add_argument("run", type=Path, metavar="RUN_DIR")
+    again.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
+    again.set_defaults(command=_analyze)
+
+    report = commands.add_parser("report", help="make a judged run's report again")
+    report.add_argument("run", type=Path, metavar="RUN_DIR")
+    report.set_defaults(command=_report)
+
+    doctor = commands.add_parser("doctor", help="what is there, what is missing, which faults and nodes are available")
+    doctor.set_defaults(command=_doctor)
+
+    heal = commands.add_parser("heal", help="remove what runs that died have left")
+    heal.set_defaults(command=_heal)
+
+    nightly = commands.add_parser("nightly", help="many seeds of many run files; exit code of the worst verdict")
+    nightly.add_argument("files", type=Path, nargs="+", metavar="DIR_OR_FILE")
+    nightly.add_argument("--seeds", type=int, required=True, metavar="N", help="seeds 1 to N of each run file")
+    nightly.add_argument("--out", type=Path, default=Path("nightly"), metavar="DIR", help="state, runs, JUnit, summary")
+    nightly.add_argument("--resume", action="store_true", help="leave out what an earlier call has done")
+    nightly.add_argument("--nodes", metavar="local|docker|ssh", help="what the nodes are made of")
+    nightly.set_defaults(command=_nightly)
+    return parser
+
+
+def _test(options: argparse.Namespace) -> int:
+    # Plugs nodes, systems and nemesis together; the other commands do without their packages.
+    from harness.nodes.docker_engine import EngineMissing
+    from harness.nodes.docker_image import ImageMissing
+    from harness.nodes.factory import enter_sandbox, needs_sandbox
+    from harness.nodes.outside_gate import open_gate
+    from harness.nodes.sandbox import SandboxUnavailable, inside_sandbox
+    from harness.plan.zookeeper_address import parse as parse_address
+    from harness.runs import run
+
+    plan: Plan = load(options.file).with_overrides(
+        seed=options.seed,
+        nodes=options.nodes,
+        zookeeper=options.zookeeper,
+        time_limit_s=options.time_limit,
+        rate=options.rate,
+        concurrency=options.concurrency,
+    )
+    run.check(plan)
+    try:
+        if (
+            plan.nodes.zookeeper is not None
+            and not inside_sandbox()
+            and needs_sandbox(plan.nodes.kind, plan.nodes.hosts)
+        ):
+            open_gate(parse_address(plan.nodes.zookeeper).servers)
+        enter_sandbox(plan.nodes.kind, plan.nodes.hosts)
+    except (SandboxUnavailable, EngineMissing, ImageMissing) as error:
+        print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)
+        return CRASH
+    ended = run.run(plan, run.Options(options.store, tuple(sys.argv), options.spark_master, not options.no_analysis))
+    if ended.problem is not None:
+        print(f"highwater: {ended.problem}", file=sys.stderr)
+    if ended.judged is not None:
+        _print_judged(ended.judged)
+    print(f"run: {ended.store.path}")
+    return ended.exit_code
+
+
+def _analyze(options: argparse.Namespace) -> int:
+    store = open_run(options.run)
+    run = store.read_run()
+    if not run.get("finished"):
+        why = run.get("aborted") or "the harness ended without closing the history"
+        store.update_run(aborted=why)
+        print(f"this run was not finished: {why}")
+    try:
+        judged = analyze(store, _analysis_limit_s(run), spark_master=options.spark_master, say=print)
+    except AnalysisFailed as error:
+        print(f"highwater: {error}", file=sys.stderr)
+        return CRASH
+    _print_judged(judged)
+    return judged.exit_code
+
+
+def _analysis_limit_s(run: dict[str, object]) -> float:
+    limits = run.get("limits")
+    limit = limits.get("analysis_s") if isinstance(limits, dict) else None
+    return float(limit) if isinstance(limit, int | float) else 300.0
+
+
+def _report(options: argparse.Namespace) -> int:
+    store: RunStore = open_run(options.run)
+    report, problem = build_report(store)
+    if report is None:
+        print(f"highwater: no report: {problem}", file=sys.stderr)
+        return CRASH
+    print(f"report: {report}")
+    return 0
+
+
+def _print_judged(judged: Judged) -> None:
+    print(judged.sentence)
+    if judged.report is not None:
+        print(f"report: {judged.report}")
+    else:
+        print(f"no report: {judged.report_problem}", file=sys.stderr)
+
+
+def _doctor(_options: argparse.Namespace) -> int:
+    from harness.commands.doctor import main as doctor
+    from harness.commands.faults import fault_rows
+
+    return doctor(fault_rows)
+
+
+def _heal(_options: argparse.Namespace) -> int:
+    from harness.commands.heal import main as heal
+
+    return heal()
+
+
+def _nightly(options: argparse.Namespace) -> int:
+    from harness.commands.nightly import run_nightly
+
+    if options.seeds < 1:
+        raise PlanError(f"--seeds: {options.seeds} is not a whole number from 1 on")
+    return run_nightly(options.files, options.seeds, options.out, resume=options.resume, nodes=options.nodes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

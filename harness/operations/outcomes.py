@@ -1,0 +1,75 @@
+"""Which errors prove that a send had no effect. Everything that is not listed here is `info`.
+
+Decides ok / fail / info. Must not know sockets or the history. Invariant: the lists are closed; a code is added only
+with the reason why it cannot be answered after an append. Missing one costs knowledge; a wrong one invents a loss.
+Source: kafka.server.KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProduce, UnifiedLog.append.
+"""
+
+from __future__ import annotations
+
+from broker.wire.errors import ErrorCode
+from harness.operations.op import Outcome
+
+# Answered before the append only, by every broker that follows Kafka:
+BEFORE_APPEND = frozenset(
+    error.name
+    for error in (
+        # The ISR is counted under the same lock as the append, before it. Its sibling NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        # is absent: there the record is in the log.
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        # Sizes and CRCs are checked over the whole request part before anything is staged.
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        # Batch and record validation: same place.
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        # Refused by the request handler, which never reaches the log.
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    )
+)
+# Absent on purpose:
+#   NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR: a produce that waits in purgatory is
+#   answered
+#     with these when the partition moves, is deleted or goes offline after the append.
+#   REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND: by definition after the append.
+#   LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION, UNKNOWN_SERVER_ERROR: say nothing about the log.
+#   Errors of idempotent and transactional producers: this lab's plain sends never get them.
+
+NO_LEADER = "no-leader-known"
+REFUSED = "connection-refused"
+NOT_CONNECTED = "not-connected"
+RESET = "connection-reset"
+TIMEOUT = "timeout"
+MALFORMED = "malformed"
+CLIENT_ERROR = "client-error"
+"""What librdkafka reported, whatever it was: only the repeated drain has it."""
+
+NOTHING_SENT = frozenset({NO_LEADER, REFUSED, NOT_CONNECTED})
+"""The request's first byte was never handed to the kernel."""
+
+UNANSWERED = frozenset({RESET, TIMEOUT, MALFORMED})
+"""A request went out and no answer to it can be read."""
+
+
+def send_outcome(error: str | None) -> Outcome:
+    """Outcome of a send. error: Kafka's name, one of the names above, or None for success."""
+    if error is None:
+        return "ok"
+    return "fail" if error in BEFORE_APPEND or error in NOTHING_SENT else "info"
+
+
+def read_outcome(error: str | None) -> Outcome:
+    """Outcome of a poll or list_offsets. An answered error is a `fail`: the read had no effect.
+
+    Without an answer it is `info`: there is nothing to undo, but the client is given up as a real one would be.
+    """
+    if error is None:
+        return "ok"
+    return "info" if error in UNANSWERED else "fail"

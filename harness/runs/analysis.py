@@ -1,0 +1,150 @@
+"""Has a recorded run judged: checkers in a process of their own, then JUnit and the report.
+
+Decides the exit code. Must not know what the checkers look for: they are a program that reads a run's folder and writes
+results.json. Invariant: an exit code of 0, 1 or 2 stands for a verdict that this very analysis wrote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.operations.history import HistoryError, recover
+from harness.runs.junit import write_junit
+from harness.runs.store import RunStore, StoreError, read_json
+
+VALID, INVALID, UNKNOWN, USAGE, CRASH = 0, 1, 2, 254, 255
+EXIT_CODES = {"valid": VALID, "invalid": INVALID, "unknown": UNKNOWN}
+_TAIL_LINES = 25
+
+
+class AnalysisFailed(Exception):
+    """No verdict came about; the text says why and where to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """report: None when it could not be made, with the reason in report_problem."""
+
+    verdict: str
+    sentence: str
+    report: Path | None
+    report_problem: str | None
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]
+
+
+def analyze(
+    store: RunStore,
+    limit_s: float,
+    *,
+    spark_master: str | None = None,
+    say: Callable[[str], None] = lambda _text: None,
+) -> Judged:
+    """Run the checkers over a run's folder and build its report. Raises AnalysisFailed."""
+    try:
+        found = recover(store.history)
+    except (HistoryError, OSError) as error:
+        raise AnalysisFailed(str(error)) from None
+    say(f"analysis of {found.lines:,} lines")
+    if found.open or found.torn_bytes:
+        say(f"{found.open} operations without an outcome count as info; {found.torn_bytes} bytes of a torn last line")
+    for old in (store.results, store.report, store.junit):
+        old.unlink(missing_ok=True)
+    code = _run_checkers(store, limit_s, spark_master)
+    try:
+        results = read_json(store.results)
+    except StoreError as error:
+        raise AnalysisFailed(f"the checkers ended without results: {error}; see {_log(store)}") from None
+    verdict = results.get("verdict")
+    if verdict not in EXIT_CODES:
+        allowed = ", ".join(EXIT_CODES)
+        raise AnalysisFailed(f"{store.results}: verdict {verdict!r} is not one of {allowed}")
+    if EXIT_CODES[str(verdict)] != code:
+        raise AnalysisFailed(f"the checkers wrote {verdict}, but ended with exit code {code}; see {_log(store)}")
+    write_junit(store.junit, _run_name(store), results)
+    report, problem = build_report(store)
+    return Judged(str(verdict), str(results.get("sentence", "")), report, problem)
+
+
+def _run_name(store: RunStore) -> str:
+    return str(store.read_run().get("name", store.path.parent.name))
+
+
+def build_report(store: RunStore) -> tuple[Path | None, str | None]:
+    """(report, None), or (None, why there is none)."""
+    try:
+        # Imported late: a folder can be judged where the report's packages are not installed.
+        build = importlib.import_module("harness.report").build
+    except ImportError as error:
+        return None, f"the report needs a package that is missing ({error}); install highwater[lab]"
+    try:
+        built = build(store.path)
+    except Exception as error:
+        # A verdict stands without its report.
+        return None, f"{type(error).__name__}: {error}"
+    return Path(built), None
+
+
+def _log(store: RunStore) -> Path:
+    return store.path / "analysis.log"
+
+
+@contextlib.contextmanager
+def _scratch(store: RunStore) -> Iterator[Path]:
+    """A folder for temporary files, below the run's: whoever is killed leaves none elsewhere, and the next analysis
+    removes these.
+    """
+    folder = store.path / "scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_checkers(store: RunStore, limit_s: float, spark_master: str | None) -> int:
+    """Their exit code, which is a verdict's."""
+    command = [sys.executable, "-m", "checkers", str(store.path)]
+    if spark_master is not None:
+        command += ["--spark-master", spark_master]
+    log = _log(store)
+    with _scratch(store) as scratch, log.open("wb") as output:
+        # A group of its own, so that the JVM which Spark starts ends with it, before it could tidy up.
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        )
+        try:
+            code = process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise AnalysisFailed(
+                f"the checkers did not end within limits.analysis_s = {limit_s:g} s; see {log}"
+            ) from None
+        finally:
+            _end_group(process)
+    if code not in (VALID, INVALID, UNKNOWN):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+        tail = "\n".join(lines)
+        raise AnalysisFailed(f"the checkers crashed with exit code {code}; end of {log}:\n{tail}")
+    return code
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,88 @@
+"""What code and which tools a run was made with: two runs of different code must not look the same.
+
+Decides what is part of the code of a run. Must not know plans or stores.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.machinery
+import importlib.metadata
+import platform
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.tools.java import JavaMissing, find_java_for_spark, zookeeper_jars
+
+LAB = ("harness", "nemesis", "checkers")
+
+
+def code_digest(broker_source: Path) -> str:
+    """Of every file of the broker under test and of the lab that can be imported, compiled ones too, 12 hex digits.
+
+    broker_source: the folder that holds the `broker` package.
+    """
+    lab = Path(__file__).resolve().parents[2]
+    return _digest([broker_source / "broker", *(lab / name for name in LAB)])
+
+
+def _digest(packages: Iterable[Path]) -> str:
+    found = hashlib.sha256()
+    for package in packages:
+        for file in sorted(package.rglob("*")):
+            if _importable(file.relative_to(package)) and file.is_file():
+                found.update(f"{package.name}/{file.relative_to(package)}\0".encode())
+                found.update(file.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def _importable(file: Path) -> bool:
+    # What lies in __pycache__ counts for its source only, and comes and goes.
+    return file.name.endswith(tuple(importlib.machinery.all_suffixes())) and "__pycache__" not in file.parts
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Name → version of what a run rests on; `none` where it is not installed."""
+    return {
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "java": _java(),
+        "zookeeper": _zookeeper(),
+        "spark": _package("pyspark"),
+        "confluent-kafka": _package("confluent-kafka"),
+        "librdkafka": _librdkafka(),
+        "kazoo": _package("kazoo"),
+    }
+
+
+def _package(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+def _librdkafka() -> str:
+    try:
+        import confluent_kafka
+    except ImportError:
+        return "none"
+    return str(confluent_kafka.libversion()[0])
+
+
+def _java() -> str:
+    try:
+        return str(find_java_for_spark().version)
+    except JavaMissing:
+        return "none"
+
+
+def _zookeeper() -> str:
+    try:
+        found = [re.fullmatch(r"zookeeper-(\d.*)", jar.stem) for jar in zookeeper_jars()]
+    except FileNotFoundError:
+        return "none"
+    return next((match[1] for match in found if match), "none")

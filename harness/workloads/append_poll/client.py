@@ -1,0 +1,237 @@
+"""A logical process: turns draws into requests to the node that it believes to lead, one request each.
+
+Decides positions, epochs and outcomes of one process's operations. Must not know generators' insides, threads or files.
+Invariants: `prepare` sends nothing of the operation; `apply` sends at most one request; a consumer's next position
+is the last ok poll's next_position, or the log's start after OFFSET_OUT_OF_RANGE.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from harness.clients.connection import ClientError, Connection
+from harness.clients.fetch import fetch_one, poll_fields
+from harness.clients.requests import EARLIEST, LATEST, list_offset, produce_one
+from harness.clients.router import CONNECT_TIMEOUT_NS, Cluster, Leader, Router
+from harness.operations import outcomes
+from harness.operations.generator import Draw
+from harness.operations.op import Completion, Invocation
+
+POLL_BYTES = 64 * 1024
+ANSWER_GRACE_MS = 250
+"""How much longer than the broker's own time-out the client waits, so that REQUEST_TIMED_OUT can be told from
+silence.
+"""
+
+LEADERSHIP_ERRORS = frozenset(
+    {
+        "NOT_LEADER_OR_FOLLOWER",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "LEADER_NOT_AVAILABLE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "REPLICA_NOT_AVAILABLE",
+        "KAFKA_STORAGE_ERROR",
+        "NOT_ENOUGH_REPLICAS",
+        "REQUEST_TIMED_OUT",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """What every process of a run has in common. request_timeout_ms: also what a broker may wait for its ISR."""
+
+    cluster: Cluster
+    acks: int
+    record_bytes: int
+    request_timeout_ms: int
+    seed: int
+
+
+@dataclass(slots=True)
+class Shared:
+    """What processes of a run pass on: per thread, its last process's leaders and positions; per partition, what was
+    seen.
+
+    Written by many threads, each entry replaced whole; what is read may be a little old.
+    """
+
+    leaders: dict[int, Mapping[int, Leader]] = field(default_factory=dict)
+    positions: dict[int, Mapping[int, int]] = field(default_factory=dict)
+    high_watermarks: dict[int, int] = field(default_factory=dict)
+    log_starts: dict[int, int] = field(default_factory=dict)
+    sentinels: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Target:
+    connection: Connection | None
+    error: str | None
+
+
+class Process:
+    """One process; implements `harness.operations.interpreter.Client`. Used by one thread."""
+
+    def __init__(
+        self, process: int, thread: int, settings: ProcessSettings, shared: Shared, phase: Callable[[], str]
+    ) -> None:
+        self.process = process
+        self._thread = thread
+        self._settings = settings
+        self._shared = shared
+        self._phase = phase
+        self._rng = Random(settings.seed * 1_000_003 + process)
+        # A successor starts with its predecessor's metadata, or with none.
+        known = shared.leaders.get(thread) if self._rng.random() < 0.5 else None
+        self._router = Router(settings.cluster, f"highwater-{process}", self._rng, known)
+        self._positions: dict[int, int] = {}
+        self._start = self._rng.choices(("resume", "latest", "earliest"), (5, 3, 2))[0]
+        self._isolation = 1 if self._rng.random() < 0.25 else 0
+        self._target = _Target(None, outcomes.NO_LEADER)
+
+    def prepare(self, draw: Draw) -> Invocation:
+        """Find the leader and connect to it; what goes wrong is the operation's failure, found before it was sent."""
+        leader = self._router.leader(draw.partition)
+        self._target = self._connect(leader)
+        epoch = -1 if leader is None else leader.epoch
+        node = None if leader is None else self._settings.cluster.names[leader.broker_id]
+        topic = self._settings.cluster.topic
+        return Invocation(self.process, draw.f, self._phase(), topic, draw.partition, node, self._fields(draw, epoch))
+
+    def _connect(self, leader: Leader | None) -> _Target:
+        if leader is None:
+            return _Target(None, outcomes.NO_LEADER)
+        connection = self._router.connection(leader.broker_id)
+        wait_ns = min(CONNECT_TIMEOUT_NS, self._settings.request_timeout_ms * 1_000_000)
+        try:
+            connection.connect(time.monotonic_ns() + wait_ns)
+        except ClientError as error:
+            self._router.suspect()
+            return _Target(None, error.error)
+        return _Target(connection, None)
+
+    def _fields(self, draw: Draw, epoch: int) -> dict[str, object]:
+        match draw.f:
+            case "send":
+                acks = -1 if draw.sentinel else self._settings.acks
+                return {"values": list(draw.values), "acks": acks, "sentinel": draw.sentinel}
+            case "poll":
+                return {
+                    "position": self._position(draw.partition),
+                    "leader_epoch": epoch,
+                    "isolation": self._isolation,
+                    "reader": "wire",
+                    "consumer": f"c{self.process}",
+                    "max_bytes": POLL_BYTES,
+                }
+            case "list_offsets":
+                timestamp = LATEST if self._rng.random() < 0.8 else EARLIEST
+                return {"timestamp": timestamp, "isolation": self._isolation, "leader_epoch": epoch}
+
+    def _position(self, partition: int) -> int:
+        if partition not in self._positions:
+            begin = self._shared.log_starts.get(partition, 0)
+            if self._start == "resume":
+                begin = self._shared.positions.get(self._thread, {}).get(partition, begin)
+            elif self._start == "latest":
+                begin = self._shared.high_watermarks.get(partition, begin)
+            self._positions[partition] = begin
+        return self._positions[partition]
+
+    def apply(self, invocation: Invocation) -> Completion:
+        """One request over the connection that `prepare` made."""
+        connection, error = self._target.connection, self._target.error
+        send = invocation.f == "send"
+        if connection is None:
+            outcome = outcomes.send_outcome(error) if send else outcomes.read_outcome(error)
+            return Completion(outcome, time.monotonic_ns(), error)
+        try:
+            match invocation.f:
+                case "send":
+                    completion = self._send(connection, invocation)
+                case "poll":
+                    completion = self._poll(connection, invocation)
+                case "list_offsets":
+                    completion = self._list_offsets(connection, invocation)
+        except ClientError as failure:
+            outcome = outcomes.send_outcome(failure.error) if send else outcomes.read_outcome(failure.error)
+            completion = Completion(outcome, failure.at_ns, failure.error)
+        if completion.error in LEADERSHIP_ERRORS or completion.error in outcomes.UNANSWERED:
+            self._router.suspect()
+        return completion
+
+    def _deadline_ns(self) -> int:
+        return time.monotonic_ns() + (self._settings.request_timeout_ms + ANSWER_GRACE_MS) * 1_000_000
+
+    def _send(self, connection: Connection, invocation: Invocation) -> Completion:
+        values, acks = invocation.fields["values"], invocation.fields["acks"]
+        assert isinstance(values, list)
+        assert isinstance(acks, int)
+        produced = produce_one(
+            connection,
+            invocation.topic,
+            invocation.partition,
+            values,
+            acks=acks,
+            record_bytes=self._settings.record_bytes,
+            timeout_ms=self._settings.request_timeout_ms,
+            deadline_ns=self._deadline_ns(),
+        )
+        if produced.error is None and invocation.fields["sentinel"]:
+            self._shared.sentinels[invocation.partition] = produced.base_offset
+        fields = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
+        return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, fields)
+
+    def _poll(self, connection: Connection, invocation: Invocation) -> Completion:
+        partition = invocation.partition
+        polled = fetch_one(
+            connection,
+            invocation.topic,
+            partition,
+            position=_number(invocation, "position"),
+            leader_epoch=_number(invocation, "leader_epoch"),
+            isolation=_number(invocation, "isolation"),
+            max_wait_ms=100 if self._rng.random() < 0.25 else 0,
+            max_bytes=_number(invocation, "max_bytes"),
+            deadline_ns=self._deadline_ns(),
+        )
+        if polled.error is not None:
+            if polled.error == "OFFSET_OUT_OF_RANGE":
+                self._positions[partition] = self._shared.log_starts.get(partition, 0)
+            return Completion(outcomes.read_outcome(polled.error), polled.at_ns, polled.error)
+        self._positions[partition] = polled.next_position
+        self._shared.high_watermarks[partition] = polled.hw
+        self._shared.log_starts[partition] = max(0, polled.log_start)
+        return Completion("ok", polled.at_ns, None, poll_fields(polled))
+
+    def _list_offsets(self, connection: Connection, invocation: Invocation) -> Completion:
+        listed = list_offset(
+            connection,
+            invocation.topic,
+            invocation.partition,
+            timestamp=_number(invocation, "timestamp"),
+            isolation=_number(invocation, "isolation"),
+            leader_epoch=_number(invocation, "leader_epoch"),
+            deadline_ns=self._deadline_ns(),
+        )
+        if listed.error is not None:
+            return Completion(outcomes.read_outcome(listed.error), listed.at_ns, listed.error)
+        fields = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
+        return Completion("ok", listed.at_ns, None, fields)
+
+    def close(self) -> None:
+        """Leave what the thread's next process may start from, and close every connection."""
+        self._shared.leaders[self._thread] = dict(self._router.leaders)
+        if self._positions:
+            self._shared.positions[self._thread] = dict(self._positions)
+        self._router.close()
+
+
+def _number(invocation: Invocation, name: str) -> int:
+    value = invocation.fields[name]
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,199 @@
+"""What a channel makes of a broker's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.core.controller.cluster_state import Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
+from broker.core.controller.elr import ReplicaReport
+from broker.model.ids import TopicPartition
+from broker.runtime.controller.channel_manager import QUEUE_MAX, ControllerChannels, Reports
+from broker.runtime.controller.request_batch import (
+    LEADER_AND_ISR_VERSION,
+    REPLICA_REPORT_VERSION,
+    STOP_REPLICA_VERSION,
+    UPDATE_METADATA_VERSION,
+    Outgoing,
+    RequestBatch,
+)
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from broker.wire.messages.replica_report import ReplicaReportResponse, ReportedEpoch, ReportedPartition
+from broker.wire.messages.stop_replica import StopReplicaResponse
+from broker.wire.messages.update_metadata import UpdateMetadataRequest
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import TOPIC, TOPIC_ID
+
+BROKER = Broker(1, 7, (BrokerEndpoint("PLAINTEXT", "h", 1, "PLAINTEXT"),))
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.on_response: Callable[[memoryview], None] = lambda view: None
+        self.sent = 0
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        self.sent += 1
+        self.on_response = on_response
+        return self.sent
+
+    def close(self) -> None: ...
+
+
+class Heard(Reports):
+    def __init__(self) -> None:
+        self.failed: list[tuple[str, int]] = []
+        self.deleted: list[tuple[str, int]] = []
+        self.refused: list[tuple[str, int, int]] = []
+        self.reported: list[tuple[dict[TopicPartition, ReplicaReport], dict[TopicPartition, int]]] = []
+
+    def replicas_reported(
+        self,
+        broker: int,
+        broker_epoch: int,
+        reports: dict[TopicPartition, ReplicaReport],
+        asked_under: dict[TopicPartition, int],
+    ) -> None:
+        assert (broker, broker_epoch) == (1, 7)
+        self.reported.append((reports, asked_under))
+
+    def replicas_deleted(self, broker: int, deleted: list[tuple[str, int]]) -> None:
+        assert broker == 1
+        self.deleted += deleted
+
+    def replicas_failed(self, broker: int, broker_epoch: int, failed: list[tuple[str, int]]) -> None:
+        assert (broker, broker_epoch) == (1, 7)
+        self.failed += failed
+
+    def epochs_refused(self, broker: int, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
+        assert (broker, broker_epoch) == (1, 7)
+        self.refused += refused
+
+
+def _state(leaders: dict[int, int]) -> ClusterState:
+    return ClusterState(
+        brokers={1: BROKER},
+        topics={TOPIC: Topic(TOPIC, TOPIC_ID, dict.fromkeys(leaders, (1, 2)))},
+        states={TopicPartition(TOPIC, i): LeaderAndIsr(leader, 4, (1, 2), 1, 3) for i, leader in leaders.items()},
+    )
+
+
+def _encoded(leaders: dict[int, int]) -> list[Outgoing]:
+    """What tells broker 1 of these partitions' leaders, in leader epoch 4."""
+    batch = RequestBatch(9, 1)
+    for index in leaders:
+        batch.roles((1,), TopicPartition(TOPIC, index))
+    return batch.encode(_state(leaders))
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_leader_hears_of_its_epoch_first_and_a_started_broker_of_all_there_is(started: bool) -> None:
+    partition = TopicPartition(TOPIC, 0)
+    batch = RequestBatch(9, 1, addresses_first=started)
+    batch.roles((1,), partition)
+    batch.metadata((1,), [partition])
+    said: list[int | str] = []
+    for request in batch.encode(_state({0: 1})):
+        if request.api_key == ApiKey.UPDATE_METADATA:
+            update = UpdateMetadataRequest.decode(UPDATE_METADATA_VERSION, memoryview(request.body))
+            said.append(sum(len(topic.partition_states) for topic in update.topic_states))
+            assert [(broker.id, broker.broker_epoch) for broker in update.live_brokers] == [(1, 7)]
+        else:
+            said.append(ApiKey(request.api_key).name)
+    assert said == ([1, "LEADER_AND_ISR"] if started else ["LEADER_AND_ISR", 1])
+
+
+def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
+    """A channel tells broker 1 of these partitions' leaders, in leader epoch 4, and gets these answers."""
+    peer, heard = Peer(), Heard()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    channels.send(_encoded(leaders))
+    partition_errors = [LeaderAndIsrPartitionError("", index, error) for index, error in errors.items()]
+    answer = LeaderAndIsrResponse(0, [], [LeaderAndIsrTopicError(TOPIC_ID, partition_errors)])
+    peer.on_response(memoryview(answer.encode(LEADER_AND_ISR_VERSION)))
+    return heard
+
+
+def test_epoch_that_a_broker_refuses_is_reported_as_it_was_told() -> None:
+    fenced = ErrorCode.FENCED_LEADER_EPOCH
+    heard = answered(
+        {0: fenced, 1: fenced, 2: ErrorCode.STALE_CONTROLLER_EPOCH, 3: ErrorCode.NONE}, {0: 1, 1: 2, 2: 1, 3: 1}
+    )
+    assert heard.refused == [(TOPIC_ID, 0, 4), (TOPIC_ID, 1, 4)]
+    assert heard.failed == []
+
+
+def test_partition_that_a_broker_cannot_take_up_is_reported_as_failed() -> None:
+    heard = answered({0: ErrorCode.UNKNOWN_SERVER_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}, {0: 1, 1: 2})
+    assert heard.failed == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+
+
+def test_deletion_is_reported_of_the_topic_id_that_it_was_asked_for() -> None:
+    state = _state({0: 1, 1: 1})
+    batch = RequestBatch(9, 1)
+    for index in (0, 1):
+        batch.stop(1, TopicPartition(TOPIC, index), delete=True)
+    peer, heard = Peer(), Heard()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    channels.send(batch.encode(state))
+    state.topics[TOPIC] = Topic(TOPIC, "another topic of that name", {0: (1, 2)})
+    peer.on_response(memoryview(StopReplicaResponse(0, []).encode(STOP_REPLICA_VERSION)))
+    assert heard.deleted == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+
+
+def test_report_of_a_stop_names_the_leader_epoch_that_it_was_asked_under() -> None:
+    partition = TopicPartition(TOPIC, 0)
+    state = _state({0: -1})
+    batch = RequestBatch(9, 1)
+    batch.report(1, partition)
+    peer, heard = Peer(), Heard()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
+    channels.set_brokers([BROKER])
+    channels.send(batch.encode(state))
+    state.states[partition] = state.states[partition].changed(1, (1,))
+    epochs = [ReportedEpoch(2, 4), ReportedEpoch(3, 7)]
+    reported = ReportedPartition(TOPIC, 0, 0, True, 3, 10, 4, 5, epochs, shortened=True)
+    answer = ReplicaReportResponse(partitions=[reported])
+    peer.on_response(memoryview(answer.encode(REPLICA_REPORT_VERSION)))
+    told = ReplicaReport(True, 3, 10, 4, 5, epochs=((2, 4), (3, 7)), shortened=True)
+    assert heard.reported == [({partition: told}, {partition: 4})]
+
+
+def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_told_everything_anew() -> None:
+    asked: list[int] = []
+
+    class Noting(Heard):
+        def needs_everything(self, broker: int) -> None:
+            asked.append(broker)
+
+    peer = Peer()
+    channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, Noting())
+    channels.set_brokers([BROKER])
+    (request,) = _encoded({0: 1})
+    for _ in range(QUEUE_MAX):
+        channels.send([request])
+    assert (asked, peer.sent) == ([], 1)
+    channels.send([request])
+    assert asked == [1]
+    answer = LeaderAndIsrResponse(0, [], [])
+    peer.on_response(memoryview(answer.encode(LEADER_AND_ISR_VERSION)))
+    assert peer.sent == 1, "what it had not taken is not sent any more"
+    channels.send([request])
+    assert peer.sent == 2

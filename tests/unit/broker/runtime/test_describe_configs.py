@@ -1,0 +1,165 @@
+"""DescribeConfigs: types, and where a topic's value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from broker.config.settings import Settings
+from broker.model.ids import BrokerId
+from broker.runtime.admin.describe_configs import (
+    BROKER,
+    DEFAULT_SOURCE,
+    STATIC_BROKER_SOURCE,
+    TOPIC,
+    TOPIC_SOURCE,
+    ConfigHandlers,
+)
+from broker.runtime.metadata.cache import MetadataCache
+from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
+from broker.runtime.metadata.topic_configs import TopicConfigCache
+from broker.runtime.requests.request import Request
+from broker.wire.api import ApiKey
+from broker.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import TOPIC_ID, FakeSlot
+
+BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
+
+
+class Worker:
+    def submit(self, name: str, task: Callable[[], None]) -> None:
+        task()
+
+
+class Store:
+    def __init__(self, more: Mapping[str, str]) -> None:
+        self.more = more
+
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        return {name: {"segment.bytes": "100", **self.more} for name in names}
+
+    def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
+        return {}
+
+    def configured_topics(self) -> Sequence[str]:
+        return []
+
+    def broker_configs(self, broker: BrokerId) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        return {}, {}
+
+
+def describe(
+    kind: int, name: str, stored: Mapping[str, str] | None = None, **given: str
+) -> dict[str, DescribeConfigsResourceResult]:
+    """What a broker answers whose file says `given`, dots as underscores.
+
+    stored: of the topic, beside segment.bytes.
+    """
+    settings = Settings.parse({"zookeeper.connect": "x:1", **{key.replace("_", "."): given[key] for key in given}})
+    loop, worker, store = FakeLoop(), Worker(), Store(stored or {})
+    cache = MetadataCache("c", "PLAINTEXT", lambda: 5, lambda topic: {}, lambda topic: None)
+    states = [UpdateMetadataPartitionState(0, 1, 1, 0, [1], 0, [1], [])]
+    topics = [UpdateMetadataTopicState("t", TOPIC_ID, states)]
+    cache.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1, broker_epoch=5, topic_states=topics))
+    configs, dynamic = TopicConfigCache(store, worker, loop), DynamicConfig(settings, 1, store, worker, loop)
+    handlers = ConfigHandlers(settings, 1, cache, configs, dynamic)
+    slot = FakeSlot()
+    body = DescribeConfigsRequest([DescribeConfigsResource(kind, name, None)], True).encode(4)
+    handlers.handle_describe_configs(
+        Request(ApiKey.DESCRIBE_CONFIGS, 4, 1, "", memoryview(bytearray(body)), slot, True)
+    )
+    loop.run_soon()
+    assert slot.answer is not None
+    (result,) = DescribeConfigsResponse.decode(4, slot.answer[5:]).results
+    assert result.error_code == 0
+    return {row.name: row for row in result.configs}
+
+
+def test_topic_settings_have_kafkas_types() -> None:
+    rows = describe(TOPIC, "t")
+    types = {name: row.config_type for name, row in rows.items() if not name.startswith("flush.policy")}
+    assert types == {
+        "cleanup.policy": LIST,
+        "compression.gzip.level": INT,
+        "compression.lz4.level": INT,
+        "compression.type": STRING,
+        "compression.zstd.level": INT,
+        "delete.retention.ms": LONG,
+        "file.delete.delay.ms": LONG,
+        "flush.messages": LONG,
+        "flush.ms": LONG,
+        "follower.replication.throttled.replicas": LIST,
+        "index.interval.bytes": INT,
+        "leader.replication.throttled.replicas": LIST,
+        "max.compaction.lag.ms": LONG,
+        "max.message.bytes": INT,
+        "message.timestamp.after.max.ms": LONG,
+        "message.timestamp.type": STRING,
+        "min.cleanable.dirty.ratio": DOUBLE,
+        "min.compaction.lag.ms": LONG,
+        "min.insync.replicas": INT,
+        "retention.bytes": LONG,
+        "retention.ms": LONG,
+        "segment.bytes": INT,
+        "segment.index.bytes": INT,
+        "segment.jitter.ms": LONG,
+        "segment.ms": LONG,
+        "unclean.leader.election.enable": BOOLEAN,
+    }
+
+
+def test_broker_settings_have_kafkas_types() -> None:
+    rows = describe(BROKER, "1")
+    assert rows["broker.id"].config_type == INT
+    assert rows["replica.lag.time.max.ms"].config_type == LONG
+
+
+def test_topics_default_from_the_brokers_file_says_so_and_names_its_setting() -> None:
+    rows = describe(TOPIC, "t", log_retention_hours="1", log_flush_interval_ms="50")
+    retention = rows["retention.ms"]
+    assert (retention.value, retention.config_source) == ("3600000", STATIC_BROKER_SOURCE)
+    assert [(s.name, s.value, s.source) for s in retention.synonyms] == [
+        ("log.retention.hours", "1", STATIC_BROKER_SOURCE),
+        ("log.retention.hours", "168", DEFAULT_SOURCE),
+    ]
+    assert rows["flush.ms"].config_source == STATIC_BROKER_SOURCE
+    assert rows["segment.ms"].config_source == DEFAULT_SOURCE
+    assert rows["segment.bytes"].config_source == TOPIC_SOURCE
+
+
+def test_stored_form_of_topics_is_described_with_where_it_comes_from() -> None:
+    rows = describe(TOPIC, "t", compression_type="zstd", log_message_timestamp_type="LogAppendTime")
+    found = {
+        name: (rows[name].value, rows[name].config_source)
+        for name in ("compression.type", "message.timestamp.type", "compression.zstd.level", "compression.gzip.level")
+    }
+    assert found == {
+        "compression.type": ("zstd", STATIC_BROKER_SOURCE),
+        "message.timestamp.type": ("LogAppendTime", STATIC_BROKER_SOURCE),
+        "compression.zstd.level": ("3", DEFAULT_SOURCE),
+        "compression.gzip.level": ("-1", DEFAULT_SOURCE),
+    }
+    (synonym, default) = rows["message.timestamp.type"].synonyms
+    assert (synonym.name, synonym.value) == ("log.message.timestamp.type", "LogAppendTime")
+    assert (default.value, default.source) == ("CreateTime", DEFAULT_SOURCE)
+    assert not describe(BROKER, "1")["compression.type"].read_only
+
+
+def test_overrides_that_change_nothing_here_are_described_all_the_same() -> None:
+    assert "preallocate" not in describe(TOPIC, "t")
+    rows = describe(TOPIC, "t", {"preallocate": "true", "no.such": "x", "local.retention.ms": "-2"})
+    expected = {"preallocate": ("true", BOOLEAN), "no.such": ("x", 0), "local.retention.ms": ("-2", LONG)}
+    assert {name: (rows[name].value, rows[name].config_type) for name in expected} == expected
+    assert [(s.name, s.value, s.source) for s in rows["no.such"].synonyms] == [("no.such", "x", TOPIC_SOURCE)]
+    assert rows["no.such"].config_source == TOPIC_SOURCE
+    assert rows["segment.bytes"].value == "100"

@@ -1,0 +1,216 @@
+"""Idempotent producers: sequences, repeats, and what survives a change of leader, a restart, a truncation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.core.producers import snapshot as producer_snapshot
+from broker.core.producers.state import ProducerStates
+from broker.model.ids import TopicPartition
+from broker.runtime.replicas.replica import Replica
+from broker.wire.api import ApiKey
+from broker.wire.chunks import Chunk
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from broker.wire.record_batch import read_header
+from tests.property.log.compaction_tools import keyed
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_log import MemoryLog
+from tests.support.memory_node import FakeSlot
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    cluster = MemoryCluster()
+    cluster.settle()
+    return cluster
+
+
+def send(cluster: MemoryCluster, value: str, sequence: int, *, to: int = 1, epoch: int = 0, acks: int = -1) -> FakeSlot:
+    return cluster.produce(to, value, acks=acks, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+
+
+def result(slot: FakeSlot) -> tuple[int, int]:
+    answer = produced(slot)
+    assert answer is not None, "not answered yet"
+    return answer.error, answer.base_offset
+
+
+def test_repeat_is_answered_with_the_original_offset_and_not_appended(cluster: MemoryCluster) -> None:
+    first = send(cluster, "a", 0)
+    cluster.settle()
+    assert result(first) == (0, 0)
+    send(cluster, "b", 1)
+    cluster.settle()
+    repeat = send(cluster, "a", 0)
+    assert result(repeat) == (0, 0)
+    assert cluster.nodes[1].log.values() == ["a", "b"]
+
+
+def test_repeat_of_an_uncommitted_batch_waits_until_it_is_committed(cluster: MemoryCluster) -> None:
+    cluster.hold = lambda message: message.target == 1
+    send(cluster, "a", 0)
+    cluster.settle()
+    repeat = send(cluster, "a", 0)
+    cluster.settle()
+    assert produced(repeat) is None
+    cluster.hold = lambda message: False
+    cluster.release()
+    cluster.settle()
+    assert result(repeat) == (0, 0)
+
+
+def test_gap_is_out_of_order(cluster: MemoryCluster) -> None:
+    send(cluster, "a", 0)
+    assert result(send(cluster, "c", 2))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_old_epoch_is_error_47_and_new_epoch_starts_at_0(cluster: MemoryCluster) -> None:
+    send(cluster, "a", 0, epoch=1)
+    assert result(send(cluster, "b", 0, epoch=0))[0] == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert result(send(cluster, "b", 3, epoch=2))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert result(send(cluster, "b", 0, epoch=2, acks=1)) == (0, 1)
+
+
+def test_five_batches_are_remembered(cluster: MemoryCluster) -> None:
+    for sequence in range(6):
+        send(cluster, f"v{sequence}", sequence)
+    cluster.settle()
+    for sequence in range(1, 6):
+        assert result(send(cluster, "again", sequence)) == (0, sequence)
+    assert result(send(cluster, "again", 0))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_repeat_after_a_change_of_leader_gets_the_original_offset(cluster: MemoryCluster) -> None:
+    send(cluster, "a", 0)
+    send(cluster, "b", 1)
+    cluster.settle()
+    cluster.kill(1)
+    cluster.expire(1)
+    cluster.advance(2000)
+    assert result(send(cluster, "b", 1, to=2)) == (0, 1)
+    assert result(send(cluster, "d", 3, to=2))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert cluster.nodes[2].log.values() == ["a", "b"]
+
+
+def test_repeat_after_a_restart_gets_the_original_offset(cluster: MemoryCluster) -> None:
+    send(cluster, "a", 0)
+    cluster.settle()
+    for i in (2, 3, 1):
+        cluster.kill(i)
+        cluster.expire(i)
+    cluster.start(1)
+    cluster.settle()
+    assert cluster.state.leader == 1
+    assert result(send(cluster, "a", 0)) == (0, 0)
+
+
+def test_truncated_batch_is_forgotten_and_may_be_sent_again(cluster: MemoryCluster) -> None:
+    send(cluster, "a", 0)
+    cluster.settle()
+    cluster.hold = lambda message: 1 in (message.source, message.target)
+    send(cluster, "b", 1, acks=1)
+    cluster.elect(2)
+    cluster.settle()
+    cluster.hold = lambda message: False
+    cluster.lose()
+    cluster.advance(40000)
+    assert cluster.nodes[1].log.values() == ["a"]
+    cluster.elect(1)
+    cluster.advance(2000)
+    again = send(cluster, "b", 1)
+    cluster.settle()
+    assert result(again) == (0, 1)
+
+
+def test_follower_that_begins_anew_knows_no_producer_until_it_has_its_records(cluster: MemoryCluster) -> None:
+    send(cluster, "a", 0)
+    cluster.settle()
+    cluster.kill(3)
+    cluster.expire(3)
+    for sequence in range(1, 4):
+        send(cluster, "b", sequence)
+    cluster.settle()
+    for i in (1, 2):
+        cluster.nodes[i].up.replicas[("t", 0)].log.maybe_raise_log_start(4)
+    cluster.start(3)
+    cluster.advance(2000)
+    assert cluster.nodes[3].log.log_start_offset == 4
+    cluster.elect(3)
+    cluster.advance(2000)
+    assert result(send(cluster, "c", 4, to=3, acks=1)) == (0, 4)
+
+
+def test_init_producer_id_gives_each_asker_its_own(cluster: MemoryCluster) -> None:
+    ids = []
+    for _ in range(2):
+        slot = cluster.ask(1, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(None, 60000).encode(4))
+        assert slot.answer is not None
+        answer = InitProducerIdResponse.decode(4, slot.answer[5:])
+        assert (answer.error_code, answer.producer_epoch) == (0, 0)
+        ids.append(answer.producer_id)
+    assert ids[0] != ids[1]
+
+
+def test_init_producer_id_with_a_transactional_id_is_refused(cluster: MemoryCluster) -> None:
+    slot = cluster.ask(1, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("tx", 60000).encode(4))
+    assert slot.answer is not None
+    assert InitProducerIdResponse.decode(4, slot.answer[5:]).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_snapshot_round_trip_keeps_the_newest_batch_of_each_producer() -> None:
+    states = ProducerStates()
+    states.append(1, 0, 0, 4, 10, 14, 0.0)
+    states.append(1, 0, 5, 9, 15, 19, 0.0)
+    states.append(2, 3, 2**31 - 1, 1, 20, 22, 300.0)
+    found = producer_snapshot.decode(producer_snapshot.encode(states, wall_ms=50_000, now_ms=1000.0))
+    assert found == [(1, 0, (5, 9, 15, 19), 49_000), (2, 3, (2**31 - 1, 1, 20, 22), 49_300)]
+
+
+def test_damaged_snapshot_is_none() -> None:
+    data = bytearray(producer_snapshot.encode(ProducerStates(), 5, 0))
+    assert producer_snapshot.decode(bytes(data)) == []
+    data[-1] ^= 1
+    assert producer_snapshot.decode(bytes(data)) is None
+    assert producer_snapshot.decode(b"") is None
+
+
+class SnapshotMemoryLog(MemoryLog):
+    """Keeps snapshots, and remembers where it was read."""
+
+    def __init__(self) -> None:
+        super().__init__(TopicPartition("t", 0), "")
+        self.snapshot_at_roll: Callable[[int], bytes | None] | None = None
+        self.snapshots: dict[int, bytes] = {}
+        self.read_at: list[int] = []
+
+    def write_producer_snapshot(self, offset: int, content: bytes) -> None:
+        self.snapshots[offset] = content
+
+    def latest_producer_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
+        return max((kept for kept in self.snapshots.items() if at_most is None or kept[0] <= at_most), default=None)
+
+    def read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> Chunk:
+        self.read_at.append(offset)
+        return super().read(offset, max_bytes, limit_offset, min_one_batch)
+
+
+@pytest.mark.parametrize(("damaged", "first_read"), [([], 30), ([30], 20), ([20, 30], 10), ([10, 20, 30], 0)])
+def test_damaged_snapshot_costs_what_lies_behind_the_one_before(damaged: list[int], first_read: int) -> None:
+    log = SnapshotMemoryLog()
+    written = Replica(1, log, 0)
+    for sequence in range(35):
+        if sequence in (10, 20, 30):
+            written.snapshot_producers(0)
+        batch = keyed([(None, b"v")], producer_id=7, producer_epoch=0, base_sequence=sequence)
+        log.append_as_leader(batch, 0)
+        written.take_producers([read_header(batch, 0)], 0)
+        log.write()
+    for offset in damaged:
+        log.snapshots[offset] = b""
+    started = Replica(1, log, 0)
+    started.restore_producers(0)
+    assert log.read_at[0] == first_read
+    assert [(entry.batches[-1].last_offset, producer) for producer, entry in started.producers] == [(34, 7)]

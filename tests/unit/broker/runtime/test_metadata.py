@@ -1,0 +1,424 @@
+"""The metadata cache and what Metadata answers from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.runtime.metadata.cache import Address, MetadataCache
+from broker.runtime.metadata.handlers import MetadataHandlers
+from broker.runtime.requests.request import Request
+from broker.wire.api import ApiKey, response_header_version
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.support.fake_loop import FakeLoop
+from tests.support.kept import kept_bytes
+from tests.support.memory_node import FakeSlot
+
+EPOCH = 50
+OLD_ID = "AAECAwQFBgcICQoLDA0ODw"
+NEW_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def broker(id_: int) -> UpdateMetadataBroker:
+    return UpdateMetadataBroker(id_, [UpdateMetadataEndpoint(9000 + id_, f"h{id_}", "PLAINTEXT", 0)], None)
+
+
+def partition(leader: int, replicas: list[int], index: int = 0, epoch: int = 3) -> UpdateMetadataPartitionState:
+    return UpdateMetadataPartitionState(index, 1, leader, epoch, replicas, 0, replicas, [])
+
+
+def update(
+    states: dict[str, list[UpdateMetadataPartitionState]],
+    live: tuple[int, ...] = (1, 2),
+    controller_epoch: int = 1,
+    broker_epoch: int = EPOCH,
+    topic_id: str = OLD_ID,
+    whole: bool = False,
+) -> UpdateMetadataRequest:
+    return UpdateMetadataRequest(
+        controller_id=1,
+        controller_epoch=controller_epoch,
+        broker_epoch=broker_epoch,
+        topic_states=[UpdateMetadataTopicState(name, topic_id, parts) for name, parts in states.items()],
+        live_brokers=[broker(id_) for id_ in live],
+        whole=whole,
+    )
+
+
+@pytest.fixture
+def forgotten() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def cache(forgotten: list[str]) -> MetadataCache:
+    made = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, forgotten.append)
+    assert made.update(update({"t": [partition(1, [1, 2])]})) is ErrorCode.NONE
+    return made
+
+
+def ask(
+    cache: MetadataCache,
+    topics: list[str] | None,
+    version: int = 9,
+    create: Callable[[str], ErrorCode] | None = None,
+    allow: bool = True,
+) -> MetadataResponse:
+    wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+    request = MetadataRequest(wanted if wanted is not None or version > 0 else [])
+    if version >= 4:
+        request.allow_auto_topic_creation = allow
+    return MetadataResponse.decode(
+        version, answer_of(MetadataHandlers(cache, create, FakeLoop()), request.encode(version), version)
+    )
+
+
+def answer_of(handlers: MetadataHandlers, body: bytes, version: int) -> memoryview:
+    slot = FakeSlot()
+    flexible = response_header_version(ApiKey.METADATA, version) == 1
+    handlers.handle_metadata(Request(ApiKey.METADATA, version, 7, "", memoryview(bytearray(body)), slot, flexible))
+    assert slot.answer is not None
+    return memoryview(slot.answer)[5 if flexible else 4 :]
+
+
+def test_older_controller_is_refused_and_changes_nothing(cache: MetadataCache) -> None:
+    cache.update(update({}, controller_epoch=5))
+    assert cache.update(update({"x": [partition(1, [1])]}, controller_epoch=4)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert "x" not in cache.topics
+
+
+def test_word_for_another_registration_is_refused(cache: MetadataCache) -> None:
+    assert cache.update(update({}, broker_epoch=EPOCH - 1)) is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_update_merges_partitions_and_replaces_brokers(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(2, [2, 1], 1)]}, live=(2, 3)))
+    assert sorted(cache.topics["t"].partitions) == [0, 1]
+    assert sorted(cache.brokers) == [2, 3]
+    assert cache.address(3) == Address("h3", 9003)
+    assert cache.address(1) is None
+
+
+def test_first_word_of_new_controller_replaces_topics(cache: MetadataCache) -> None:
+    cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2))
+    assert list(cache.topics) == ["u"]
+
+
+def test_word_that_is_whole_leaves_no_topic_that_it_does_not_name(cache: MetadataCache, forgotten: list[str]) -> None:
+    cache.update(update({"u": [partition(1, [1])]}, topic_id="B" * 22))
+    cache.update(update({"u": [partition(2, [2], epoch=2)]}, topic_id="B" * 22, whole=True))
+    assert list(cache.topics) == ["u"]
+    assert cache.leader_of("u", 0) == (1, 3), "what is older than what is known is passed over all the same"
+    assert forgotten == ["t"]
+    assert (cache.name_of(OLD_ID), cache.name_of("B" * 22)) == (None, "u")
+
+
+def test_first_word_without_topics_counts_where_it_is_whole(cache: MetadataCache) -> None:
+    cache.update(update({}, controller_epoch=2))
+    assert list(cache.topics) == ["t"], "Kafka's controller tells of the brokers first"
+    cache.update(update({}, controller_epoch=3, whole=True))
+    assert not cache.topics
+
+
+def test_topic_that_a_whole_word_did_not_name_may_come_back(cache: MetadataCache) -> None:
+    cache.update(update({}, whole=True))
+    cache.update(update({"t": [partition(1, [1, 2])]}))
+    assert list(cache.topics) == ["t"]
+
+
+def test_topic_under_deletion_vanishes_with_its_settings(cache: MetadataCache, forgotten: list[str]) -> None:
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    assert "t" not in cache.topics
+    assert forgotten == ["t"]
+
+
+def test_topic_made_again_under_new_id_loses_old_partitions(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(1, [1], 5)]}, topic_id="B" * 22))
+    assert list(cache.topics["t"].partitions) == [5]
+
+
+def test_topic_that_lost_its_id_for_a_while_is_the_same_one_again(cache: MetadataCache) -> None:
+    for topic_id, leader, epoch in ((OLD_ID, 1, 3), ("", 1, 4), (OLD_ID, 2, 5)):
+        cache.update(update({"t": [partition(leader, [1, 2], epoch=epoch)]}, topic_id=topic_id))
+    assert cache.leader_of("t", 0) == (2, 5)
+    assert cache.topic_id("t") == OLD_ID
+
+
+def test_older_state_that_comes_late_changes_nothing(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(2, [2], epoch=4)]}))
+    cache.update(update({"t": [partition(1, [1, 2], epoch=3)]}))
+    assert cache.leader_of("t", 0) == (2, 4)
+
+
+def test_late_word_on_a_deleted_topic_hurts_no_topic_of_its_name(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    cache.update(update({"t": [partition(1, [1, 2])]}))
+    assert "t" not in cache.topics
+    cache.update(update({"t": [partition(1, [1], epoch=0)]}, topic_id="B" * 22))
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    cache.update(update({"t": [partition(2, [2], epoch=9)]}))
+    assert cache.leader_of("t", 0) == (1, 0)
+
+
+def test_new_controllers_word_counts_on_a_topic_that_the_one_before_began_to_delete(cache: MetadataCache) -> None:
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=2))
+    assert cache.leader_of("t", 0) == (1, 3)
+
+
+def test_listeners_hear_every_update(cache: MetadataCache) -> None:
+    heard: list[int] = []
+    cache.add_listener(lambda: heard.append(cache.generation))
+    cache.update(update({}))
+    cache.update(update({}, broker_epoch=1))
+    assert len(heard) == 1
+
+
+def test_listener_that_fails_keeps_neither_the_others_nor_the_answer(cache: MetadataCache) -> None:
+    heard: list[str] = []
+
+    def fails() -> None:
+        raise ValueError("this cannot be used")
+
+    cache.add_listener(fails)
+    cache.add_listener(lambda: heard.append("told"))
+    assert cache.update(update({})) is ErrorCode.NONE
+    assert heard == ["told"]
+
+
+@pytest.mark.parametrize("version", range(13))
+def test_metadata_answers_all_topics(cache: MetadataCache, version: int) -> None:
+    answer = ask(cache, None, version)
+    assert [topic.name for topic in answer.topics] == ["t"]
+    assert answer.topics[0].partitions[0].leader_id == 1
+    assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(1, "h1", 9001), (2, "h2", 9002)]
+
+
+def test_answers_for_ever_other_topics_are_kept_up_to_a_bound(
+    cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.runtime.metadata.handlers._CACHED_BYTES_MAX", 100_000, raising=False)
+    names = [f"t{number}" for number in range(20)]
+    parts = [partition(1, [1, 2], index) for index in range(50)]
+    assert cache.update(update(dict.fromkeys(names, parts))) is ErrorCode.NONE
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+
+    def ask_on() -> None:
+        for turned in range(20):
+            wanted = [MetadataRequestTopic(name=name) for name in (*names[turned:], *names[:turned])]
+            assert 30_000 < len(answer_of(handlers, MetadataRequest(wanted).encode(9), 9)) < 50_000
+
+    assert kept_bytes(ask_on) < 200_000
+
+
+@pytest.mark.parametrize("version", [10, 11, 12])
+def test_topic_deleted_and_made_anew_is_told_with_its_new_id(cache: MetadataCache, version: int) -> None:
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+    body = MetadataRequest([MetadataRequestTopic(name="t")]).encode(version)
+
+    def told() -> list[tuple[str, int]]:
+        topics = MetadataResponse.decode(version, answer_of(handlers, body, version)).topics
+        return [(topic.topic_id, part.leader_epoch) for topic in topics for part in topic.partitions]
+
+    assert told() == [(OLD_ID, 3)]
+    cache.update(update({"t": [partition(-2, [1, 2])]}))
+    assert told() == []
+    cache.update(update({"t": [partition(1, [1, 2], epoch=0)]}, topic_id=NEW_ID))
+    assert told() == [(NEW_ID, 0)]
+
+
+def ask_by_id(cache: MetadataCache, topics: list[MetadataRequestTopic], version: int = 12) -> MetadataResponse:
+    handlers = MetadataHandlers(cache, lambda name: pytest.fail(f"{name} is to be made"), FakeLoop())
+    return MetadataResponse.decode(version, answer_of(handlers, MetadataRequest(topics).encode(version), version))
+
+
+def test_topics_are_told_by_id_in_version_12(cache: MetadataCache) -> None:
+    cache.update(update({"u": [partition(2, [2])]}, topic_id=NEW_ID))
+    answer = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None), MetadataRequestTopic(NEW_ID, None)])
+    assert [(topic.error_code, topic.name, topic.topic_id) for topic in answer.topics] == [
+        (0, "t", OLD_ID),
+        (0, "u", NEW_ID),
+    ]
+    assert answer.topics[1].partitions[0].leader_id == 2
+
+
+def test_id_that_nobody_has_is_unknown_beside_those_that_are_known(cache: MetadataCache) -> None:
+    answer = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None), MetadataRequestTopic(NEW_ID, None)])
+    assert [(topic.error_code, topic.name, topic.topic_id) for topic in answer.topics] == [
+        (ErrorCode.UNKNOWN_TOPIC_ID, None, NEW_ID),
+        (0, "t", OLD_ID),
+    ]
+    assert len(answer.brokers) == 2
+
+
+@pytest.mark.parametrize("end", ["deleted", "replaced", "passed over by a new controller"])
+def test_id_of_a_topic_that_is_gone_is_unknown(cache: MetadataCache, end: str) -> None:
+    if end == "deleted":
+        cache.update(update({"t": [partition(-2, [1, 2])]}))
+    elif end == "replaced":
+        cache.update(update({"t": [partition(1, [1])]}, topic_id=NEW_ID))
+    else:
+        cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2, topic_id=NEW_ID))
+    (topic,) = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None)]).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+
+
+def test_names_beside_ids_are_passed_over_as_by_kafka(cache: MetadataCache) -> None:
+    answer = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None), MetadataRequestTopic(name="new")])
+    assert [topic.name for topic in answer.topics] == ["t"]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize("asked", [(OLD_ID, None), (OLD_ID, "t"), ("", None)])
+def test_versions_10_and_11_are_not_asked_by_id(
+    cache: MetadataCache, asked: tuple[str, str | None], version: int
+) -> None:
+    answer = ask_by_id(cache, [MetadataRequestTopic(*asked), MetadataRequestTopic(name="t")], version)
+    assert [(topic.error_code, topic.name, topic.topic_id) for topic in answer.topics] == [
+        (ErrorCode.INVALID_REQUEST, asked[1] or "", asked[0]),
+        (ErrorCode.INVALID_REQUEST, "t", ""),
+    ]
+
+
+def test_topic_without_name_and_id_is_refused(cache: MetadataCache) -> None:
+    (topic,) = ask_by_id(cache, [MetadataRequestTopic("", None)]).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, "")
+
+
+# As Kafka's Java classes count them: AclEntry.supportedOperations, Utils.to32BitField.
+ON_TOPIC, ON_CLUSTER, NOT_ASKED = 3576, 8096, -2147483648
+
+
+def test_operations_are_told_to_those_who_ask_and_to_no_others(cache: MetadataCache) -> None:
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+    told = []
+    for _ in range(2):
+        for of_cluster, of_topics in ((False, False), (True, False), (False, True), (True, True)):
+            topics = [MetadataRequestTopic(name="t")]
+            body = MetadataRequest(topics, False, of_cluster, of_topics).encode(8)
+            answer = MetadataResponse.decode(8, answer_of(handlers, body, 8))
+            told.append((answer.cluster_authorized_operations, answer.topics[0].topic_authorized_operations))
+    assert told == 2 * [(NOT_ASKED, NOT_ASKED), (ON_CLUSTER, NOT_ASKED), (NOT_ASKED, ON_TOPIC), (ON_CLUSTER, ON_TOPIC)]
+
+
+def test_operations_on_topics_are_told_also_of_unknown_names_and_not_of_unknown_ids(cache: MetadataCache) -> None:
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+    for topics, expected in (
+        ([MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new")], [ON_TOPIC, ON_TOPIC]),
+        ([MetadataRequestTopic(NEW_ID, None), MetadataRequestTopic(OLD_ID, None)], [NOT_ASKED, ON_TOPIC]),
+    ):
+        body = MetadataRequest(topics, False, False, True).encode(12)
+        answer = MetadataResponse.decode(12, answer_of(handlers, body, 12))
+        assert [topic.topic_authorized_operations for topic in answer.topics] == expected
+
+
+@pytest.mark.parametrize(("asked", "told"), [(True, ON_CLUSTER), (False, NOT_ASKED)])
+def test_description_of_the_cluster_tells_operations_to_those_who_ask(
+    cache: MetadataCache, asked: bool, told: int
+) -> None:
+    slot, body = FakeSlot(), memoryview(bytearray(DescribeClusterRequest(asked).encode(0)))
+    request = Request(ApiKey.DESCRIBE_CLUSTER, 0, 1, "", body, slot, True)
+    MetadataHandlers(cache, None, FakeLoop()).handle_describe_cluster(request)
+    assert slot.answer is not None
+    assert DescribeClusterResponse.decode(0, slot.answer[5:]).cluster_authorized_operations == told
+
+
+def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> None:
+    assert ask(cache, [], 1).topics == []
+    assert len(ask(cache, [], 0).topics) == 1
+
+
+def test_dead_leader_is_told_as_none(cache: MetadataCache) -> None:
+    cache.update(update({}, live=(2,)))
+    row = ask(cache, ["t"]).topics[0].partitions[0]
+    assert (row.error_code, row.leader_id, row.leader_epoch) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, 3)
+    assert row.replica_nodes == [1, 2]
+
+
+def test_version_0_filters_dead_replicas_with_an_error(cache: MetadataCache) -> None:
+    cache.update(update({}, live=(1,)))
+    row = ask(cache, ["t"], 0).topics[0].partitions[0]
+    assert (row.error_code, row.replica_nodes) == (ErrorCode.REPLICA_NOT_AVAILABLE, [1])
+
+
+def test_unknown_topic_is_created_only_where_both_allow(cache: MetadataCache) -> None:
+    made: list[str] = []
+
+    def create(name: str) -> ErrorCode:
+        made.append(name)
+        return ErrorCode.NONE
+
+    assert ask(cache, ["new"], create=create).topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert ask(cache, ["new"], create=create, allow=False).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ask(cache, ["new"]).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ask(cache, ["a b"], create=create).topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert made == ["new"]
+
+
+def test_encoded_answer_is_not_kept_over_an_update(cache: MetadataCache) -> None:
+    handlers = MetadataHandlers(cache, None, FakeLoop())
+    body = MetadataRequest([MetadataRequestTopic(name="t")]).encode(9)
+    before = bytes(answer_of(handlers, body, 9))
+    assert bytes(answer_of(handlers, body, 9)) == before
+    cache.update(update({"t": [partition(2, [1, 2], epoch=4)]}))
+    after = MetadataResponse.decode(9, answer_of(handlers, body, 9))
+    assert after.topics[0].partitions[0].leader_id == 2
+
+
+def test_leader_of_and_has_partition(cache: MetadataCache) -> None:
+    assert cache.leader_of("t", 0) == (1, 3)
+    assert cache.leader_of("t", 1) == (-1, -1)
+    assert cache.has_partition("t", 0)
+    assert not cache.has_partition("u", 0)
+    assert set(cache.live_brokers() or ()) == {1, 2}
+
+
+def test_assigned_brokers_are_those_of_all_replicas_and_follow_the_cluster(cache: MetadataCache) -> None:
+    assert cache.assigned_brokers() == {1, 2}
+    cache.update(update({"t": [partition(1, [1, 7], 1)]}, live=(1,)))
+    assert cache.assigned_brokers() == {1, 2, 7}
+    cache.update(update({"t": [partition(-2, [1, 2]), partition(-2, [1, 7], 1)]}))
+    assert cache.assigned_brokers() == frozenset()
+
+
+def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:
+    slot = FakeSlot()
+    body = bytearray(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]).encode(4))
+    request = Request(ApiKey.FIND_COORDINATOR, 4, 1, "", memoryview(body), slot, True)
+    MetadataHandlers(cache, None, FakeLoop()).handle_find_coordinator(request)
+    assert slot.answer is not None
+    answer = FindCoordinatorResponse.decode(4, slot.answer[5:])
+    assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_metadata_waits_for_the_controllers_first_word() -> None:
+    cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
+    loop = FakeLoop()
+    handlers = MetadataHandlers(cache, None, loop)
+    slots = [FakeSlot(), FakeSlot()]
+    for slot in slots:
+        body = memoryview(bytearray(MetadataRequest(None).encode(9)))
+        handlers.handle_metadata(Request(ApiKey.METADATA, 9, 7, "", body, slot, True))
+    assert not any(slot.done for slot in slots)
+    cache.update(update({}))
+    assert all(slot.done for slot in slots)
+
+
+def test_metadata_without_any_controller_is_answered_in_the_end() -> None:
+    cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
+    loop, slot = FakeLoop(), FakeSlot()
+    body = memoryview(bytearray(MetadataRequest(None).encode(9)))
+    MetadataHandlers(cache, None, loop).handle_metadata(Request(ApiKey.METADATA, 9, 7, "", body, slot, True))
+    loop.run_due(loop.now + 60_000)
+    assert slot.done

@@ -1,0 +1,75 @@
+"""Which faults leave too few brokers to acknowledge a write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from checkers.coverage.fault_reach import can_acknowledge
+
+EVERYONE = ("n1", "n2", "n3", "zk1")
+
+
+def able(fault: str, targets: Sequence[str] = (), grudge: Mapping[str, Sequence[str]] | None = None) -> bool:
+    params = None if grudge is None else json.dumps({"grudge": grudge})
+    return can_acknowledge(fault, targets, params, brokers=EVERYONE[:3], zookeepers=EVERYONE[3:], min_isr=2)
+
+
+def cut(*links: tuple[str, str]) -> dict[str, list[str]]:
+    """Both ways."""
+    grudge: dict[str, list[str]] = {}
+    for one, other in links:
+        grudge.setdefault(one, []).append(other)
+        grudge.setdefault(other, []).append(one)
+    return grudge
+
+
+@pytest.mark.parametrize("fault", ["kill", "stop", "pause"])
+def test_can_acknowledge_process_faults_need_min_isr_brokers(fault: str) -> None:
+    assert able(fault, ["n1"])
+    assert not able(fault, ["n1", "n2"])
+
+
+def test_can_acknowledge_clock_faults_stop_nobody() -> None:
+    assert able("clock-step", ["n1", "n2", "n3"])
+
+
+def test_can_acknowledge_one_isolated_broker_leaves_two() -> None:
+    assert able("isolate", ["n1"], cut(("n1", "n2"), ("n1", "n3"), ("n1", "zk1")))
+
+
+def test_can_acknowledge_one_way_cut_is_a_cut() -> None:
+    deaf = {"n2": ["n1", "n3", "zk1"], "n3": ["n1"]}
+    assert not able("one-way", ["n2"], deaf)
+    assert able("one-way", ["n2"], {"n2": ["n1", "n3", "zk1"]})
+
+
+def test_can_acknowledge_halves_of_four_nodes_leave_no_two_brokers_with_zookeeper() -> None:
+    halves = cut(("n1", "n2"), ("n1", "n3"), ("zk1", "n2"), ("zk1", "n3"))
+    assert not able("halves", ["n1", "zk1"], halves)
+
+
+def test_can_acknowledge_ring_of_four_nodes_leaves_no_pair() -> None:
+    assert not able("majority-ring", EVERYONE, cut(("n1", "n3"), ("n2", "zk1")))
+
+
+def test_can_acknowledge_cut_from_zookeeper_ends_sessions() -> None:
+    assert able("cut-zookeeper", ["n1"], cut(("n1", "zk1")))
+    assert not able("cut-zookeeper", ["n1", "n2"], cut(("n1", "zk1"), ("n2", "zk1")))
+
+
+def test_can_acknowledge_cut_without_readable_params_excuses_nothing() -> None:
+    assert can_acknowledge("halves", ["n1"], "{", brokers=["n1"], zookeepers=["zk1"], min_isr=1)
+    assert can_acknowledge("halves", ["n1"], "[]", brokers=["n1"], zookeepers=["zk1"], min_isr=1)
+
+
+def test_can_acknowledge_three_zookeepers_need_two() -> None:
+    def with_three(*links: tuple[str, str]) -> bool:
+        servers = ["zk1", "zk2", "zk3"]
+        params = json.dumps({"grudge": cut(*links)})
+        return can_acknowledge("halves", [], params, brokers=["n1", "n2"], zookeepers=servers, min_isr=2)
+
+    assert with_three(("n1", "zk1"))
+    assert not with_three(("n1", "zk1"), ("n1", "zk2"))

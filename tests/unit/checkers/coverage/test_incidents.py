@@ -1,0 +1,181 @@
+"""Lines of the harness that no rule speaks of are reasons all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from checkers.coverage import incidents
+from checkers.coverage.floor import AroundFault, Seen, judge_floor
+from checkers.coverage.missing_evidence import holes_of, not_applicable
+from checkers.evidence.prepare import Prepared
+from checkers.history.load import HistoryHealth
+from checkers.history.retention import Retention
+from checkers.history.run_info import NodeInfo, RunInfo
+from checkers.results.results import sentence
+from checkers.verdicts.catalogue import BY_NAME
+from checkers.verdicts.verdict import Row, judge
+
+INFO = RunInfo(
+    name="x",
+    topic="hw",
+    partitions=("hw-0",),
+    replication_factor=3,
+    min_insync_replicas=2,
+    unclean=False,
+    system_kind="highwater",
+    event_log=True,
+    retention=Retention(),
+    session_timeout_ms=6000,
+    workload_acks="all",
+    nodes=(NodeInfo("n1", "broker", 1, 0), NodeInfo("zk1", "zookeeper", None, 0)),
+    origin_monotonic_ns=0,
+    origin_wall_ns=0,
+    scripted=False,
+    aborted=None,
+    finished=True,
+)
+SEEN = Seen(
+    acknowledged=6000,
+    elections=4,
+    elections_by_partition={"hw-0": 4},
+    election_faults=["isolate", "kill", "pause"],
+    lag_shrinks=2,
+    expansions=3,
+    faults=[],
+    around=[AroundFault(1, True, True, True, True, True, True), AroundFault(2, True, False, True, True, True, True)],
+    drain_gaps=[],
+)
+
+
+def mark(f: str, **fields: Any) -> dict[str, Any]:
+    empty = {"kind": "harness", "phase": "main", "node": None, "error": None, "fault": None, "observation": None}
+    return {**empty, "f": f, **fields}
+
+
+def test_unexplained_names_the_process_that_ended_by_itself() -> None:
+    said = incidents.unexplained([mark("crash", node="n2", error="ended though no fault was to end it")])
+    assert said == ["the process of n2 ended though no fault was to end it (phase main)"]
+
+
+def test_unexplained_tells_what_was_not_healed() -> None:
+    assert incidents.unexplained([mark("heal", error="n2 paused: no answer"), mark("heal")]) == [
+        "after the faults: n2 paused: no answer"
+    ]
+
+
+def test_unexplained_tells_of_a_broker_that_had_to_be_killed_and_of_logs_that_are_not_known() -> None:
+    killed = mark("crash", node="n2", error="did not end within 30 s of SIGTERM and was killed", phase="drain-n1")
+    assert incidents.unexplained([killed, mark("logs", node="n3", error="OSError: gone")]) == [
+        "the process of n2 did not end within 30 s of SIGTERM and was killed (phase drain-n1)",
+        "what n3 logged after its evidence was copied is not known: OSError: gone",
+    ]
+    # No rule rests on it: what was found elsewhere stays found.
+    told = [mark("evidence", node=node.name) for node in INFO.nodes]
+    assert incidents.evidence_holes([*told, mark("logs", node="n1", error="OSError: gone")], INFO) == {}
+
+
+def test_floor_holds_what_is_unexplained() -> None:
+    seen = replace(SEEN, silenced=frozenset({2}), unexplained=["the process of n2 ended"])
+    assert judge_floor(seen, scripted=False, checks={"acknowledged": 1}).missing == ["the process of n2 ended"]
+
+
+def test_floor_asks_for_no_write_under_a_fault_that_silences_and_says_so() -> None:
+    result = judge_floor(replace(SEEN, silenced=frozenset({2})), scripted=False, checks={})
+    assert result.met
+    assert result.lowered == {"writes_during_faults": 1}
+
+
+def test_floor_asks_that_a_write_was_tried_under_a_fault_that_silences() -> None:
+    idle = replace(SEEN.around[1], w_tried=False)
+    seen = replace(SEEN, around=[SEEN.around[0], idle], silenced=frozenset({2}))
+    assert judge_floor(seen, scripted=False, checks={}).missing == ["no write tried during fault 2"]
+
+
+def test_floor_still_asks_for_writes_under_any_other_fault() -> None:
+    assert judge_floor(SEEN, scripted=False, checks={}).missing == ["no acknowledged write during fault 2"]
+
+
+@pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
+def test_evidence_that_was_not_copied_is_a_hole_of_its_sources(node: str, sources: set[str]) -> None:
+    marks = [mark("evidence", node=node, error="OSError: half of it")]
+    marks += [mark("evidence", node=other.name) for other in INFO.nodes if other.name != node]
+    assert incidents.copied(marks) == {other.name for other in INFO.nodes} - {node}
+    assert set(incidents.evidence_holes(marks, INFO)) == sources
+    health = HistoryHealth(2, 1, 0, ())
+    holes = holes_of(INFO, health, Prepared(), [], marks)
+    assert {source for source, texts in holes.items() if texts} == sources
+
+
+@pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
+def test_evidence_of_which_nobody_says_that_it_was_copied_is_a_hole_of_its_sources(
+    node: str, sources: set[str]
+) -> None:
+    marks = [mark("evidence", node=other.name) for other in INFO.nodes if other.name != node]
+    assert incidents.copied(marks) == {other.name for other in INFO.nodes} - {node}
+    assert incidents.evidence_holes(marks, INFO) == {
+        source: [f"the evidence of {node} is not whole: no line says that all was copied"] for source in sources
+    }
+
+
+def test_unavailable_faults_stand_in_the_sentence() -> None:
+    missing = incidents.unavailable([mark("unavailable", kind="nemesis", fault="clock-step", error="no libfaketime")])
+    assert missing == {"clock-step": "no libfaketime"}
+    floor = judge_floor(replace(SEEN, around=[]), scripted=False, checks={})
+    assert sentence("valid", [], [], floor, [], missing).endswith("; not available on these nodes: clock-step.")
+
+
+def test_sentence_of_a_valid_run_claims_no_record_whose_loss_was_allowed() -> None:
+    floor = judge_floor(replace(SEEN, around=[]), scripted=False, checks={})
+    row = {"acknowledged": 9, "read": 7, "lost": 0}
+    assert "9 acknowledged records on 1 partition, all read back" in sentence("valid", [], [row], floor, [])
+    assert "all but 2 read back" in sentence("valid", [], [{**row, "allowed_lost": 2}], floor, [])
+
+
+def test_sentence_counts_no_elections_where_nothing_tells_of_them() -> None:
+    blind = judge_floor(replace(SEEN, elections=None), scripted=False, checks={})
+    assert "elections" not in blind.figures
+    assert sentence("unknown", [], [], blind, ["no log"]).endswith("through 0 faults.")
+
+
+def test_judge_finding_in_a_record_with_a_hole_is_unknown_and_shown() -> None:
+    spec = BY_NAME["lost-write"]
+    rows = [
+        Row("lost-write", "figure", "hw-0", 1, detail="acknowledged", figure=5.0),
+        Row("lost-write", "figure", "hw-0", 1, detail="records_read", figure=9.0),
+        Row("lost-write", "invalid", "hw-0", 1, detail="value 17 is gone"),
+    ]
+    result = judge(spec, rows, ["hw-0"], holes=["a line is missing"], doubted=True)
+    assert result.verdict == "unknown"
+    assert result.reasons == ["a line is missing", "1 found in a record that is not whole: value 17 is gone"]
+    assert [row.detail for row in result.witnesses] == ["value 17 is gone"]
+
+
+@pytest.mark.parametrize("checker", ["poll-skip", "nonmonotonic-poll"])
+def test_positions_that_no_change_of_leader_put_at_risk_are_no_evidence(checker: str) -> None:
+    spec = BY_NAME[checker]
+    never, once = ([Row(checker, "figure", "hw-0", 1, detail="own_positions", figure=n)] for n in (0.0, 1.0))
+    reason = not_applicable(spec, INFO, never)
+    assert reason == not_applicable(spec, INFO, [])
+    assert "through a change of leader" in (reason or "")
+    assert judge(spec, never, INFO.partitions, not_applicable=reason).verdict == "not-applicable"
+    assert not_applicable(spec, INFO, once) is None
+    assert judge(spec, once, INFO.partitions).verdict == "valid"
+
+
+def _asked(ends: float) -> list[Row]:
+    return [Row("end-went-back", "figure", "hw-0", 1, detail="ends_judged", figure=ends)]
+
+
+@pytest.mark.parametrize(
+    ("scripted", "rows", "applies"),
+    [(True, [], False), (True, _asked(0), False), (True, _asked(1), True), (False, [], True), (False, _asked(0), True)],
+)
+def test_end_that_nobody_asked_for_is_not_applicable_in_a_script_alone(
+    scripted: bool, rows: list[Row], applies: bool
+) -> None:
+    info = replace(INFO, scripted=scripted)
+    assert (not_applicable(BY_NAME["end-went-back"], info, rows) is None) == applies
+    assert not_applicable(BY_NAME["refused-read"], info, []) is None

@@ -1,0 +1,85 @@
+"""Retention excuses a loss only where it could have fired, and what it could have taken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.history.load import span_of
+from checkers.history.retention import DEFAULT_MS, SLACK_NS, Expiry, Retention, retention_of
+
+HOUR_MS = 3_600_000
+RUN: dict[str, Any] = {"run_ms": 60_000.0, "ahead_ms": 0.0, "behind_ms": 0.0, "record_bytes": 200}
+
+
+@pytest.mark.parametrize(
+    ("brokers", "topic", "expected"),
+    [
+        ([], {}, Retention(DEFAULT_MS, None)),
+        ([{"log.retention.hours": "168"}], {}, Retention(168 * HOUR_MS, None)),
+        ([{"log.retention.hours": 1, "log.retention.minutes": 5}], {}, Retention(300_000, None)),
+        ([{"log.retention.minutes": 5, "log.retention.ms": 7}], {}, Retention(7, None)),
+        ([{"log.retention.ms": 7}], {"retention.ms": "-1"}, Retention(None, None)),
+        ([{"log.retention.ms": -1}, {"log.retention.ms": 9}], {}, Retention(9, None)),
+        ([{"log.retention.bytes": 100}], {"retention.bytes": 50}, Retention(DEFAULT_MS, 50)),
+        ([{"log.retention.ms": 7}], {"cleanup.policy": "compact"}, Retention(None, None)),
+        ([{}, {"log.message.timestamp.type": "LogAppendTime"}], {}, Retention(DEFAULT_MS, None, True)),
+        ([{"log.message.timestamp.type": "LogAppendTime"}], {"message.timestamp.type": "CreateTime"}, Retention()),
+    ],
+)
+def test_retention_takes_the_topic_s_else_the_finest_unit_of_any_broker(
+    brokers: list[dict[str, Any]], topic: dict[str, Any], expected: Retention
+) -> None:
+    assert retention_of(brokers, topic) == expected
+
+
+def test_retention_longer_than_the_run_can_have_deleted_nothing() -> None:
+    assert Retention(168 * HOUR_MS).expiry(**RUN) is None
+    assert Retention(59_000).expiry(**RUN) == Expiry(59_000_000_000 - SLACK_NS, None, 200)
+
+
+def test_retention_by_age_counts_from_how_far_a_clock_was_ahead() -> None:
+    assert Retention(HOUR_MS).expiry(**{**RUN, "ahead_ms": HOUR_MS - 30_000.0}) == Expiry(
+        30_000_000_000 - SLACK_NS, None, 200
+    )
+    assert Retention(HOUR_MS).expiry(**{**RUN, "ahead_ms": 2.0 * HOUR_MS}) == Expiry(0, None, 200)
+
+
+def test_retention_by_age_counts_clocks_that_were_behind_where_they_stamp_records() -> None:
+    behind = {**RUN, "behind_ms": float(HOUR_MS)}
+    assert Retention(HOUR_MS).expiry(**behind) is None
+    assert Retention(HOUR_MS, append_time=True).expiry(**behind) == Expiry(0, None, 200)
+
+
+def test_retention_by_size_alone_takes_nothing_for_its_age() -> None:
+    assert Retention(None, 1_000).expiry(**RUN) == Expiry(None, 1_000, 200)
+    assert Retention(168 * HOUR_MS, 1_000).expiry(**RUN) == Expiry(None, 1_000, 200)
+    assert Retention(59_000, 1_000).expiry(**RUN) == Expiry(59_000_000_000 - SLACK_NS, 1_000, 200)
+
+
+def test_retention_that_is_off_can_have_deleted_nothing() -> None:
+    assert Retention(None, None).expiry(**RUN) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "ahead_s", "behind_s"),
+    [
+        ({"offset_s": 7.0}, 7.0, 0.0),
+        ({"offset_s": -7.0}, 0.0, 7.0),
+        ({"delta_s": -3.0, "period_s": 1.0}, 3.0, 3.0),
+        ({"rate": 3.0}, 20.0, 0.0),
+        ({"rate": 0.5}, 0.0, 5.0),
+        ({}, 0.0, 0.0),
+    ],
+)
+def test_clock_fault_sets_a_clock_ahead_or_behind(
+    tmp_path: Path, params: dict[str, float], ahead_s: float, behind_s: float
+) -> None:
+    fault = {"kind": "nemesis", "fault": "clock-step", "time_ns": 1, "params_json": json.dumps(params)}
+    path = tmp_path / "history.jsonl"
+    path.write_text(json.dumps(fault) + "\n" + json.dumps({"kind": "harness", "time_ns": 10_000_000_000}) + "\n")
+    assert span_of(path, clocks=True) == (10_000_000_000, ahead_s, behind_s)
+    assert span_of(path, clocks=False) == (10_000_000_000, 0.0, 0.0)

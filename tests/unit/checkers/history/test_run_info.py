@@ -1,0 +1,87 @@
+"""run.json: what is wrong with it is said by file and key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.cli import CRASH, main
+from checkers.history.run_info import UnreadableRun, load_run_info
+
+RUN: dict[str, Any] = {
+    "schema": 1,
+    "topic": {"name": "hw", "partitions": 2, "replication_factor": 3, "min_insync_replicas": 2},
+    "system": {
+        "settings": {"zookeeper.session.timeout.ms": 6000},
+        "broker": {"2": {"zookeeper.session.timeout.ms": 9000}},
+    },
+    "nodes": [
+        {"name": "n1", "role": "broker", "broker_id": 1},
+        {"name": "zk1", "role": "zookeeper", "broker_id": None},
+    ],
+    "finished": True,
+}
+
+
+def _write(folder: Path, **changes: Any) -> Path:
+    (folder / "run.json").write_text(json.dumps({**RUN, **changes}))
+    return folder
+
+
+def test_run_info_names_partitions_and_nodes(tmp_path: Path) -> None:
+    info = load_run_info(_write(tmp_path))
+    assert info.partitions == ("hw-0", "hw-1")
+    assert [node.name for node in info.brokers] == ["n1"]
+    assert [node.name for node in info.zookeepers] == ["zk1"]
+
+
+def test_run_info_takes_the_longest_session_of_any_broker(tmp_path: Path) -> None:
+    assert load_run_info(_write(tmp_path)).session_timeout_ms == 9000
+
+
+def test_run_info_takes_the_least_that_any_broker_demands_unless_the_topic_says(tmp_path: Path) -> None:
+    system = {"broker": {"3": {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}}}
+    info = load_run_info(_write(tmp_path, system=system))
+    assert (info.min_insync_replicas, info.unclean) == (1, True)
+    config = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+    info = load_run_info(_write(tmp_path, system=system, topic={**RUN["topic"], "config": config}))
+    assert (info.min_insync_replicas, info.unclean) == (2, False)
+
+
+@pytest.mark.parametrize(("asked", "longest"), [(100, 189), (1000, 1089), (0, 134), (None, 1_001_000)])
+def test_run_info_knows_what_a_record_adds_to_a_log_at_most(tmp_path: Path, asked: int | None, longest: int) -> None:
+    workload = {} if asked is None else {"record_bytes": asked}
+    assert load_run_info(_write(tmp_path, workload=workload)).record_bytes == longest
+
+
+def test_run_info_reads_the_topic_s_own_retention(tmp_path: Path) -> None:
+    info = load_run_info(_write(tmp_path, topic={**RUN["topic"], "config": {"retention.ms": "1000"}}))
+    assert info.retention.time_ms == 1000
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"schema": 2}, "schema is 2, these checkers read 1"),
+        ({"topic": {"name": "hw"}}, "'partitions'"),
+        ({"topic": {"name": "hw", "partitions": "many"}}, "many"),
+    ],
+)
+def test_run_info_that_cannot_be_used_says_why(tmp_path: Path, changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(UnreadableRun, match=text) as raised:
+        load_run_info(_write(tmp_path, **changes))
+    assert str(tmp_path / "run.json") in str(raised.value)
+
+
+def test_command_without_a_run_ends_255_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == CRASH
+    assert "run.json: not there" in capsys.readouterr().err
+
+
+def test_command_with_unknown_option_ends_254() -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["--nonsense"])
+    assert raised.value.code == 254
