@@ -18,7 +18,7 @@ from benchmarks.measure.os_usage import CpuTime, cpu_time, read_bytes, rss_bytes
 from benchmarks.process import STOP_TIMEOUT_S, BenchmarkFailed, Daemon, free_port, wait_for
 from benchmarks.zookeeper import PartitionState, ZooKeeper
 from harness.clients.connection import Address
-from harness.systems.answers import broker_answers
+from harness.systems.responses import broker_responds
 
 BROKERS = (1, 2, 3)
 REPLICATION_FACTOR = 3
@@ -139,7 +139,7 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def answers(self) -> bool:
-        return broker_answers("127.0.0.1", self.port)
+        return broker_responds("127.0.0.1", self.port)
 
 
 class Cluster:

@@ -18,7 +18,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from benchmarks.process import Daemon, free_port, wait_for
-from harness.systems.answers import zookeeper_answers
+from harness.systems.responses import zookeeper_responds
 from harness.systems.zookeeper import LOG_CONFIG
 from harness.tools.java import find_java_for_zookeeper, zookeeper_classpath
 
@@ -70,7 +70,7 @@ class ZooKeeper:
     def start(self) -> None:
         """Return when it serves. Raises BenchmarkFailed."""
         self.daemon.start()
-        wait_for("ZooKeeper's start", lambda: zookeeper_answers("127.0.0.1", self.port), START_TIMEOUT_S)
+        wait_for("ZooKeeper's start", lambda: zookeeper_responds("127.0.0.1", self.port), START_TIMEOUT_S)
         self._session.start()
 
     def close(self) -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from harness.commands.doctor import Row, State
 from harness.nodes import sandbox
 from harness.nodes.factory import make_nodes
-from harness.runs.run_info import broker_source
 from harness.systems.coordination import Coordination
+from harness.systems.highwater.source import broker_source
 from harness.systems.view import SystemView
 from nemesis.registry import available
 

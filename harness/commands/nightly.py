@@ -24,8 +24,8 @@ from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, INVALID, UNKNOWN, VALID
 from harness.runs.junit import crashed_suite, suite, write_xml
 from harness.runs.provenance import code_digest
-from harness.runs.run_info import broker_source
 from harness.runs.store import StoreError, read_json, write_json
+from harness.systems import system_kind
 
 _WORST_FIRST = (INVALID, CRASH, UNKNOWN, VALID)
 VERDICTS = {VALID: "valid", INVALID: "invalid", UNKNOWN: "unknown"}
@@ -130,7 +130,7 @@ def make_jobs(files: Sequence[Path], seeds: int) -> list[Job]:
 def _job(path: Path) -> Job:
     plan = load_expectation(path, load(path))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    code = code_digest(broker_source(plan))
+    code = code_digest(system_kind(plan.system.kind).source(plan))
     return Job(str(path), plan.name, digest, 1, plan.expect, plan.expect_found, code)
 
 

@@ -2,7 +2,7 @@
 
 Decides operation, thread and time, from a seed and from what has completed. Must not know sockets, clocks or
 threads: time is a value in the context. Invariants: `next` and `update` change nothing and return what follows, so
-asking twice with the same context gives the same draw; a draw names a thread that is free in the context.
+asking twice with the same context gives the same op; an op names a thread that is free in the context.
 After Jepsen's jepsen.generator: one pure generator, one impure interpreter.
 """
 
@@ -61,8 +61,8 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """An operation that some thread is to do at a time. values and sentinel are for sends."""
+class Op:
+    """An operation that a thread is to begin at time_ns or later. values and sentinel are for sends."""
 
     time_ns: int
     thread: int
@@ -73,10 +73,10 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A draw that came out."""
+class Completed:
+    """An op and how it came out. The client's own account of it is `harness.operations.op.Completion`."""
 
-    draw: Draw
+    op: Op
     outcome: Outcome
 
 
@@ -85,11 +85,15 @@ PENDING: Pending = "pending"
 
 
 class Generator(Protocol):
-    """`next`: a draw and what follows it, PENDING when nothing can be drawn in this context, None when exhausted."""
+    """A pure value that says which op comes next."""
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None: ...
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """(op, the generator that follows), PENDING when there is no op in this context, None when exhausted."""
+        ...
 
-    def update(self, done: Done) -> Generator: ...
+    def update(self, completed: Completed) -> Generator:
+        """The generator that knows of this completion."""
+        ...
 
 
 def within(free: tuple[int, ...], first: int, end: int) -> tuple[int, ...]:
@@ -99,7 +103,7 @@ def within(free: tuple[int, ...], first: int, end: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Draws from one of several at random, by weight; from another where that one has nothing now. Ends when all
+    """Takes ops from one of several at random, by weight; from another where that one has nothing now. Ends when all
     have.
     """
 
@@ -107,7 +111,7 @@ class Mix:
     parts: tuple[Generator, ...]
     weights: tuple[int, ...]
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
         at, rng = self.rng.below(sum(self.weights))
         first = 0
         while at >= self.weights[first]:
@@ -116,24 +120,24 @@ class Mix:
         exhausted = True
         for step in range(len(self.parts)):
             index = (first + step) % len(self.parts)
-            drawn = self.parts[index].next(context)
-            if drawn is None:
+            found = self.parts[index].next(context)
+            if found is None:
                 continue
             exhausted = False
-            if drawn != PENDING:
-                draw, after = drawn
-                return draw, Mix(rng, (*self.parts[:index], after, *self.parts[index + 1 :]), self.weights)
+            if found != PENDING:
+                op, after = found
+                return op, Mix(rng, (*self.parts[:index], after, *self.parts[index + 1 :]), self.weights)
         return None if exhausted else PENDING
 
-    def update(self, done: Done) -> Generator:
-        return Mix(self.rng, tuple(part.update(done) for part in self.parts), self.weights)
+    def update(self, completed: Completed) -> Generator:
+        return Mix(self.rng, tuple(part.update(completed) for part in self.parts), self.weights)
 
 
 @dataclass(frozen=True, slots=True)
 class Stagger:
-    """Spaces draws by random, exponentially distributed gaps, so that the mean rate is 1 / gap_ns.
+    """Spaces ops by random, exponentially distributed gaps, so that the mean rate is 1 / gap_ns.
 
-    A late draw does not shift the next ones, so the rate holds on average; but no more than burst_ns are ever caught
+    A late op does not shift the next ones, so the rate holds on average; but no more than burst_ns are ever caught
     up.
     """
 
@@ -143,43 +147,43 @@ class Stagger:
     due_ns: int = 0
     burst_ns: int = 100_000_000
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
         due_ns = max(self.due_ns, context.time_ns - self.burst_ns)
-        drawn = self.inner.next(context)
-        if drawn is None or drawn == PENDING:
-            return drawn
-        draw, after = drawn
+        found = self.inner.next(context)
+        if found is None or found == PENDING:
+            return found
+        op, after = found
         unit, rng = self.rng.unit()
         gap = int(-self.gap_ns * math.log(1.0 - unit))
-        at = max(draw.time_ns, due_ns)
-        return replace(draw, time_ns=at), Stagger(rng, self.gap_ns, after, due_ns + gap, self.burst_ns)
+        at = max(op.time_ns, due_ns)
+        return replace(op, time_ns=at), Stagger(rng, self.gap_ns, after, due_ns + gap, self.burst_ns)
 
-    def update(self, done: Done) -> Generator:
-        return replace(self, inner=self.inner.update(done))
+    def update(self, completed: Completed) -> Generator:
+        return replace(self, inner=self.inner.update(completed))
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """Ends with the first draw that would be at or after length_ns from when it was first asked."""
+    """Ends with the first op that would be at or after length_ns from when it was first asked."""
 
     length_ns: int
     inner: Generator
     end_ns: int | None = None
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
         end_ns = self.end_ns if self.end_ns is not None else context.time_ns + self.length_ns
         if context.time_ns >= end_ns:
             return None
-        drawn = self.inner.next(context)
-        if drawn is None or drawn == PENDING:
-            return drawn
-        draw, after = drawn
-        if draw.time_ns >= end_ns:
+        found = self.inner.next(context)
+        if found is None or found == PENDING:
+            return found
+        op, after = found
+        if op.time_ns >= end_ns:
             return None
-        return draw, TimeLimit(self.length_ns, after, end_ns)
+        return op, TimeLimit(self.length_ns, after, end_ns)
 
-    def update(self, done: Done) -> Generator:
-        return replace(self, inner=self.inner.update(done))
+    def update(self, completed: Completed) -> Generator:
+        return replace(self, inner=self.inner.update(completed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,23 +192,23 @@ class Phases:
 
     parts: tuple[Generator, ...]
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
         parts = self.parts
         while parts:
-            drawn = parts[0].next(context)
-            if drawn == PENDING:
+            found = parts[0].next(context)
+            if found == PENDING:
                 return PENDING
-            if drawn is not None:
-                return drawn[0], Phases((drawn[1], *parts[1:]))
+            if found is not None:
+                return found[0], Phases((found[1], *parts[1:]))
             if len(context.free) < context.threads:
                 return PENDING
             parts = parts[1:]
         return None
 
-    def update(self, done: Done) -> Generator:
+    def update(self, completed: Completed) -> Generator:
         if not self.parts:
             return self
-        return Phases((self.parts[0].update(done), *self.parts[1:]))
+        return Phases((self.parts[0].update(completed), *self.parts[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,7 @@ class Sentinels:
     not_before_ns: int = 0
     pause_ns: int = 100_000_000
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
         if not self.open:
             return PENDING if self.trying else None
         free = within(context.free, self.first, self.end)
@@ -230,40 +234,40 @@ class Sentinels:
             return PENDING
         partition = self.open[0]
         at = max(context.time_ns, self.not_before_ns)
-        draw = Draw(at, free[0], "send", partition, (self.next_value,), sentinel=True)
-        return draw, replace(self, open=self.open[1:], trying=(*self.trying, partition), next_value=self.next_value + 1)
+        op = Op(at, free[0], "send", partition, (self.next_value,), sentinel=True)
+        return op, replace(self, open=self.open[1:], trying=(*self.trying, partition), next_value=self.next_value + 1)
 
-    def update(self, done: Done) -> Generator:
-        if not done.draw.sentinel or done.draw.partition not in self.trying:
+    def update(self, completed: Completed) -> Generator:
+        if not completed.op.sentinel or completed.op.partition not in self.trying:
             return self
-        trying = tuple(partition for partition in self.trying if partition != done.draw.partition)
-        if done.outcome == "ok":
+        trying = tuple(partition for partition in self.trying if partition != completed.op.partition)
+        if completed.outcome == "ok":
             return replace(self, trying=trying)
         return replace(
             self,
             trying=trying,
-            open=(*self.open, done.draw.partition),
-            not_before_ns=done.draw.time_ns + self.pause_ns,
+            open=(*self.open, completed.op.partition),
+            not_before_ns=completed.op.time_ns + self.pause_ns,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The given draws, in order, each no earlier than its time."""
+    """The given ops, in order, each no earlier than its time."""
 
-    draws: tuple[Draw, ...]
+    ops: tuple[Op, ...]
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
-        if not self.draws:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        if not self.ops:
             return None
-        draw = self.draws[0]
-        if draw.thread not in context.free:
+        op = self.ops[0]
+        if op.thread not in context.free:
             return PENDING
-        return replace(draw, time_ns=max(draw.time_ns, context.time_ns)), Fixed(self.draws[1:])
+        return replace(op, time_ns=max(op.time_ns, context.time_ns)), Fixed(self.ops[1:])
 
-    def update(self, done: Done) -> Generator:
+    def update(self, completed: Completed) -> Generator:
         return self
 
 
-def fixed(draws: Sequence[Draw]) -> Fixed:
-    return Fixed(tuple(draws))
+def fixed(ops: Sequence[Op]) -> Fixed:
+    return Fixed(tuple(ops))

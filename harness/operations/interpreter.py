@@ -1,7 +1,7 @@
-"""The interpreter: the one impure part that carries a generator's draws out on real threads and clients.
+"""The interpreter: the one impure part that carries a generator's ops out on real threads and clients.
 
-Decides when a draw is handed to its thread, and process numbers. Must not know what operations mean, nor sockets.
-Invariants: an operation's invocation is recorded before its client applies it; every invocation gets at most one
+Decides when an op is handed to its thread, and process numbers. Must not know what operations mean, nor sockets.
+Invariants: an operation's invocation is recorded before its client invokes it; every invocation gets at most one
 completion; a process whose operation came out `info` never invokes again: its thread goes on as process + threads
 with a new client.
 After Jepsen's jepsen.generator.interpreter.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.operations.generator import PENDING, Context, Done, Draw, Generator
+from harness.operations.generator import PENDING, Completed, Context, Generator, Op
 from harness.operations.op import Completion, Invocation
 
 _IDLE_WAIT_S = 0.05
@@ -25,11 +25,11 @@ _IDLE_WAIT_S = 0.05
 class Client(Protocol):
     """One process's client, used by one thread. It is closed after an `info`, and at the end."""
 
-    def prepare(self, draw: Draw) -> Invocation:
+    def resolve(self, op: Op) -> Invocation:
         """What is about to be sent. May look up metadata and connect; sends nothing of the operation itself."""
         ...
 
-    def apply(self, invocation: Invocation) -> Completion:
+    def invoke(self, invocation: Invocation) -> Completion:
         """Send one request, at most once, and say how it came out. Raises for bugs only."""
         ...
 
@@ -57,7 +57,7 @@ OpenClient = Callable[[int, int], Client]
 @dataclass(frozen=True, slots=True)
 class _Result:
     thread: int
-    done: Done | None
+    completed: Completed | None
     error: BaseException | None = None
 
 
@@ -91,7 +91,7 @@ class Interpreter:
 
         Raises what a client or the recorder raised.
         """
-        inboxes: list[queue.SimpleQueue[Draw | None]] = [queue.SimpleQueue() for _ in range(self.threads)]
+        inboxes: list[queue.SimpleQueue[Op | None]] = [queue.SimpleQueue() for _ in range(self.threads)]
         workers = [
             threading.Thread(target=self._work, args=(thread, inbox), name=f"client-{thread}", daemon=True)
             for thread, inbox in enumerate(inboxes)
@@ -105,28 +105,28 @@ class Interpreter:
             while not stop.is_set():
                 now_ns = self._clock_ns() - origin_ns
                 free = tuple(thread for thread in range(self.threads) if thread not in busy)
-                drawn = generator.next(Context(now_ns, free, self.threads))
-                if drawn is None:
+                found = generator.next(Context(now_ns, free, self.threads))
+                if found is None:
                     break
-                if drawn == PENDING:
+                if found == PENDING:
                     wait_s = _IDLE_WAIT_S
                 else:
-                    draw, after = drawn
-                    if draw.time_ns <= now_ns:
+                    op, after = found
+                    if op.time_ns <= now_ns:
                         generator = after
-                        busy.add(draw.thread)
-                        inboxes[draw.thread].put(draw)
+                        busy.add(op.thread)
+                        inboxes[op.thread].put(op)
                         # Results are taken in without waiting, so that free threads are known.
                         wait_s = 0.0
                     else:
-                        wait_s = min((draw.time_ns - now_ns) / 1e9, _IDLE_WAIT_S)
+                        wait_s = min((op.time_ns - now_ns) / 1e9, _IDLE_WAIT_S)
                 result = self._take(wait_s)
                 while result is not None:
                     busy.discard(result.thread)
                     if result.error is not None:
                         raise result.error
-                    assert result.done is not None
-                    generator = generator.update(result.done)
+                    assert result.completed is not None
+                    generator = generator.update(result.completed)
                     result = self._take(0.0)
         finally:
             for inbox in inboxes:
@@ -146,21 +146,21 @@ class Interpreter:
         except queue.Empty:
             return None
 
-    def _work(self, thread: int, inbox: queue.SimpleQueue[Draw | None]) -> None:
+    def _work(self, thread: int, inbox: queue.SimpleQueue[Op | None]) -> None:
         client: Client | None = None
         try:
-            while (draw := inbox.get()) is not None:
+            while (op := inbox.get()) is not None:
                 if client is None:
                     client = self._open_client(self._processes[thread], thread)
-                invocation = client.prepare(draw)
+                invocation = client.resolve(op)
                 index = self._recorder.invoke(invocation)
-                completion = client.apply(invocation)
+                completion = client.invoke(invocation)
                 self._recorder.complete(index, invocation, completion)
                 if completion.outcome == "info":
                     client.close()
                     client = None
                     self._processes[thread] += self.threads
-                self._results.put(_Result(thread, Done(draw, completion.outcome)))
+                self._results.put(_Result(thread, Completed(op, completion.outcome)))
         except BaseException as error:
             self._results.put(_Result(thread, None, error))
         finally:

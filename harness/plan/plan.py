@@ -15,8 +15,6 @@ from harness.plan.toml_source import PlanError
 from harness.plan.zookeeper_address import parse as parse_address
 
 NODE_KINDS = ("local", "docker", "ssh")
-SYSTEM_KINDS = ("highwater",)
-WORKLOAD_KINDS = ("append-poll",)
 FAULT_KINDS = (
     "kill",
     "stop",
@@ -100,7 +98,10 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPlan:
-    """Load. acks: -1 (all), 1 or 0; rate: client operations per second, all processes together."""
+    """Load. acks: -1 (all), 1 or 0; rate: client operations per second, all processes together.
+
+    options: what only this kind of workload knows, for its own check; options_where: file and line of each.
+    """
 
     kind: str = "append-poll"
     acks: int = -1
@@ -111,6 +112,12 @@ class WorkloadPlan:
     request_timeout_ms: int = 3000
     records_per_send: int = 1
     record_bytes: int = 100
+    options: Mapping[str, object] = field(default_factory=dict)
+    options_where: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def given(self) -> dict[str, object]:
+        """The keys that every workload has, with their values."""
+        return {key: getattr(self, key) for key in self.__slots__ if not key.startswith("options")}
 
 
 @dataclass(frozen=True, slots=True)

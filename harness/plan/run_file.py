@@ -12,15 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from harness.plan.extensions import SYSTEMS, WORKLOADS
 from harness.plan.plan import (
     ACKS,
     FAULT_KINDS,
     NODE_KINDS,
     SEED_MAX,
-    SYSTEM_KINDS,
     TARGETS,
     VERDICTS,
-    WORKLOAD_KINDS,
     ChecksPlan,
     FaultsPlan,
     HostPlan,
@@ -116,7 +115,7 @@ def _system(table: Table, brokers: int) -> SystemPlan:
             raise per_broker.error(key, f"{show(key)} is not a broker id of this run; they are 1 to {brokers}")
         overrides[int(key)] = per_broker.table(key).properties()
     system = SystemPlan(
-        kind=table.text("kind", "highwater", allowed=SYSTEM_KINDS),
+        kind=table.text("kind", "highwater", allowed=SYSTEMS.names()),
         source=table.optional_text("source"),
         settings=table.table("settings").properties(),
         broker=overrides,
@@ -221,8 +220,9 @@ def _workload(table: Table) -> WorkloadPlan:
     text = "all" if acks is None else str(acks)
     if text not in ACKS or isinstance(acks, bool | float):
         raise table.error("acks", f"{show(acks)} is not one of {', '.join(ACKS)}")
+    options = table.table("options")
     workload = WorkloadPlan(
-        kind=table.text("kind", "append-poll", allowed=WORKLOAD_KINDS),
+        kind=table.text("kind", "append-poll", allowed=WORKLOADS.names()),
         acks=ACKS[text],
         producers=table.integer("producers", 6, low=0, high=1000),
         consumers=table.integer("consumers", 4, low=0, high=1000),
@@ -231,6 +231,8 @@ def _workload(table: Table) -> WorkloadPlan:
         request_timeout_ms=table.integer("request_timeout_ms", 3000, low=50, high=600_000),
         records_per_send=table.integer("records_per_send", 1, low=1, high=10_000),
         record_bytes=table.integer("record_bytes", 100, low=0, high=1_000_000),
+        options=options.values,
+        options_where={key: f"{table.source.name}:{table.source.line((*options.path, key))}" for key in options.values},
     )
     table.finish()
     return workload
@@ -309,7 +311,7 @@ def render(plan: Plan) -> str:
     }
     if plan.topic.assignment is not None:
         topic["assignment"] = plan.topic.assignment
-    workload = {key: getattr(plan.workload, key) for key in plan.workload.__slots__}
+    workload = plan.workload.given()
     workload["acks"] = "all" if plan.workload.acks == -1 else plan.workload.acks
     out = [f"name = {_toml(plan.name)}"]
     if plan.seed is not None:
@@ -326,6 +328,7 @@ def render(plan: Plan) -> str:
     _section(out, "[topic]", topic)
     _section(out, "[topic.config]", plan.topic.config)
     _section(out, "[workload]", workload)
+    _section(out, "[workload.options]", plan.workload.options)
     if plan.faults is not None:
         _section(out, "[faults]", {key: getattr(plan.faults, key) for key in plan.faults.__slots__})
     for step in plan.script:

@@ -82,7 +82,6 @@ class Background:
 
     def __init__(self, name: str, work: Callable[[threading.Event], None]) -> None:
         self.name = name
-        self.healed = False
         self._work = work
         self._stop = threading.Event()
         self._failure: Exception | None = None

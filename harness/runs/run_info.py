@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
-import importlib.util
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.nodes.base import Node
-from harness.nodes.compiled import compiled_modules
 from harness.plan.plan import Plan
-from harness.plan.toml_source import PlanError
 from harness.runs.provenance import code_digest, versions
+from harness.systems import system_kind
+from harness.workloads import workload_kind
 
 SCHEMA = 1
 
@@ -34,7 +32,8 @@ def run_json(
     plan: Plan, argv: Sequence[str], origin_monotonic_ns: int, origin_wall_ns: int, run_file: Path
 ) -> dict[str, object]:
     """run.json at the beginning: `nodes` without addresses, not finished. run_file: the one that the store keeps."""
-    source = broker_source(plan)
+    system, workload = system_kind(plan.system.kind), workload_kind(plan.workload.kind)
+    source = system.source(plan)
     return {
         "schema": SCHEMA,
         "name": plan.name,
@@ -49,9 +48,9 @@ def run_json(
         "run_file": str(run_file),
         "system": {
             "kind": plan.system.kind,
-            "event_log": True,
+            "event_log": system.event_log,
             "source": str(source),
-            "compiled": bool(compiled_modules(source / "broker")),
+            **system.describe(plan),
             "settings": dict(plan.system.settings),
             "broker": {str(broker): dict(settings) for broker, settings in plan.system.broker.items()},
         },
@@ -66,7 +65,11 @@ def run_json(
             "unclean_leader_election": plan.unclean_leader_election,
             "config": dict(plan.topic.config),
         },
-        "workload": dataclasses.asdict(plan.workload),
+        "workload": {
+            **plan.workload.given(),
+            **({"options": dict(plan.workload.options)} if plan.workload.options else {}),
+        },
+        "checkers": [*workload.checkers, *system.checkers],
         "faults": {} if plan.faults is None else dataclasses.asdict(plan.faults),
         "checks": plan.checks.given(),
         "limits": dataclasses.asdict(plan.limits),
@@ -112,20 +115,7 @@ def monotonic_offset_ns(node: Node) -> int | None:
         after_ns = time.monotonic_ns()
         if boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip():
             return None
-        # The interpreter's start comes before the reading: the answer is nearer to `after`.
+        # The interpreter's start comes before the reading: the output is nearer to `after`.
         if best is None or after_ns - before_ns < best[0]:
             best = (after_ns - before_ns, int(theirs) - after_ns)
     return None if best is None else best[1]
-
-
-def broker_source(plan: Plan | None) -> Path:
-    """The folder that holds the `broker` package to run; without a plan the installed one. Raises PlanError."""
-    if plan is not None and plan.system.source is not None:
-        folder = Path(plan.system.source).expanduser().resolve()
-        if not (folder / "broker" / "cli.py").is_file():
-            raise PlanError(f"system.source: {plan.system.source!r} holds no broker/cli.py (looked in {folder})")
-        return folder
-    found = importlib.util.find_spec("broker")
-    if found is None or not found.submodule_search_locations:
-        raise PlanError(f"system.source: not given, and {sys.executable} has no package `broker` installed")
-    return Path(next(iter(found.submodule_search_locations))).resolve().parent

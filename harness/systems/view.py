@@ -1,22 +1,39 @@
-"""The cluster as the nemesis sees it: nodes by name, roles by ZooKeeper, processes by the system."""
+"""The cluster as the nemesis sees it: nodes by name, roles as the cluster records them, daemons by the system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from harness.nodes.base import Node
-from harness.systems.coordination import Coordination
+from harness.systems.coordination import PartitionState
 from harness.systems.zookeeper import DAEMON as ZOOKEEPER
 
 
+class Roles(Protocol):
+    """Who leads and who controls, now; None where nobody says so in time. `Coordination` asks ZooKeeper."""
+
+    def partition(self, topic: str, partition: int) -> PartitionState | None:
+        """Leader and ISR of a partition, by broker id."""
+        ...
+
+    def controller(self) -> int | None:
+        """Id of the broker that is the controller."""
+        ...
+
+
 class SystemView:
-    """Implements `nemesis.base.ClusterView` for any system whose broker id k runs on node `nk`."""
+    """Implements `nemesis.base.ClusterView` for any system whose broker id k runs on node `nk`.
+
+    broker_daemon: name of the daemon on broker nodes. restart, expect_down, crashed, event_log: as the methods of the
+    view. clock_files: node → libfaketime's control file, of the nodes whose broker runs under libfaketime.
+    """
 
     def __init__(
         self,
         brokers: Sequence[Node],
         zookeepers: Sequence[Node],
-        coordination: Coordination,
+        roles: Roles,
         topic: str,
         partitions: int,
         *,
@@ -32,7 +49,7 @@ class SystemView:
         self.broker_nodes: Sequence[Node] = tuple(brokers)
         self.zookeeper_nodes: Sequence[Node] = tuple(zookeepers)
         self._by_name = {node.name: node for node in [*brokers, *zookeepers]}
-        self._coordination = coordination
+        self._roles = roles
         self._topic = topic
         self._partitions = partitions
         self._replication_factor = replication_factor
@@ -48,15 +65,15 @@ class SystemView:
         return self._by_name[name]
 
     def leader(self, partition: int) -> str | None:
-        state = self._coordination.partition(self._topic, partition)
+        state = self._roles.partition(self._topic, partition)
         return None if state is None or state.leader is None else node_name(state.leader)
 
     def isr(self, partition: int) -> Sequence[str]:
-        state = self._coordination.partition(self._topic, partition)
+        state = self._roles.partition(self._topic, partition)
         return () if state is None else tuple(node_name(broker) for broker in state.isr)
 
     def controller(self) -> str | None:
-        broker = self._coordination.controller()
+        broker = self._roles.controller()
         return None if broker is None else node_name(broker)
 
     def partitions(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.nodes.base import DaemonSpec, Node
-from harness.systems.answers import zookeeper_answers
+from harness.systems.responses import zookeeper_responds
 from harness.systems.waiting import await_daemon
 
 DAEMON = "zookeeper"
@@ -96,7 +96,7 @@ class ZooKeeperEnsemble:
         node.get(f"{node.root}/logs", folder / "logs")
 
     def _await(self, node: Node, timeout_s: float) -> None:
-        await_daemon(node, DAEMON, lambda: zookeeper_answers(node.address, CLIENT_PORT), timeout_s)
+        await_daemon(node, DAEMON, lambda: zookeeper_responds(node.address, CLIENT_PORT), timeout_s)
 
 
 def _data(node: Node) -> str:

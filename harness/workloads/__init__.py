@@ -1,16 +1,18 @@
-"""What clients do in a run: one module per workload, by the name that run files use."""
+"""Workloads: what clients do in a run, and what of it is judged.
+
+A workload is one folder (generator, client, final phase, the names of its checkers, its options) with one line of
+registration (`harness.plan.extensions`). Takes addresses from the system; operations go to the history.
+"""
 
 from __future__ import annotations
 
-from harness.plan.plan import Plan
-from harness.workloads.append_poll.workload import AppendPoll
-from harness.workloads.base import Workload
+from collections.abc import Callable
+from typing import cast
+
+from harness.plan.extensions import WORKLOADS
+from harness.workloads.base import WorkloadKind
 
 
-def make_workload(plan: Plan) -> Workload:
-    """The workload that a run file asks for."""
-    match plan.workload.kind:
-        case "append-poll":
-            return AppendPoll(plan)
-        case kind:
-            raise AssertionError(f"workload {kind!r} passed the run file's check but is not here")
+def workload_kind(name: str) -> WorkloadKind:
+    """The workload that `[workload] kind` names. Raises PlanError when no such workload is installed."""
+    return cast(Callable[[], WorkloadKind], WORKLOADS.load(name))()

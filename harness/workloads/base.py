@@ -1,24 +1,148 @@
-"""What a run needs of a workload."""
+"""What a run needs of a workload, and what a workload may use of the run.
+
+A `WorkloadKind` is what a name of a run file stands for; it opens a `Workload`, which lives as long as one run. Must
+not know faults, nodes or how evidence is copied; of checkers it gives names.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from harness.operations.generator import Generator
+from harness.operations.history import History
+from harness.operations.interpreter import Client
+from harness.operations.op import Outcome
+from harness.plan.plan import Plan
+
+
+class WorkloadFailed(Exception):
+    """The workload could not begin: the run is a crash, not a verdict. The text says what was waited for."""
+
+
+class Brokers(Protocol):
+    """The part of `harness.systems.base.System` that workloads use."""
+
+    def bootstrap(self) -> Sequence[tuple[str, str, int]]:
+        """(node, host, port) of every broker; broker id k is on node `nk`."""
+        ...
+
+    def start_broker(self, name: str) -> None:
+        """Blocks until the node's broker responds; raises when it does not."""
+        ...
+
+    def stop_broker(self, name: str) -> str | None:
+        """Stop a node's broker cleanly; the problem, for people, where it had to be killed."""
+        ...
+
+
+class RunContext(Protocol):
+    """The part of a run that its workload uses."""
+
+    @property
+    def history(self) -> History: ...
+
+    def begin(self, phase: str, limit_s: float | None = None) -> None:
+        """Begin a phase of the history, which is shown to people for at most limit_s. Ends the run on a signal."""
+        ...
+
+    def show(self, text: str, limit_s: float | None = None) -> None:
+        """Show people what goes on; unlike `begin`, the phase stays as it is."""
+        ...
+
+    def check(self) -> None:
+        """Ends the run on a signal (Ctrl-C, SIGTERM, SIGHUP)."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """A pause; ends the run on a signal."""
+        ...
+
+    def next_process(self) -> int:
+        """A process number that nobody has used, outside of the interpreter's. Safe to call from many threads."""
+        ...
+
+
+class ScriptedSend(NamedTuple):
+    """How a script's send came out. values: the run-unique values of the records; base_offset: None when unknown."""
+
+    outcome: Outcome
+    values: tuple[int, ...]
+    base_offset: int | None
+    error: str | None
+
+
+class ScriptSender(Protocol):
+    """Sends for a script, each an operation of the history."""
+
+    def send(self, partition: int, count: int, acks: int, node: str | None) -> ScriptedSend:
+        """Send count fresh records in one request to that node, or to the partition's leader. acks: -1 is all."""
+        ...
+
+
+class FinalTools(NamedTuple):
+    """What the final phase uses beside the workload's own clients.
+
+    carry_out: runs a generator to its end with the clients of the main phase, whose process numbers go on.
+    collect_evidence: copies the evidence of every node, once; brokers are up, and none was restarted since the heal.
+    """
+
+    carry_out: Callable[[Generator], None]
+    collect_evidence: Callable[[], None]
 
 
 class Workload(Protocol):
-    """Pure: generators from the plan's seed."""
+    """One workload in one run. Called by the run's main thread, where not said otherwise.
+
+    threads: how many processes invoke operations at a time.
+    """
 
     threads: int
 
-    def main(self) -> Generator:
-        """The load of the main phase; ends with the time limit."""
+    def setup(self, limit_s: float) -> None:
+        """Make what the load needs, such as its topic. Raises WorkloadFailed."""
         ...
 
-    def final(self, again: int = 0) -> Generator:
-        """The acknowledged sentinels, one per partition; ends when each has come out ok.
+    def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
+        """Name → what goes on beside the load from setup to the end, on a thread of its own, until the event is set."""
+        ...
 
-        again: how often that was done before in this run; the values are others each time.
-        """
+    def generator(self) -> Generator:
+        """The operations of the main phase; ends with the time limit."""
+        ...
+
+    def open_client(self, process: int, thread: int) -> Client:
+        """A new client for a process. Called by the thread that will use it."""
+        ...
+
+    def script_sender(self) -> ScriptSender:
+        """What carries out the sends of a script."""
+        ...
+
+    def final_phase(self, tools: FinalTools) -> None:
+        """What is done once every fault was taken back: whatever makes the checkers able to judge."""
+        ...
+
+    def close(self) -> None:
+        """Close connections; observers have ended."""
+        ...
+
+
+class WorkloadKind(Protocol):
+    """One kind of workload.
+
+    checkers: names of the checkers that judge what its clients saw (checkers/verdicts/catalogue.py), beside those of
+    the system.
+    """
+
+    @property
+    def checkers(self) -> Sequence[str]: ...
+
+    def check(self, plan: Plan) -> None:
+        """Raises PlanError for options that this workload does not have (`plan.workload.options`)."""
+        ...
+
+    def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> Workload:
+        """The workload of one run. Brokers serve already."""
         ...

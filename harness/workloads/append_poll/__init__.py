@@ -1,4 +1,5 @@
-"""The workload of senders and pollers over a topic's partitions, with its client and its final reads.
+"""append-poll: producers append unique values to all partitions, consumers poll all partitions by assignment.
 
-Source: jepsen.tests.kafka.
+`workload.AppendPoll` is the registered kind: generator, client, final phase and checkers of the workload meet there.
+Uses the wire clients; operations go to the history. Source: jepsen.tests.kafka.
 """

@@ -1,7 +1,7 @@
-"""A logical process: turns draws into requests to the node that it believes to lead, one request each.
+"""A logical process: turns ops into requests to the node that it believes to lead, one request each.
 
 Decides positions, epochs and outcomes of one process's operations. Must not know generators' insides, threads or files.
-Invariants: `prepare` sends nothing of the operation; `apply` sends at most one request; a consumer's next position
+Invariants: `resolve` sends nothing of the operation; `invoke` sends at most one request; a consumer's next position
 is the last ok poll's next_position, or the log's start after OFFSET_OUT_OF_RANGE.
 """
 
@@ -17,11 +17,11 @@ from harness.clients.fetch import fetch_one, poll_fields
 from harness.clients.requests import EARLIEST, LATEST, list_offset, produce_one
 from harness.clients.router import CONNECT_TIMEOUT_NS, Cluster, Leader, Router
 from harness.operations import outcomes
-from harness.operations.generator import Draw
+from harness.operations.generator import Op
 from harness.operations.op import Completion, Invocation
 
 POLL_BYTES = 64 * 1024
-ANSWER_GRACE_MS = 250
+RESPONSE_GRACE_MS = 250
 """How much longer than the broker's own time-out the client waits, so that REQUEST_TIMED_OUT can be told from
 silence.
 """
@@ -93,14 +93,14 @@ class Process:
         self._isolation = 1 if self._rng.random() < 0.25 else 0
         self._target = _Target(None, outcomes.NO_LEADER)
 
-    def prepare(self, draw: Draw) -> Invocation:
+    def resolve(self, op: Op) -> Invocation:
         """Find the leader and connect to it; what goes wrong is the operation's failure, found before it was sent."""
-        leader = self._router.leader(draw.partition)
+        leader = self._router.leader(op.partition)
         self._target = self._connect(leader)
         epoch = -1 if leader is None else leader.epoch
         node = None if leader is None else self._settings.cluster.names[leader.broker_id]
         topic = self._settings.cluster.topic
-        return Invocation(self.process, draw.f, self._phase(), topic, draw.partition, node, self._fields(draw, epoch))
+        return Invocation(self.process, op.f, self._phase(), topic, op.partition, node, self._fields(op, epoch))
 
     def _connect(self, leader: Leader | None) -> _Target:
         if leader is None:
@@ -114,14 +114,14 @@ class Process:
             return _Target(None, error.error)
         return _Target(connection, None)
 
-    def _fields(self, draw: Draw, epoch: int) -> dict[str, object]:
-        match draw.f:
+    def _fields(self, op: Op, epoch: int) -> dict[str, object]:
+        match op.f:
             case "send":
-                acks = -1 if draw.sentinel else self._settings.acks
-                return {"values": list(draw.values), "acks": acks, "sentinel": draw.sentinel}
+                acks = -1 if op.sentinel else self._settings.acks
+                return {"values": list(op.values), "acks": acks, "sentinel": op.sentinel}
             case "poll":
                 return {
-                    "position": self._position(draw.partition),
+                    "position": self._position(op.partition),
                     "leader_epoch": epoch,
                     "isolation": self._isolation,
                     "reader": "wire",
@@ -142,8 +142,8 @@ class Process:
             self._positions[partition] = begin
         return self._positions[partition]
 
-    def apply(self, invocation: Invocation) -> Completion:
-        """One request over the connection that `prepare` made."""
+    def invoke(self, invocation: Invocation) -> Completion:
+        """One request over the connection that `resolve` made."""
         connection, error = self._target.connection, self._target.error
         send = invocation.f == "send"
         if connection is None:
@@ -165,7 +165,7 @@ class Process:
         return completion
 
     def _deadline_ns(self) -> int:
-        return time.monotonic_ns() + (self._settings.request_timeout_ms + ANSWER_GRACE_MS) * 1_000_000
+        return time.monotonic_ns() + (self._settings.request_timeout_ms + RESPONSE_GRACE_MS) * 1_000_000
 
     def _send(self, connection: Connection, invocation: Invocation) -> Completion:
         values, acks = invocation.fields["values"], invocation.fields["acks"]

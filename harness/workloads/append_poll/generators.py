@@ -1,15 +1,33 @@
-"""Endless operations of a load, spread over all partitions.
+"""The operations of append-poll: sends and polls spread over all partitions, and the sentinels at the end.
 
-Decides operation, thread and partition. Must not know pace or length: those are the combinators' of
-`harness.operations.generator`. Invariant: while some partition is answered, it is asked, however many others hang.
+Decides the mix, the pace and the values, and for each operation its thread and partition. Must not know clients. Values
+below `SENTINELS` are the load's, those from there on are sentinels; a script sends values of its own, and a run has a
+script or this load. Invariant: while some partition responds, it gets requests, however many others hang.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from harness.operations.generator import PENDING, Context, Done, Draw, Generator, Pending, Rng, within
+from harness.operations.generator import (
+    PENDING,
+    Completed,
+    Context,
+    Generator,
+    Mix,
+    Op,
+    Pending,
+    Rng,
+    Sentinels,
+    Stagger,
+    TimeLimit,
+    within,
+)
 from harness.operations.op import F
+from harness.plan.plan import Plan, WorkloadPlan
+
+SENTINELS = 10**12
+"""Values from here on are sentinels."""
 
 _A_GROUP = 3
 """Of fewer threads none is held back: two that never met on a partition would leave its concurrency untested."""
@@ -62,17 +80,17 @@ class Sends:
     records: int
     next_value: int = 0
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
-        drawn = self.spread.next(self.rng, context.free)
-        if drawn is None:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        found = self.spread.next(self.rng, context.free)
+        if found is None:
             return PENDING
-        thread, partition, rng, spread = drawn
+        thread, partition, rng, spread = found
         after = self.next_value + self.records
-        draw = Draw(context.time_ns, thread, "send", partition, tuple(range(self.next_value, after)))
-        return draw, Sends(rng, spread, self.records, after)
+        op = Op(context.time_ns, thread, "send", partition, tuple(range(self.next_value, after)))
+        return op, Sends(rng, spread, self.records, after)
 
-    def update(self, done: Done) -> Generator:
-        return Sends(self.rng, self.spread.over(done.draw.thread), self.records, self.next_value)
+    def update(self, completed: Completed) -> Generator:
+        return Sends(self.rng, self.spread.over(completed.op.thread), self.records, self.next_value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +101,47 @@ class Polls:
     spread: Spread
     list_offsets_share: float = 0.05
 
-    def next(self, context: Context) -> tuple[Draw, Generator] | Pending | None:
-        drawn = self.spread.next(self.rng, context.free)
-        if drawn is None:
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        found = self.spread.next(self.rng, context.free)
+        if found is None:
             return PENDING
-        thread, partition, rng, spread = drawn
+        thread, partition, rng, spread = found
         chance, rng = rng.unit()
         f: F = "list_offsets" if chance < self.list_offsets_share else "poll"
-        return Draw(context.time_ns, thread, f, partition), Polls(rng, spread, self.list_offsets_share)
+        return Op(context.time_ns, thread, f, partition), Polls(rng, spread, self.list_offsets_share)
 
-    def update(self, done: Done) -> Generator:
-        return Polls(self.rng, self.spread.over(done.draw.thread), self.list_offsets_share)
+    def update(self, completed: Completed) -> Generator:
+        return Polls(self.rng, self.spread.over(completed.op.thread), self.list_offsets_share)
+
+
+def threads_of(workload: WorkloadPlan) -> int:
+    """How many threads the load has: [0, producers) send, the rest poll."""
+    return max(1, workload.producers + workload.consumers)
+
+
+def load(plan: Plan) -> Generator:
+    """The operations of the main phase: sends and polls mixed by their threads' share, at the plan's rate."""
+    workload, partitions = plan.workload, plan.topic.partitions
+    rng = Rng(plan.seed_drawn)
+    parts: list[Generator] = []
+    weights: list[int] = []
+    if workload.producers:
+        parts.append(Sends(rng.split(1), Spread(0, workload.producers, partitions), workload.records_per_send))
+        weights.append(workload.producers)
+    if workload.consumers:
+        parts.append(Polls(rng.split(2), Spread(workload.producers, threads_of(workload), partitions)))
+        weights.append(workload.consumers)
+    mixed = Mix(rng.split(3), tuple(parts), tuple(weights))
+    paced = Stagger(rng.split(4), 1e9 / workload.rate, mixed)
+    return TimeLimit(int(workload.time_limit_s * 1e9), paced)
+
+
+def final_sends(plan: Plan, again: int = 0) -> Generator:
+    """The acknowledged sentinels, one per partition; ends when each has come out ok, or after limits.drain_s.
+
+    again: how often a run did that before; the values are others each time.
+    """
+    senders = plan.workload.producers or threads_of(plan.workload)
+    partitions = tuple(range(plan.topic.partitions))
+    sentinels = Sentinels(partitions, SENTINELS * (again + 1), 0, senders)
+    return TimeLimit(int(plan.limits.drain_s * 1e9), sentinels)

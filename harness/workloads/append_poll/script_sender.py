@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from harness.clients.admin import Admin
 from harness.clients.connection import ClientError, Connection
 from harness.clients.requests import produce_one
 from harness.operations import outcomes
 from harness.operations.history import History
-from harness.operations.op import Completion, Invocation, Outcome
-from harness.workloads.append_poll.client import ANSWER_GRACE_MS
+from harness.operations.op import Completion, Invocation
+from harness.workloads.append_poll.client import RESPONSE_GRACE_MS
+from harness.workloads.base import ScriptedSend
 
 LOOK_UP_PAUSE_S = 0.05
 
 
-class ScriptedSend(NamedTuple):
-    outcome: Outcome
-    values: tuple[int, ...]
-    base_offset: int | None
-    error: str | None
+class WireScriptSender:
+    """Implements `harness.workloads.base.ScriptSender`. Not thread-safe.
 
-
-class ScriptSender:
-    """Not thread-safe. next_process: a process number that nobody has used."""
+    next_process: a process number that nobody has used.
+    """
 
     def __init__(
         self,
@@ -86,7 +82,7 @@ class ScriptSender:
                     acks=acks,
                     record_bytes=self._record_bytes,
                     timeout_ms=self._timeout_ms,
-                    deadline_ns=time.monotonic_ns() + (self._timeout_ms + ANSWER_GRACE_MS) * 1_000_000,
+                    deadline_ns=time.monotonic_ns() + (self._timeout_ms + RESPONSE_GRACE_MS) * 1_000_000,
                 )
                 error, at_ns = produced.error, produced.at_ns
                 offset = produced.base_offset if produced.base_offset >= 0 else None
@@ -95,8 +91,8 @@ class ScriptSender:
             finally:
                 connection.close()
         outcome = outcomes.send_outcome(error)
-        answer = {} if offset is None else {"base_offset": offset}
-        self._history.complete(index, invocation, Completion(outcome, at_ns, error, answer))
+        response = {} if offset is None else {"base_offset": offset}
+        self._history.complete(index, invocation, Completion(outcome, at_ns, error, response))
         if outcome == "info":
             self._process = None
         return ScriptedSend(outcome, values, offset, error)

@@ -1,43 +1,134 @@
-"""append-poll: producers append unique values to all partitions, consumers poll all partitions by assignment.
+"""append-poll as a name of run files, and its parts in one run.
 
-Decides the mix, the pace and the values. Must not know clients. Values below `SENTINELS` are the load's, those from
-there on are sentinels; a script sends values of its own, and a run has a script or this load.
+Decides which parts a run's workload has, and which checkers judge it. Must not know what a part does.
 """
 
 from __future__ import annotations
 
-from harness.operations.generator import Generator, Mix, Rng, Sentinels, Stagger, TimeLimit
-from harness.plan.plan import Plan
-from harness.workloads.append_poll.generators import Polls, Sends, Spread
+import threading
+from collections.abc import Callable, Mapping
 
-SENTINELS = 10**12
+from harness.clients.admin import Admin, AdminError, has_all_brokers, has_full_isrs, has_leaders
+from harness.clients.connection import Address
+from harness.clients.router import Cluster
+from harness.clients.sampler import Sampler
+from harness.operations.generator import Generator
+from harness.plan.plan import Plan
+from harness.plan.toml_source import PlanError
+from harness.workloads.append_poll.client import Process, ProcessSettings, Shared
+from harness.workloads.append_poll.drain import Drain
+from harness.workloads.append_poll.final_phase import FinalPhase
+from harness.workloads.append_poll.generators import load, threads_of
+from harness.workloads.append_poll.script_sender import WireScriptSender
+from harness.workloads.base import Brokers, FinalTools, RunContext, WorkloadFailed
+
+CHECKERS = (
+    "phantom-read",
+    "aborted-read",
+    "inconsistent-offset",
+    "duplicate",
+    "lost-write",
+    "lost-tail",
+    "unseen",
+    "vanished-read",
+    "read-above-hw",
+    "refused-read",
+    "end-went-back",
+    "int-poll-skip",
+    "poll-skip",
+    "int-nonmonotonic-poll",
+    "nonmonotonic-poll",
+    "nonmonotonic-send",
+    "real-time-order",
+    "staleness",
+    "availability",
+    "final-drain",
+    "confluent-repeat",
+)
+"""What clients saw: every black-box anomaly, and that the drains reached the end."""
 
 
 class AppendPoll:
-    """Threads [0, producers) send, [producers, threads) poll."""
+    """Implements `harness.workloads.base.WorkloadKind`. Its options are the keys of [workload] (docs/run-files.md)."""
 
-    def __init__(self, plan: Plan) -> None:
+    checkers = CHECKERS
+
+    def check(self, plan: Plan) -> None:
+        """Raises PlanError for options of another workload."""
+        for option, where in plan.workload.options_where.items():
+            raise PlanError(f"{where}: workload.options.{option}: append-poll has no options beside [workload]'s keys")
+
+    def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> AppendPollRun:
+        """Clients of these brokers; nothing is sent yet."""
+        return AppendPollRun(plan, brokers, run)
+
+
+class AppendPollRun:
+    """append-poll in one run; implements `harness.workloads.base.Workload`."""
+
+    def __init__(self, plan: Plan, brokers: Brokers, run: RunContext) -> None:
+        self.threads = threads_of(plan.workload)
         self._plan = plan
-        workload = plan.workload
-        self.threads = max(1, workload.producers + workload.consumers)
+        self._brokers = brokers
+        self._run = run
+        found = brokers.bootstrap()
+        ids = {node: int(node.removeprefix("n")) for node, _, _ in found}
+        addresses = {ids[node]: Address(host, port) for node, host, port in found}
+        self._cluster = Cluster(plan.topic.name, addresses, {ids[node]: node for node, _, _ in found})
+        self._admin = Admin(self._cluster, sleep=run.sleep)
+        self._shared = Shared()
+        self._settings = ProcessSettings(
+            self._cluster,
+            plan.workload.acks,
+            plan.workload.record_bytes,
+            plan.workload.request_timeout_ms,
+            plan.seed_drawn,
+        )
 
-    def main(self) -> Generator:
-        workload, partitions = self._plan.workload, self._plan.topic.partitions
-        rng = Rng(self._plan.seed_drawn)
-        parts: list[Generator] = []
-        weights: list[int] = []
-        if workload.producers:
-            parts.append(Sends(rng.split(1), Spread(0, workload.producers, partitions), workload.records_per_send))
-            weights.append(workload.producers)
-        if workload.consumers:
-            parts.append(Polls(rng.split(2), Spread(workload.producers, self.threads, partitions)))
-            weights.append(workload.consumers)
-        mixed = Mix(rng.split(3), tuple(parts), tuple(weights))
-        paced = Stagger(rng.split(4), 1e9 / workload.rate, mixed)
-        return TimeLimit(int(workload.time_limit_s * 1e9), paced)
+    def setup(self, limit_s: float) -> None:
+        """Create the topic; return once every broker knows its leaders and every replica is in sync."""
+        admin, cluster, topic = self._admin, self._cluster, self._plan.topic
+        try:
+            admin.wait("brokers, known to each other", has_all_brokers(cluster), limit_s, every_broker=True)
+            admin.create_topic(topic, limit_s)
+            admin.wait(
+                "leaders of the new topic, known to every broker", has_leaders(topic), limit_s, every_broker=True
+            )
+            admin.wait("full ISRs of the new topic", has_full_isrs(topic), limit_s)
+        except AdminError as error:
+            raise WorkloadFailed(str(error)) from None
 
-    def final(self, again: int = 0) -> Generator:
-        senders = self._plan.workload.producers or self.threads
-        limit_ns = int(self._plan.limits.drain_s * 1e9)
-        partitions = tuple(range(self._plan.topic.partitions))
-        return TimeLimit(limit_ns, Sentinels(partitions, SENTINELS * (again + 1), 0, senders))
+    def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
+        """The sampler of leaders and ISRs, which writes `leadership` lines."""
+        return {"sampler": Sampler(self._cluster, self._run.history).run}
+
+    def generator(self) -> Generator:
+        """The load: sends and polls, mixed and paced."""
+        return load(self._plan)
+
+    def open_client(self, process: int, thread: int) -> Process:
+        """A logical process of the load; it starts from what the thread's last one left."""
+        return Process(process, thread, self._settings, self._shared, lambda: self._run.history.phase)
+
+    def script_sender(self) -> WireScriptSender:
+        """Sends of single requests, each by a process that the load does not have."""
+        workload = self._plan.workload
+        return WireScriptSender(
+            self._admin,
+            self._run.history,
+            self._run.next_process,
+            record_bytes=workload.record_bytes,
+            request_timeout_ms=workload.request_timeout_ms,
+            sleep=self._run.sleep,
+        )
+
+    def final_phase(self, tools: FinalTools) -> None:
+        """Final writes, a drain of the healed cluster, evidence, and a drain from every replica as leader."""
+        drain = Drain(
+            self._cluster, self._run.history, self._run.next_process, self._shared.sentinels, sleep=self._run.sleep
+        )
+        FinalPhase(self._plan, self._run, self._admin, drain, tools).carry_out(self._brokers)
+
+    def close(self) -> None:
+        """Close the harness's own connections; processes close theirs."""
+        self._admin.close()

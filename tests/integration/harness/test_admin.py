@@ -11,7 +11,7 @@ from harness.clients.connection import Address
 from harness.clients.router import Cluster
 from harness.operations.history import History, read_lines
 from harness.plan.plan import TopicPlan
-from harness.workloads.append_poll.script_sender import ScriptSender
+from harness.workloads.append_poll.script_sender import WireScriptSender
 from tests.integration.harness.fake_broker import FakeBroker
 
 TOPIC = TopicPlan("hw", 2, 1)
@@ -61,9 +61,9 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def sender(admin: Admin, history: History) -> ScriptSender:
+def sender(admin: Admin, history: History) -> WireScriptSender:
     numbers = iter(range(100, 200))
-    return ScriptSender(
+    return WireScriptSender(
         admin, history, lambda: next(numbers), record_bytes=60, request_timeout_ms=2000, sleep=lambda _s: None
     )
 
@@ -115,7 +115,7 @@ def test_script_send_to_a_leader_that_is_gone_looks_the_leader_up_again(broker: 
         broker.partitions[0].leader = 1
 
     numbers = iter(range(100, 200))
-    script = ScriptSender(
+    script = WireScriptSender(
         admin, history, lambda: next(numbers), record_bytes=60, request_timeout_ms=5000, sleep=metadata_hears_of_it
     )
     assert script.send(0, 1, -1, None).outcome == "ok"

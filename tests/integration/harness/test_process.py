@@ -8,7 +8,7 @@ from broker.wire.api import ApiKey
 from broker.wire.records import NewRecord, encode_batch
 from harness.clients.router import Cluster
 from harness.clients.values import encode_value
-from harness.operations.generator import Draw
+from harness.operations.generator import Op
 from harness.operations.op import Completion, Invocation
 from harness.workloads.append_poll.client import Process, ProcessSettings, Shared
 from tests.integration.harness.fake_broker import FakeBroker
@@ -35,16 +35,16 @@ def make(cluster: Cluster, shared: Shared) -> Iterator[MakeProcess]:
         process.close()
 
 
-def carry_out(process: Process, draw: Draw) -> tuple[Invocation, Completion]:
-    invocation = process.prepare(draw)
-    return invocation, process.apply(invocation)
+def carry_out(process: Process, op: Op) -> tuple[Invocation, Completion]:
+    invocation = process.resolve(op)
+    return invocation, process.invoke(invocation)
 
 
-def send(*values: int, sentinel: bool = False) -> Draw:
-    return Draw(0, 0, "send", 0, values, sentinel)
+def send(*values: int, sentinel: bool = False) -> Op:
+    return Op(0, 0, "send", 0, values, sentinel)
 
 
-POLL = Draw(0, 0, "poll", 0)
+POLL = Op(0, 0, "poll", 0)
 
 
 def test_send_ok_gives_the_base_offset(broker: FakeBroker, make: MakeProcess) -> None:
@@ -123,7 +123,7 @@ def test_poll_out_of_range_fails_and_begins_again_at_the_log_start(broker: FakeB
 def test_list_offsets_gives_offset_and_epoch(broker: FakeBroker, make: MakeProcess) -> None:
     process = make()
     carry_out(process, send(1))
-    invocation, completion = carry_out(process, Draw(0, 0, "list_offsets", 0))
+    invocation, completion = carry_out(process, Op(0, 0, "list_offsets", 0))
     assert completion.outcome == "ok"
     expected = 0 if invocation.fields["timestamp"] == -2 else 1
     assert completion.fields == {"offset": expected, "leader_epoch_answered": 5}

@@ -13,10 +13,11 @@ import pytest
 from harness.operations.history import read_lines, recover
 from harness.plan.plan import Plan
 from harness.plan.run_file import parse_plan
-from harness.runs import run as run_module
+from harness.runs import cluster, judging
 from harness.runs.analysis import Judged
 from harness.runs.run import Ended, Options, run
 from harness.runs.store import RunStore
+from harness.systems.highwater.kind import Highwater
 from tests.integration.harness.fake_broker import FakeBroker
 from tests.unit.nemesis.fake_cluster import FakeView
 
@@ -100,8 +101,8 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World()
-    monkeypatch.setattr(run_module, "make_nodes", lambda *_args, **_options: made)
-    monkeypatch.setattr(run_module, "HighwaterSystem", lambda _nodes, _plan: made)
+    monkeypatch.setattr(cluster, "make_nodes", lambda *_args, **_options: made)
+    monkeypatch.setattr(Highwater, "open", lambda _kind, _nodes, _plan: made)
     yield made
     made.broker.close()
 
@@ -280,7 +281,7 @@ def test_run_that_breaks_off_is_judged_all_the_same_and_a_loss_counts(
         assert store.read_run()["aborted"]
         return Judged(found, "what it came to", None, None)
 
-    monkeypatch.setattr(run_module, "analyze", judge)
+    monkeypatch.setattr(judging, "analyze", judge)
 
     def fail() -> None:
         raise RuntimeError("disk full")

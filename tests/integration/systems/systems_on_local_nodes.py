@@ -15,9 +15,9 @@ from harness.nodes.base import Node, NodeSet
 from harness.nodes.factory import make_nodes
 from harness.plan.plan import Plan
 from harness.plan.run_file import parse_plan
-from harness.systems import highwater
 from harness.systems.coordination import Coordination
-from harness.systems.highwater import DAEMON, HighwaterSystem
+from harness.systems.highwater import system as highwater
+from harness.systems.highwater.system import DAEMON, HighwaterSystem
 from harness.systems.waiting import SystemFailed
 from harness.systems.zookeeper import DAEMON as ZOOKEEPER
 from harness.systems.zookeeper import ZooKeeperEnsemble

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.operations.generator import PENDING, Context, Done, Draw, Generator, Mix, Rng, Sentinels, Stagger
+from harness.operations.generator import PENDING, Completed, Context, Generator, Mix, Op, Rng, Sentinels, Stagger
 from harness.operations.op import Outcome
 from harness.workloads.append_poll.generators import Polls, Sends, Spread
 from tests.unit.harness.virtual_time import simulate
@@ -33,19 +33,19 @@ def test_generator_is_pure_and_draws_only_free_threads(
     for _ in range(20):
         free = tuple(sorted(data.draw(st.sets(st.integers(0, threads - 1)))))
         context = Context(now_ns, free, threads)
-        drawn = generator.next(context)
-        assert drawn == generator.next(context)
-        if drawn is None or drawn == PENDING:
+        found = generator.next(context)
+        assert found == generator.next(context)
+        if found is None or found == PENDING:
             assert not free
             continue
-        draw, after = drawn
-        assert draw.thread in free
-        assert draw.time_ns >= now_ns
-        assert 0 <= draw.partition < partitions
-        assert (draw.f == "send") == (draw.thread < producers)
-        values.extend(draw.values)
-        now_ns = draw.time_ns
-        generator = after.update(Done(draw, "ok"))
+        op, after = found
+        assert op.thread in free
+        assert op.time_ns >= now_ns
+        assert 0 <= op.partition < partitions
+        assert (op.f == "send") == (op.thread < producers)
+        values.extend(op.values)
+        now_ns = op.time_ns
+        generator = after.update(Completed(op, "ok"))
     assert values == list(range(len(values)))
 
 
@@ -55,10 +55,10 @@ def test_sentinels_end_with_exactly_one_ok_per_partition(partitions: int, outcom
     left = iter(outcomes)
     came_out: list[tuple[int, Outcome]] = []
 
-    def outcome(draw: Draw) -> Outcome:
-        came_out.append((draw.partition, next(left, "ok")))
+    def outcome(op: Op) -> Outcome:
+        came_out.append((op.partition, next(left, "ok")))
         return came_out[-1][1]
 
-    draws = simulate(Sentinels(tuple(range(partitions)), 0, 0, 3), 3, outcome=outcome)
+    ops = simulate(Sentinels(tuple(range(partitions)), 0, 0, 3), 3, outcome=outcome)
     assert sorted(partition for partition, how in came_out if how == "ok") == list(range(partitions))
-    assert len({draw.values for draw in draws}) == len(draws)
+    assert len({op.values for op in ops}) == len(ops)

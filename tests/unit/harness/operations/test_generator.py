@@ -7,12 +7,12 @@ import pytest
 
 from harness.operations.generator import (
     PENDING,
+    Completed,
     Context,
-    Done,
-    Draw,
     Fixed,
     Generator,
     Mix,
+    Op,
     Phases,
     Rng,
     Sentinels,
@@ -21,9 +21,8 @@ from harness.operations.generator import (
 )
 from harness.operations.op import Outcome
 from harness.plan.run_file import parse_plan
-from harness.workloads import make_workload
-from harness.workloads.append_poll.generators import Polls, Sends, Spread
-from harness.workloads.append_poll.workload import SENTINELS
+from harness.workloads.append_poll.generators import SENTINELS, Polls, Sends, Spread
+from harness.workloads.append_poll.generators import load as load_of
 from tests.unit.harness.virtual_time import simulate
 
 SECOND = 10**9
@@ -31,7 +30,7 @@ PLAN = 'name = "x"\nseed = 5\n[topic]\npartitions = 4\n[workload]\nrate = 1000.0
 
 
 def load(seed: int = 5) -> Generator:
-    return make_workload(parse_plan("x.toml", PLAN).with_overrides(seed=seed)).main()
+    return load_of(parse_plan("x.toml", PLAN).with_overrides(seed=seed))
 
 
 def test_rng_same_state_gives_same_numbers() -> None:
@@ -65,15 +64,15 @@ def test_generator_asked_twice_gives_the_same_draw() -> None:
 
 
 def test_load_same_seed_draws_the_same_other_seed_does_not() -> None:
-    draws = simulate(load(5), 10)
-    assert draws == simulate(load(5), 10)
-    assert draws[:50] != simulate(load(6), 10)[:50]
+    ops = simulate(load(5), 10)
+    assert ops == simulate(load(5), 10)
+    assert ops[:50] != simulate(load(6), 10)[:50]
 
 
 def test_load_keeps_the_rate_on_average_and_ends_with_the_time_limit() -> None:
-    draws = simulate(load(), 10)
-    assert 9_400 < len(draws) < 10_600
-    assert max(draw.time_ns for draw in draws) < 10 * SECOND
+    ops = simulate(load(), 10)
+    assert 9_400 < len(ops) < 10_600
+    assert max(op.time_ns for op in ops) < 10 * SECOND
 
 
 def test_load_gaps_are_random_not_regular() -> None:
@@ -84,32 +83,32 @@ def test_load_gaps_are_random_not_regular() -> None:
 
 
 def test_load_mixes_by_processes_and_uses_all_threads_and_partitions() -> None:
-    draws = simulate(load(), 10)
-    kinds = Counter(draw.f for draw in draws)
-    assert kinds["send"] / len(draws) == pytest.approx(0.6, abs=0.03)
-    assert 0.01 < kinds["list_offsets"] / len(draws) < 0.04
-    assert {draw.thread for draw in draws if draw.f == "send"} == set(range(6))
-    assert {draw.thread for draw in draws if draw.f != "send"} == {6, 7, 8, 9}
+    ops = simulate(load(), 10)
+    kinds = Counter(op.f for op in ops)
+    assert kinds["send"] / len(ops) == pytest.approx(0.6, abs=0.03)
+    assert 0.01 < kinds["list_offsets"] / len(ops) < 0.04
+    assert {op.thread for op in ops if op.f == "send"} == set(range(6))
+    assert {op.thread for op in ops if op.f != "send"} == {6, 7, 8, 9}
     for f in ("send", "poll"):
-        assert {draw.partition for draw in draws if draw.f == f} == {0, 1, 2, 3}
+        assert {op.partition for op in ops if op.f == f} == {0, 1, 2, 3}
 
 
 def test_load_values_are_unique_and_below_the_sentinels() -> None:
-    values = [value for draw in simulate(load(), 10) for value in draw.values]
+    values = [value for op in simulate(load(), 10) for value in op.values]
     assert len(set(values)) == len(values)
     assert max(values) < SENTINELS
 
 
 def test_load_slow_operations_lower_the_rate_and_are_not_caught_up_in_a_burst() -> None:
     # Ten threads of 100 ms each do 100 a second, however much more is asked for.
-    draws = simulate(load(), 10, latency_ns=lambda _draw: SECOND // 10)
-    assert 900 < len(draws) <= 1010
+    ops = simulate(load(), 10, latency_ns=lambda _op: SECOND // 10)
+    assert 900 < len(ops) <= 1010
 
 
 def test_stagger_after_a_standstill_catches_up_no_more_than_the_burst() -> None:
     # Everything hangs for the first 5 s; then latency is 1 ms again.
-    draws = simulate(load(), 10, latency_ns=lambda draw: 5 * SECOND if draw.time_ns < SECOND // 100 else 1_000_000)
-    after = [draw for draw in draws if draw.time_ns >= 5 * SECOND]
+    ops = simulate(load(), 10, latency_ns=lambda op: 5 * SECOND if op.time_ns < SECOND // 100 else 1_000_000)
+    after = [op for op in ops if op.time_ns >= 5 * SECOND]
     assert 4_600 < len(after) < 5_500
 
 
@@ -121,11 +120,11 @@ def test_mix_without_a_free_thread_is_pending() -> None:
 def test_mix_where_one_part_is_busy_draws_from_the_other() -> None:
     mix = Mix(Rng(1), (Sends(Rng(1), Spread(0, 2, 1), 1), Polls(Rng(2), Spread(2, 4, 1))), (1, 1))
     for free, f in (((0,), "send"), ((3,), "poll")):
-        drawn = mix.next(Context(0, free, 4))
-        assert drawn is not None
-        assert drawn != PENDING
-        assert drawn[0].f == f or drawn[0].f == "list_offsets"
-        assert drawn[0].thread == free[0]
+        found = mix.next(Context(0, free, 4))
+        assert found is not None
+        assert found != PENDING
+        assert found[0].f == f or found[0].f == "list_offsets"
+        assert found[0].thread == free[0]
 
 
 def test_mix_of_exhausted_parts_is_exhausted() -> None:
@@ -133,45 +132,43 @@ def test_mix_of_exhausted_parts_is_exhausted() -> None:
 
 
 def test_sends_carry_as_many_values_as_records() -> None:
-    draws = simulate(TimeLimit(SECOND, Stagger(Rng(1), SECOND / 50, Sends(Rng(1), Spread(0, 1, 1), 3))), 1)
-    assert [draw.values for draw in draws[:2]] == [(0, 1, 2), (3, 4, 5)]
+    ops = simulate(TimeLimit(SECOND, Stagger(Rng(1), SECOND / 50, Sends(Rng(1), Spread(0, 1, 1), 3))), 1)
+    assert [op.values for op in ops[:2]] == [(0, 1, 2), (3, 4, 5)]
 
 
 def test_phases_begin_when_every_thread_is_free() -> None:
-    slow, fast = Draw(0, 0, "poll", 0), Draw(0, 1, "poll", 1)
-    draws = simulate(
-        Phases((Fixed((slow,)), Fixed((fast,)))), 2, latency_ns=lambda draw: SECOND if draw.thread == 0 else 1
-    )
-    assert [(draw.thread, draw.time_ns) for draw in draws] == [(0, 0), (1, SECOND)]
+    slow, fast = Op(0, 0, "poll", 0), Op(0, 1, "poll", 1)
+    ops = simulate(Phases((Fixed((slow,)), Fixed((fast,)))), 2, latency_ns=lambda op: SECOND if op.thread == 0 else 1)
+    assert [(op.thread, op.time_ns) for op in ops] == [(0, 0), (1, SECOND)]
 
 
 def test_sentinels_one_per_partition_when_all_come_out_ok() -> None:
-    draws = simulate(Sentinels((0, 1, 2), 100, 0, 2), 4)
-    assert [draw.partition for draw in draws] == [0, 1, 2]
-    assert all(draw.sentinel and draw.f == "send" for draw in draws)
-    assert {draw.thread for draw in draws} <= {0, 1}
+    ops = simulate(Sentinels((0, 1, 2), 100, 0, 2), 4)
+    assert [op.partition for op in ops] == [0, 1, 2]
+    assert all(op.sentinel and op.f == "send" for op in ops)
+    assert {op.thread for op in ops} <= {0, 1}
 
 
 def test_sentinels_are_tried_again_with_a_new_value_until_ok() -> None:
     tries = Counter[int]()
 
-    def outcome(draw: Draw) -> Outcome:
-        tries[draw.partition] += 1
-        if draw.partition == 1 and tries[1] < 4:
+    def outcome(op: Op) -> Outcome:
+        tries[op.partition] += 1
+        if op.partition == 1 and tries[1] < 4:
             return "info" if tries[1] % 2 else "fail"
         return "ok"
 
-    draws = simulate(Sentinels((0, 1), 100, 0, 2), 2, outcome=outcome)
-    assert Counter(draw.partition for draw in draws) == {0: 1, 1: 4}
-    values = [value for draw in draws for value in draw.values]
+    ops = simulate(Sentinels((0, 1), 100, 0, 2), 2, outcome=outcome)
+    assert Counter(op.partition for op in ops) == {0: 1, 1: 4}
+    values = [value for op in ops for value in op.values]
     assert len(set(values)) == len(values) == 5
 
 
 def test_sentinels_never_ok_end_with_the_time_limit() -> None:
-    draws = simulate(TimeLimit(SECOND, Sentinels((0,), 0, 0, 1)), 1, outcome=lambda _draw: "fail")
-    assert 5 <= len(draws) <= 11
+    ops = simulate(TimeLimit(SECOND, Sentinels((0,), 0, 0, 1)), 1, outcome=lambda _op: "fail")
+    assert 5 <= len(ops) <= 11
 
 
 def test_sentinels_ignore_what_is_not_theirs() -> None:
     sentinels = Sentinels((0,), 0, 0, 1)
-    assert sentinels.update(Done(Draw(0, 0, "send", 0), "ok")) == sentinels
+    assert sentinels.update(Completed(Op(0, 0, "send", 0), "ok")) == sentinels

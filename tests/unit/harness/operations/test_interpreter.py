@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.operations.generator import Draw, Fixed, Generator, Phases, Rng, Stagger, TimeLimit, fixed
+from harness.operations.generator import Fixed, Generator, Op, Phases, Rng, Stagger, TimeLimit, fixed
 from harness.operations.interpreter import Interpreter
 from harness.operations.op import Completion, Invocation, Outcome
 from harness.workloads.append_poll.generators import Sends, Spread
@@ -37,10 +37,10 @@ class FakeClient:
         self.world = world
         self.closed = False
 
-    def prepare(self, draw: Draw) -> Invocation:
-        return Invocation(self.process, draw.f, "main", "t", draw.partition, "n1", {"values": list(draw.values)})
+    def resolve(self, op: Op) -> Invocation:
+        return Invocation(self.process, op.f, "main", "t", op.partition, "n1", {"values": list(op.values)})
 
-    def apply(self, invocation: Invocation) -> Completion:
+    def invoke(self, invocation: Invocation) -> Completion:
         assert not self.closed
         recorded = self.world.recorder.lines
         assert any(kind == "invoke" and one is invocation for kind, _, one, _ in recorded), "applied before recorded"
@@ -68,13 +68,13 @@ class World:
         return interpreter
 
 
-def draws(count: int) -> Generator:
-    return fixed([Draw(0, index % 4, "send", 0, (index,)) for index in range(count)])
+def ops(count: int) -> Generator:
+    return fixed([Op(0, index % 4, "send", 0, (index,)) for index in range(count)])
 
 
 def test_interpreter_completes_every_draw_once() -> None:
     world = World()
-    world.run(draws(100))
+    world.run(ops(100))
     invoked = [index for kind, index, _, _ in world.recorder.lines if kind == "invoke"]
     completed = [index for kind, index, _, _ in world.recorder.lines if kind == "complete"]
     assert len(invoked) == 100
@@ -84,7 +84,7 @@ def test_interpreter_completes_every_draw_once() -> None:
 
 def test_interpreter_process_is_single_threaded() -> None:
     world = World()
-    world.run(draws(200))
+    world.run(ops(200))
     under_way: set[int] = set()
     for kind, _, invocation, _ in world.recorder.lines:
         if kind == "invoke":
@@ -96,7 +96,7 @@ def test_interpreter_process_is_single_threaded() -> None:
 
 def test_interpreter_info_retires_the_process_number_and_its_client() -> None:
     world = World(lambda invocation: "info" if invocation.process == 1 else "ok")
-    interpreter = world.run(draws(40))
+    interpreter = world.run(ops(40))
     by_process = defaultdict(list)
     for kind, _, invocation, completion in world.recorder.lines:
         if kind == "complete":
@@ -109,15 +109,15 @@ def test_interpreter_info_retires_the_process_number_and_its_client() -> None:
 
 def test_interpreter_fail_keeps_the_process() -> None:
     world = World(lambda _invocation: "fail")
-    world.run(draws(40))
+    world.run(ops(40))
     assert {invocation.process for _, _, invocation, _ in world.recorder.lines} == {0, 1, 2, 3}
 
 
 def test_interpreter_second_generator_goes_on_with_the_process_numbers() -> None:
     world = World(lambda _invocation: "info")
     interpreter = Interpreter(4, world.open, world.recorder)
-    interpreter.run(draws(4), threading.Event())
-    interpreter.run(draws(4), threading.Event())
+    interpreter.run(ops(4), threading.Event())
+    interpreter.run(ops(4), threading.Event())
     processes = [invocation.process for kind, _, invocation, _ in world.recorder.lines if kind == "invoke"]
     assert sorted(processes) == [0, 1, 2, 3, 4, 5, 6, 7]
 
@@ -128,7 +128,7 @@ def test_interpreter_client_that_raises_ends_the_run_with_its_error() -> None:
 
     world = World(outcome)
     with pytest.raises(RuntimeError, match="a bug"):
-        world.run(draws(40))
+        world.run(ops(40))
 
 
 def test_interpreter_stop_ends_an_endless_generator() -> None:
@@ -147,7 +147,7 @@ def test_interpreter_stop_ends_an_endless_generator() -> None:
 
 def test_interpreter_tells_the_generator_how_draws_came_out() -> None:
     world = World()
-    world.run(Phases((Fixed((Draw(0, 0, "send", 0),)), Fixed((Draw(0, 1, "send", 1),)))))
+    world.run(Phases((Fixed((Op(0, 0, "send", 0),)), Fixed((Op(0, 1, "send", 1),)))))
     assert [(kind, invocation.partition) for kind, _, invocation, _ in world.recorder.lines] == [
         ("invoke", 0),
         ("complete", 0),
@@ -167,9 +167,9 @@ def test_interpreter_hands_a_draw_out_no_earlier_than_its_time() -> None:
         return now_ns
 
     class Watching(FakeClient):
-        def prepare(self, draw: Draw) -> Invocation:
-            handed.append((draw.time_ns, now_ns))
-            return super().prepare(draw)
+        def resolve(self, op: Op) -> Invocation:
+            handed.append((op.time_ns, now_ns))
+            return super().resolve(op)
 
     world = World()
     interpreter = Interpreter(2, lambda process, _thread: Watching(process, world), world.recorder, clock_ns=clock_ns)

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from harness.plan.run_file import parse_plan
-from harness.systems.answers import broker_answers, zookeeper_answers
-from harness.systems.highwater import server_properties
+from harness.systems.highwater.configuration import server_properties
+from harness.systems.responses import broker_responds, zookeeper_responds
 from harness.systems.zookeeper import configuration
 from tests.unit.nemesis.fake_cluster import FakeNode
 
@@ -79,8 +79,8 @@ GOOD = struct.pack(">iihi", 10, 0x68770001, 0, 0)
         (b"", False),
     ],
 )
-def test_broker_answers_only_a_whole_answer_to_this_request_without_error_counts(answer: bytes, good: bool) -> None:
-    assert broker_answers("127.0.0.1", answered_by(answer), timeout_s=2.0) is good
+def test_broker_responds_only_a_whole_response_to_this_request_without_error_counts(answer: bytes, good: bool) -> None:
+    assert broker_responds("127.0.0.1", answered_by(answer), timeout_s=2.0) is good
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_broker_answers_only_a_whole_answer_to_this_request_without_error_counts
         (b"This ZooKeeper instance is not currently serving requests", False),
     ],
 )
-def test_zookeeper_answers_a_member_without_quorum_does_not_count(answer: bytes, good: bool) -> None:
-    assert zookeeper_answers("127.0.0.1", answered_by(answer), timeout_s=2.0) is good
+def test_zookeeper_responds_a_member_without_quorum_does_not_count(answer: bytes, good: bool) -> None:
+    assert zookeeper_responds("127.0.0.1", answered_by(answer), timeout_s=2.0) is good
 
 
 def test_answers_nobody_listens_is_no() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    assert not broker_answers("127.0.0.1", port)
-    assert not zookeeper_answers("127.0.0.1", port)
+    assert not broker_responds("127.0.0.1", port)
+    assert not zookeeper_responds("127.0.0.1", port)

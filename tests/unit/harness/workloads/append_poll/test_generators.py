@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from harness.operations.generator import Draw, Generator, Rng, Stagger, TimeLimit
+from harness.operations.generator import Generator, Op, Rng, Stagger, TimeLimit
 from harness.workloads.append_poll.generators import Polls, Sends, Spread
 from tests.unit.harness.virtual_time import simulate
 
@@ -17,9 +17,9 @@ def paced(load: Generator, rate: int = 400) -> Generator:
     return TimeLimit(20 * SECOND, Stagger(Rng(9), SECOND / rate, load))
 
 
-def hung(draw: Draw) -> int:
+def hung(op: Op) -> int:
     """Three of four leaders hang from 5 s to 15 s, until a request times out after 3 s."""
-    return 3 * SECOND if draw.partition < PARTITIONS - 1 and 5 * SECOND <= draw.time_ns < 15 * SECOND else 5_000_000
+    return 3 * SECOND if op.partition < PARTITIONS - 1 and 5 * SECOND <= op.time_ns < 15 * SECOND else 5_000_000
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -27,27 +27,25 @@ def hung(draw: Draw) -> int:
 def test_partition_that_answers_is_asked_while_the_others_hang(f: str, seed: int) -> None:
     spread = Spread(0, THREADS, PARTITIONS)
     load: Generator = Sends(Rng(seed), spread, 1) if f == "send" else Polls(Rng(seed), spread)
-    draws = simulate(paced(load), THREADS, latency_ns=hung)
+    ops = simulate(paced(load), THREADS, latency_ns=hung)
     # Within the first time-out all six may have gone to leaders that had not answered yet.
-    asked = [
-        draw.time_ns for draw in draws if draw.partition == PARTITIONS - 1 and 8 * SECOND < draw.time_ns < 15 * SECOND
-    ]
+    asked = [op.time_ns for op in ops if op.partition == PARTITIONS - 1 and 8 * SECOND < op.time_ns < 15 * SECOND]
     assert len(asked) > 100
     assert max(after - before for before, after in pairwise(asked)) < SECOND
 
 
 def test_threads_meet_on_a_partition_while_several_are_idle() -> None:
-    draws = simulate(paced(Sends(Rng(1), Spread(0, THREADS, PARTITIONS), 1)), THREADS, latency_ns=lambda _: 5_000_000)
+    ops = simulate(paced(Sends(Rng(1), Spread(0, THREADS, PARTITIONS), 1)), THREADS, latency_ns=lambda _: 5_000_000)
     met = sum(
         after.partition == before.partition and after.time_ns - before.time_ns < 5_000_000
-        for before, after in pairwise(draws)
+        for before, after in pairwise(ops)
     )
-    assert met > len(draws) // 10
+    assert met > len(ops) // 10
 
 
 def test_two_threads_still_meet_on_a_partition() -> None:
-    draws = simulate(paced(Sends(Rng(1), Spread(0, 2, 2), 1)), 2, latency_ns=lambda _: 5_000_000)
+    ops = simulate(paced(Sends(Rng(1), Spread(0, 2, 2), 1)), 2, latency_ns=lambda _: 5_000_000)
     assert any(
         after.partition == before.partition and after.time_ns - before.time_ns < 5_000_000
-        for before, after in pairwise(draws)
+        for before, after in pairwise(ops)
     )

@@ -1,4 +1,4 @@
-"""Whether a server answers, asked over TCP from the harness: a broker by ApiVersions, ZooKeeper by `srvr`."""
+"""Whether a server responds to a request of the harness over TCP: a broker to ApiVersions, ZooKeeper to `srvr`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ TIMEOUT_S = 1.0
 MAX_RESPONSE_BYTES = 1 << 20
 
 
-def broker_answers(host: str, port: int, timeout_s: float = TIMEOUT_S) -> bool:
-    """True when ApiVersions (version 0) gets an answer with the request's correlation id and no error."""
+def broker_responds(host: str, port: int, timeout_s: float = TIMEOUT_S) -> bool:
+    """True when ApiVersions (version 0) gets a response with the request's correlation id and no error."""
     correlation_id = 0x68770001
     client_id = b"highwater-ready"
     request = struct.pack(f">hhih{len(client_id)}s", API_VERSIONS, 0, correlation_id, len(client_id), client_id)
@@ -21,14 +21,14 @@ def broker_answers(host: str, port: int, timeout_s: float = TIMEOUT_S) -> bool:
             (size,) = struct.unpack(">i", _exactly(stream, 4))
             if not 6 <= size <= MAX_RESPONSE_BYTES:
                 return False
-            answered, error = struct.unpack(">ih", _exactly(stream, size)[:6])
+            correlation, error = struct.unpack(">ih", _exactly(stream, size)[:6])
     except OSError:
         return False
-    return bool(answered == correlation_id and error == 0)
+    return bool(correlation == correlation_id and error == 0)
 
 
-def zookeeper_answers(host: str, port: int, timeout_s: float = TIMEOUT_S) -> bool:
-    """True when the server says that it serves: a member without a quorum answers, but not this."""
+def zookeeper_responds(host: str, port: int, timeout_s: float = TIMEOUT_S) -> bool:
+    """True when the server says that it serves: a member without a quorum responds otherwise."""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as stream:
             stream.sendall(b"srvr")
@@ -42,6 +42,6 @@ def _exactly(stream: socket.socket, count: int) -> bytes:
     while len(received) < count:
         chunk = stream.recv(count - len(received))
         if not chunk:
-            raise ConnectionResetError("closed in the middle of an answer")
+            raise ConnectionResetError("closed in the middle of a response")
         received += chunk
     return received

@@ -1,27 +1,24 @@
 """highwater's brokers over ZooKeeper, on the nodes of a run.
 
-Decides how a broker is set up, started, judged ready, and what of it is evidence. Must not know workloads, faults or
-checkers. Invariant: a broker that ends without `expect_down` having been told is a crash, told once by `crashed`.
-
-Evidence of a broker is copied while it runs: its log folders first and its event log last. The event log is written
-before any effect is visible, so a later copy of it says of every record in the earlier copy of the segments who
-appended it and when; truncations and appends after the folders were copied are in the event log only. What a broker
-logs after that, in the rotation and when it is stopped, is copied once more at the end.
+Decides how a broker is set up, started and judged ready. Must not know workloads, faults or checkers. Invariant: a
+broker that ends without an earlier `expect_down` is a crash, reported once by `crashed`.
 """
 
 from __future__ import annotations
 
-import shutil
 import signal
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.nodes.base import CommandFailed, DaemonSpec, Node
+from harness.nodes.base import DaemonSpec, Node
 from harness.plan.plan import Plan
-from harness.systems.answers import broker_answers
 from harness.systems.coordination import Coordination
+from harness.systems.external_zookeeper import ExternalZooKeeper
+from harness.systems.highwater.configuration import PORT, event_log_path, server_properties
+from harness.systems.highwater.evidence import collect_broker, collected, logs_after
+from harness.systems.responses import broker_responds
 from harness.systems.view import SystemView, broker_id
 from harness.systems.waiting import SystemFailed, await_daemon, await_true, log_tail
 from harness.systems.zookeeper import DAEMON as ZOOKEEPER
@@ -29,10 +26,8 @@ from harness.systems.zookeeper import ZooKeeperEnsemble
 from harness.tools.faketime import faketime_environment
 
 DAEMON = "broker"
-PORT = 9092
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 30.0
-COPY_TRIES = 3
 RIGHT_CLOCK = "+0 x1\n"
 
 # libfaketime names its shared memory after its pid and leaves it behind when it is killed. A wrapper with the same pid
@@ -40,38 +35,22 @@ RIGHT_CLOCK = "+0 x1\n"
 _UNDER_FAKETIME = 'rm -f "/dev/shm/faketime_shm_$$" "/dev/shm/sem.faketime_sem_$$"; exec env "$@"'
 
 
-def server_properties(plan: Plan, node: Node, zookeeper_connect: str) -> str:
-    """The broker's configuration file: what the run needs, then [system.settings], then [system.broker.N]."""
-    listener = f"PLAINTEXT://{node.address}:{PORT}"
-    values = {
-        "broker.id": str(broker_id(node.name)),
-        "listeners": listener,
-        "advertised.listeners": listener,
-        "log.dirs": f"{node.root}/data",
-        "zookeeper.connect": zookeeper_connect,
-        "lab.event.log": _event_log(node),
-        # The drain makes every replica lead in turn: leadership that goes back by itself would spoil a round.
-        "auto.leader.rebalance.enable": "false",
-        **plan.system.settings_of(broker_id(node.name)),
-    }
-    return "".join(f"{key}={value}\n" for key, value in values.items())
-
-
 class HighwaterSystem:
-    """The system under test of one run."""
+    """The system under test of one run; implements `harness.systems.base.System`."""
 
-    def __init__(self, nodes: Mapping[str, Node], plan: Plan, *, zookeeper_connect: str | None = None) -> None:
-        """nodes: n1 … and zk1 …, open. zookeeper_connect: an ensemble of somebody else's, instead of zk1 …."""
+    def __init__(self, nodes: Mapping[str, Node], plan: Plan, *, external: ExternalZooKeeper | None = None) -> None:
+        """nodes: n1 … and zk1 …, open. external: an ensemble of somebody else's instead of zk1 …, closed here."""
         self.plan = plan
         self.brokers: tuple[Node, ...] = tuple(nodes[f"n{i + 1}"] for i in range(plan.nodes.brokers))
-        own = [] if zookeeper_connect else [nodes[f"zk{i + 1}"] for i in range(plan.nodes.zookeepers)]
+        own = [] if external else [nodes[f"zk{i + 1}"] for i in range(plan.nodes.zookeepers)]
         self.zookeeper = ZooKeeperEnsemble(own)
-        self._connect = zookeeper_connect or self.zookeeper.connect
+        self._external = external
+        self._connect = external.connect if external else self.zookeeper.connect
         self._coordination = Coordination(self._connect)
         self._lock = threading.Lock()
         # A broker that was never started is meant to be down as well.
         self._meant_down: set[str] = {node.name for node in self.brokers}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._crashes: list[tuple[str, str]] = []
         self._clock_files: dict[str, str] = {}
         self._up = False
@@ -122,7 +101,7 @@ class HighwaterSystem:
             restart=self.restart,
             expect_down=self.expect_down,
             crashed=self.crashed,
-            event_log=lambda name: _event_log(self._node(name)),
+            event_log=lambda name: event_log_path(self._node(name)),
             clock_files=self._clock_files,
         )
 
@@ -132,18 +111,18 @@ class HighwaterSystem:
         return self._coordination
 
     def start_broker(self, name: str, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start a node's broker and wait until it answers; does nothing when it is alive. Raises SystemFailed."""
+        """Start a node's broker and wait until it responds; does nothing when it is alive. Raises SystemFailed."""
         node = self._node(name)
         self._note_crash(node, DAEMON)
         if node.pid(DAEMON) is None:
             node.start(self._daemon(node))
         try:
-            await_daemon(node, DAEMON, lambda: broker_answers(node.address, PORT), timeout_s)
+            await_daemon(node, DAEMON, lambda: broker_responds(node.address, PORT), timeout_s)
         finally:
             self._forget_shared_memory(node)
             with self._lock:
                 self._meant_down.discard(name)
-                self._told.discard(name)
+                self._reported.discard(name)
 
     def stop_broker(self, name: str) -> str | None:
         """SIGTERM, and SIGKILL when that takes too long, which is what is returned then."""
@@ -166,7 +145,7 @@ class HighwaterSystem:
             self.zookeeper.start_server(self._node(name))
             with self._lock:
                 self._meant_down.discard(name)
-                self._told.discard(name)
+                self._reported.discard(name)
         else:
             self.start_broker(name)
 
@@ -176,7 +155,7 @@ class HighwaterSystem:
             self._meant_down.add(name)
 
     def crashed(self) -> list[tuple[str, str]]:
-        """(node, end of its log) of every process that ended though nobody was to end it, each told once."""
+        """(node, end of its log) of every process that ended though nobody was to end it, each reported once."""
         if not self._up:
             return []
         for node, daemon in self._daemons():
@@ -188,38 +167,43 @@ class HighwaterSystem:
     def collect(self, evidence: Path) -> list[tuple[str, str | None]]:
         """Copy every node's evidence to evidence/<node>; per node None, or what could not be copied."""
         with ThreadPoolExecutor(max_workers=len(self.brokers) + len(self.zookeeper.nodes)) as pool:
-            brokers = pool.map(lambda node: _collected(node, evidence, _collect_broker), self.brokers)
-            zookeepers = pool.map(lambda node: _collected(node, evidence, self.zookeeper.collect), self.zookeeper.nodes)
+            brokers = pool.map(lambda node: collected(node, evidence, collect_broker), self.brokers)
+            zookeepers = pool.map(lambda node: collected(node, evidence, self.zookeeper.collect), self.zookeeper.nodes)
             return [*brokers, *zookeepers]
 
     def collect_logs(self, evidence: Path) -> list[tuple[str, str]]:
         """Copy every broker's own logs to evidence/<node>/logs-after; (node, why) of those that could not be."""
         with ThreadPoolExecutor(max_workers=len(self.brokers)) as pool:
-            return [failed for failed in pool.map(lambda node: _logs_after(node, evidence), self.brokers) if failed]
+            return [failed for failed in pool.map(lambda node: logs_after(node, evidence), self.brokers) if failed]
 
     def teardown(self) -> None:
         """End every process of the system, whatever state it is in; idempotent."""
         self._up = False
-        for node in self.brokers:
-            if node.pid(DAEMON) is not None:
-                self._forget_shared_memory(node)
-                node.signal(DAEMON, signal.SIGKILL)
-                node.wait_gone(DAEMON, 5.0)
-        self._coordination.stop()
-        self.zookeeper.kill()
+        try:
+            for node in self.brokers:
+                if node.pid(DAEMON) is not None:
+                    self._forget_shared_memory(node)
+                    node.signal(DAEMON, signal.SIGKILL)
+                    node.wait_gone(DAEMON, 5.0)
+            self._coordination.stop()
+            self.zookeeper.kill()
+        finally:
+            if self._external is not None:
+                external, self._external = self._external, None
+                external.close()
 
     def _note_crash(self, node: Node, daemon: str) -> None:
         """Keep for `crashed` that a daemon ended by itself, before somebody stops it or starts it again."""
         with self._lock:
-            if not self._up or node.name in self._meant_down or node.name in self._told:
+            if not self._up or node.name in self._meant_down or node.name in self._reported:
                 return
         if node.pid(daemon) is not None:
             return
         with self._lock:
-            # Asked again: a fault may have announced itself, and struck, in between.
+            # Looked at again: a fault may have announced itself, and struck, in between.
             if node.name in self._meant_down:
                 return
-            self._told.add(node.name)
+            self._reported.add(node.name)
         tail = log_tail(node, daemon)
         with self._lock:
             self._crashes.append((node.name, tail))
@@ -258,39 +242,3 @@ class HighwaterSystem:
 def _wants_clock_faults(plan: Plan) -> bool:
     kinds = plan.faults.kinds if plan.faults is not None else ()
     return any(kind.startswith("clock-") for kind in kinds) or any(step.do.startswith("clock") for step in plan.script)
-
-
-def _event_log(node: Node) -> str:
-    return f"{node.root}/events.jsonl"
-
-
-def _collect_broker(node: Node, folder: Path) -> None:
-    node.get(f"{node.root}/data", folder / "data")
-    node.get(f"{node.root}/logs", folder / "logs")
-    node.get(f"{node.root}/server.properties", folder / "server.properties")
-    node.get(_event_log(node), folder / "events.jsonl")
-
-
-def _logs_after(node: Node, evidence: Path) -> tuple[str, str] | None:
-    try:
-        node.get(f"{node.root}/logs", evidence / node.name / "logs-after")
-    except (OSError, shutil.Error, CommandFailed) as error:
-        return node.name, f"{type(error).__name__}: {error}"
-    return None
-
-
-def _collected(node: Node, evidence: Path, collect: object) -> tuple[str, str | None]:
-    """(node, None or why not). `evidence/<node>` is there once whole; `<node>.part` is what the last attempt got."""
-    assert callable(collect)
-    part = evidence / f"{node.name}.part"
-    for _ in range(COPY_TRIES):
-        try:
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            collect(node, part)
-            part.rename(evidence / node.name)
-            return node.name, None
-        except (OSError, shutil.Error, CommandFailed) as error:
-            # A running broker renames checkpoints over each other: a copy in the middle of that is made again.
-            failed = f"{type(error).__name__}: {error}"
-    return node.name, failed

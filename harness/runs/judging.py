@@ -1,0 +1,46 @@
+"""The verdict of a run that has ended, and the exit code that it comes to.
+
+Decides which ended runs are judged at all. Must not know how checkers work.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+from harness.runs.analysis import CRASH, INVALID, AnalysisFailed, Judged, analyze
+from harness.runs.console import ANALYSIS
+from harness.runs.recording import Recording
+from harness.runs.run_control import Aborted
+
+
+class Judgement(NamedTuple):
+    """judged: None when the run was not judged. problem: of the run or of its analysis, for people."""
+
+    judged: Judged | None
+    problem: str | None
+
+    @property
+    def exit_code(self) -> int:
+        """A run that broke off is a crash, unless what was recorded proves a loss."""
+        if self.judged is None:
+            return 0 if self.problem is None else CRASH
+        return self.judged.exit_code if self.problem is None or self.judged.exit_code == INVALID else CRASH
+
+
+def judge(recording: Recording, problem: str | None, limit_s: float, spark_master: str | None) -> Judgement:
+    """Have a closed recording judged within limit_s. problem: what the run broke off for.
+
+    What was recorded before a run broke off may already prove a loss; a run that a signal ended is left alone.
+    """
+    if recording.abort.is_set() or (problem is not None and not recording.stats.operations):
+        return Judgement(None, problem)
+    again = f"`highwater analyze {shlex.quote(str(recording.store.path))}` judges it"
+    try:
+        recording.show(ANALYSIS, limit_s)
+        judged = analyze(recording.store, limit_s, spark_master=spark_master, say=recording.console.say)
+    except Aborted:
+        return Judgement(None, problem or f"analysis aborted by {recording.abort.reason}; the run is recorded: {again}")
+    except AnalysisFailed as error:
+        return Judgement(None, problem or f"the run is recorded, but could not be judged: {error}\n{again}")
+    return Judgement(judged, problem)

@@ -1,0 +1,82 @@
+"""The main phase, the load or the script under the nemesis, and the heal after it.
+
+Decides when the nemesis begins and ends. Must not know what operations or faults do. Invariant: whatever happens, every
+fault is taken back before the run goes on or ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.operations.history import HEAL, MAIN
+from harness.operations.interpreter import Interpreter
+from harness.plan.plan import Plan
+from harness.runs.recording import Recording
+from harness.runs.run_control import Background
+from harness.systems.view import SystemView
+from harness.workloads.base import ScriptSender, Workload
+from nemesis.driver import nemesis_of
+from nemesis.script import Script, Sent
+
+
+class MainPhase:
+    """One run's main phase. `run`, then `heal`; `end` in any case."""
+
+    def __init__(
+        self, plan: Plan, view: SystemView, workload: Workload, interpreter: Interpreter, recording: Recording
+    ) -> None:
+        self._plan = plan
+        self._workload = workload
+        self._interpreter = interpreter
+        self._recording = recording
+        nemesis = nemesis_of(plan, view, recording.history)
+        self._nemesis = Background("nemesis", nemesis.run)
+        self._script: Script | None = None
+        if plan.script:
+            sender = _Sender(workload.script_sender())
+            self._script = Script(plan.script, view, recording.history, sender, seed=plan.seed_drawn)
+        script_heals = [] if self._script is None else [self._script.heal_all]
+        self._healers: list[Callable[[], list[str]]] = [*script_heals, nemesis.heal_all]
+        self._healed = False
+
+    def run(self) -> None:
+        """The load until its time limit, or the script to its end. Raises Aborted, ScriptFailed."""
+        script, abort = self._script, self._recording.abort
+        self._recording.begin(MAIN, self._plan.workload.time_limit_s if script is None else None)
+        self._nemesis.start()
+        if script is not None:
+            script.run(abort)
+            abort.check()
+        else:
+            self._interpreter.run(self._workload.generator(), abort)
+
+    def heal(self) -> None:
+        """End the nemesis and take every fault back. Raises RunFailed when the nemesis failed."""
+        self._recording.begin(HEAL, self._plan.limits.drain_s)
+        self._nemesis.end()
+        self._nemesis.raise_error()
+        for heal in self._healers:
+            for problem in heal():
+                # Recorded by the healer. A broker that does not come back is for the verdict, not for the harness.
+                self._recording.console.say(f"heal: {problem}")
+        self._healed = True
+
+    def end(self) -> None:
+        """End the nemesis of a run that ends, and take back what is still in force."""
+        self._nemesis.end()
+        if self._nemesis.failure is not None:
+            self._recording.attempt("nemesis", self._nemesis.raise_error)
+        if self._recording.abort.is_set() or not self._healed:
+            for heal in self._healers:
+                self._recording.attempt("heal", heal)
+
+
+class _Sender:
+    """`nemesis.script.Sender` over the workload's own."""
+
+    def __init__(self, sender: ScriptSender) -> None:
+        self._sender = sender
+
+    def send(self, partition: int, count: int, acks: int, node: str | None) -> Sent:
+        sent = self._sender.send(partition, count, acks, node)
+        return Sent(sent.outcome, sent.values, sent.base_offset, sent.error)

@@ -1,0 +1,86 @@
+"""What one run writes and shows: its folder, its history, its console.
+
+Decides process numbers of drains and scripts, and how an error at the end of a run is kept. Must not know what a run
+does. Used by the main thread, which alone sees signals, where not said otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Sequence
+
+from harness.operations.history import History
+from harness.plan.plan import Plan
+from harness.runs import run_info
+from harness.runs.console import Console, Stats
+from harness.runs.run_control import Abort
+from harness.runs.store import RunStore
+
+DRAIN_PROCESSES = 1_000_000_000
+"""Process numbers from here on belong to drains and scripts; the load's stay below."""
+
+
+class Recording:
+    """The record of a run under way; implements `harness.workloads.base.RunContext`."""
+
+    def __init__(self, plan: Plan, argv: Sequence[str], store: RunStore, abort: Abort) -> None:
+        """Writes run.json and opens the history. argv: the command, for run.json."""
+        self.store = store
+        self.abort = abort
+        self.stats = Stats()
+        self.console = Console(f"highwater {plan.name} seed {plan.seed_drawn}", self.stats)
+        origin_ns = time.monotonic_ns()
+        store.write_run(run_info.run_json(plan, argv, origin_ns, time.time_ns(), store.run_toml))
+        self._history = History(store.history, origin_ns, on_line=self.stats.on_line)
+        self._processes = itertools.count(DRAIN_PROCESSES)
+
+    @property
+    def history(self) -> History:
+        """The run's history, open until `close`."""
+        return self._history
+
+    def begin(self, phase: str, limit_s: float | None = None) -> None:
+        """Begin a phase of the history, shown for at most limit_s. Raises Aborted."""
+        self.abort.check()
+        self._history.begin_phase(phase)
+        self.show(phase, limit_s)
+
+    def show(self, text: str, limit_s: float | None = None) -> None:
+        """Show people what goes on, with the seconds left of limit_s."""
+        self.stats.phase(text, limit_s)
+        self.console.say(f"phase {text}")
+
+    def check(self) -> None:
+        """Raises Aborted after a signal."""
+        self.abort.check()
+
+    def sleep(self, seconds: float) -> None:
+        """A pause. Raises Aborted after a signal."""
+        self.abort.sleep(seconds)
+
+    def next_process(self) -> int:
+        """A process number that nobody has used; safe to call from many threads. Raises Aborted after a signal."""
+        self.abort.check()
+        return next(self._processes)
+
+    def attempt(self, what: str, act: Callable[[], object]) -> None:
+        """Part of ending a run: an error is shown and recorded under the name `what`, and the rest goes on."""
+        try:
+            act()
+        except Exception as error:
+            self.console.say(f"{what}: {error}")
+            # `close` reports a history that cannot be written.
+            with contextlib.suppress(OSError):
+                self._history.harness(what, error=f"{type(error).__name__}: {error}")
+
+    def close(self, problem: str | None) -> str | None:
+        """Complete the history and run.json. Returns problem, or why the record itself is incomplete."""
+        try:
+            self._history.close()
+            changes: dict[str, object] = {"finished": problem is None, "aborted": problem}
+            self.store.update_run(**changes)
+        except Exception as error:
+            return problem or f"the history could not be completed: {error}"
+        return problem
