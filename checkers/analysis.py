@@ -40,6 +40,10 @@ from checkers.coverage.recovery import calms_of, hurried, load_end_ns, stood_sti
 from checkers.evidence.events import load_events
 from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
+from checkers.evidence.timeline import (
+    Evidence,
+    build_evidence,
+)
 from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
 from checkers.history.load import History, HistoryHealth, load_history
@@ -53,7 +57,6 @@ from checkers.verdicts.catalogue import ALL
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, judge, worst
 from checkers.white_box.families import white_box
-from checkers.white_box.inputs import Evidence, build_evidence
 
 _READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
 

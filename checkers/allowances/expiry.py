@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.coverage.fault_reach import CLOCKS
+from checkers.history.faults import CLOCKS
 from checkers.history.load import span_of
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo

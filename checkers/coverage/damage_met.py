@@ -18,8 +18,12 @@ from typing import Any, Literal
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from checkers.results.results import Fault, read_params
-from checkers.white_box.inputs import FILE_FAULTS, Evidence
+from checkers.evidence.timeline import Evidence
+from checkers.history.faults import (
+    FILE_FAULTS,
+    Fault,
+    read_params,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from checkers.history.faults import (
+    CUTS,
+    DOWN,
+    WITHOUT_VICTIMS,
+    Fault,
+    read_params,
+)
 from checkers.history.run_info import RunInfo
-from checkers.results.results import Fault, read_params
-
-DOWN = frozenset({"kill", "stop", "pause"})
-CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way", "cut-zookeeper"})
-CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
-WITHOUT_VICTIMS = frozenset({"halves", "majority-ring"})
 
 
 def can_acknowledge(

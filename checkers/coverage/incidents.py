@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from checkers.history.faults import Fault
 from checkers.history.run_info import RunInfo
-from checkers.results.results import Fault
 
 TOLD = ("crash", "heal", "evidence", "logs", "unavailable")
 """Values of `f` that this module reads."""

@@ -17,11 +17,10 @@ from checkers.coverage.fault_reach import touches
 from checkers.coverage.floor import AroundFault
 from checkers.coverage.recovery import Calm, Work
 from checkers.evidence.elections import elections
+from checkers.evidence.timeline import Evidence, transaction_ns
+from checkers.history.faults import Fault
 from checkers.history.load import History
 from checkers.history.run_info import RunInfo
-from checkers.results.results import Fault
-from checkers.white_box.inputs import Evidence
-from checkers.white_box.znode_rules import transaction_ns
 
 MAIN = "main"
 """Phase of the load: sentinels and drains come after it."""

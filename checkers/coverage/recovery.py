@@ -32,8 +32,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from checkers.history.faults import Fault
 from checkers.history.run_info import RunInfo
-from checkers.results.results import Fault
 
 HEAL = "heal"
 """Phase that ends the load."""

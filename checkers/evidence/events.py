@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 
 from checkers.history import schema
 from checkers.history.run_info import RunInfo
-from checkers.spark.tables import address, read_table, write_table
-from checkers.verdicts.findings import empty
+from checkers.spark.tables import address, empty, read_table, write_table
 
 
 def load_events(spark: SparkSession, files: Sequence[tuple[str, Path]], info: RunInfo, parquet: Path) -> DataFrame:

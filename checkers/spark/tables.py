@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 
@@ -30,3 +31,8 @@ def write_table(frame: DataFrame, folder: Path) -> None:
 
 def in_one_piece(spark: SparkSession) -> bool:
     return spark.conf.get("spark.sql.shuffle.partitions") == "1"
+
+
+def empty(spark: SparkSession, kind: T.StructType) -> DataFrame:
+    """No rows of a type, without a Python worker (which createDataFrame would start)."""
+    return spark.range(0).select(*[F.lit(None).cast(field.dataType).alias(field.name) for field in kind.fields])

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from checkers.history import schema
 
@@ -116,8 +115,3 @@ def text(template: str, **columns: Column) -> Column:
     if rest:
         pieces.append(F.lit(rest))
     return F.concat(*pieces)
-
-
-def empty(spark: SparkSession, kind: T.StructType) -> DataFrame:
-    """No rows of a type, without a Python worker (which createDataFrame would start)."""
-    return spark.range(0).select(*[F.lit(None).cast(field.dataType).alias(field.name) for field in kind.fields])

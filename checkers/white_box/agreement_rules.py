@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from checkers.evidence.timeline import Evidence
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
-from checkers.white_box.inputs import Evidence
 from checkers.white_box.znode_rules import ISR_ZNODE
 
 

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence.event_log_gaps import headless, holed, incarnations, unlogged_acks, untold_lives
+from checkers.evidence.timeline import Evidence
 from checkers.history import schema
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.white_box.inputs import Evidence
 
 EVENT_LOG = "event-log"
 

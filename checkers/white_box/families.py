@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from checkers.evidence.timeline import Evidence
 from checkers.verdicts.findings import Family
 from checkers.verdicts.jobs import Group
 from checkers.white_box.agreement_rules import agreement_rules
 from checkers.white_box.event_log_rules import event_log_rules
 from checkers.white_box.fetch_rules import fetch_rules
-from checkers.white_box.inputs import Evidence
 from checkers.white_box.leadership_rules import leadership_rules
 from checkers.white_box.live_rules import live_rules
 from checkers.white_box.log_rules import log_rules

@@ -11,8 +11,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.evidence.timeline import (
+    Evidence,
+    sent_fetches,
+)
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.white_box.inputs import Evidence, sent_fetches
 from checkers.white_box.watermark_rules import HW_WITHIN_ISR, line_rule
 
 NO_ERROR, OUT_OF_RANGE = "0", "1"

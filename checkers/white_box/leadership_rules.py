@@ -9,9 +9,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from checkers.evidence.timeline import Evidence
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.verdicts.verdict import ONE_LINE
-from checkers.white_box.inputs import Evidence
 from checkers.white_box.watermark_rules import OFFSET_ORDER
 
 ONE_LEADER = "one-leader-per-epoch"

@@ -15,9 +15,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from checkers.evidence.timeline import Evidence, transaction_ns
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
-from checkers.white_box.inputs import Evidence
-from checkers.white_box.znode_rules import transaction_ns
 
 LIVE_ISR = "live-isr"
 

@@ -13,11 +13,18 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
+from checkers.evidence.timeline import Evidence, transaction_ns
 from checkers.evidence.unclean_elections import last_until
 from checkers.history import schema
-from checkers.verdicts.findings import Family, Rule, apply_rules, empty, figures, text, union
-from checkers.white_box.inputs import Evidence
-from checkers.white_box.znode_rules import transaction_ns
+from checkers.spark.tables import empty
+from checkers.verdicts.findings import (
+    Family,
+    Rule,
+    apply_rules,
+    figures,
+    text,
+    union,
+)
 
 LOG_MATCHING = "log-matching"
 CONTIGUOUS = "log-contiguous"

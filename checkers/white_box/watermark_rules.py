@@ -9,10 +9,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.evidence.timeline import Evidence
 from checkers.history.responses import answered_epoch, asks_latest, is_poll, shown_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.verdicts.verdict import ONE_LINE
-from checkers.white_box.inputs import Evidence
 
 OFFSET_ORDER = "offset-order"
 HW_WITHIN_ISR = "hw-within-isr"

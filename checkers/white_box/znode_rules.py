@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence.elections import electable, from_outside
+from checkers.evidence.timeline import Evidence, transaction_ns
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
-from checkers.white_box.inputs import Evidence
 
 ISR_ZNODE = "isr-znode"
 CONTROLLER_EPOCH = "controller-epoch"
@@ -185,8 +185,3 @@ def _controller_epochs(evidence: Evidence) -> DataFrame:
         ],
     )
     return union([in_epochs, in_states, two])
-
-
-def transaction_ns(evidence: Evidence) -> Column:
-    """`time_ms` of a transaction as run time; ZooKeeper's clock is a wall clock, good to the skew of its node."""
-    return F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)

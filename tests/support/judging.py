@@ -17,6 +17,7 @@ from checkers.allowances.allowances import excuse_unclean
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.coverage.queries import leader_changes
+from checkers.evidence.timeline import build_evidence
 from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
 from checkers.history.load import load_history
@@ -26,7 +27,6 @@ from checkers.verdicts.catalogue import ALL
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
-from checkers.white_box.inputs import build_evidence
 from tests.support.histories import apart, merged, write_history
 from tests.support.model_cluster import ModelCluster
 

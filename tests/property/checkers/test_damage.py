@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.coverage.damage_met import Opening, openings
+from checkers.evidence.timeline import build_timeline
 from checkers.history import schema
-from checkers.results.results import Fault
-from checkers.white_box.inputs import build_timeline
+from checkers.history.faults import Fault
 from tests.support.judging import pyspark_sockets
 from tests.support.model_cluster import ModelCluster
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from checkers.black_box.facts import answered_in
 from checkers.evidence.event_log_gaps import whole_logs
+from checkers.evidence.timeline import build_timeline
 from checkers.evidence.unclean_elections import (
     ANSWER_NS,
     WALL_SLACK_NS,
@@ -26,7 +27,6 @@ from checkers.evidence.unclean_elections import (
 from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
 from checkers.history.load import load_history
-from checkers.white_box.inputs import build_timeline
 from checkers.white_box.restart_rules import restart_rules
 from tests.support.histories import Story, write_history
 from tests.support.judging import pyspark_sockets

@@ -11,8 +11,11 @@ import pytest
 from checkers.coverage.damage_met import Meeting
 from checkers.coverage.incidents import not_fired
 from checkers.coverage.queries import Election, election_faults
+from checkers.history.faults import (
+    Fault,
+    faults_of,
+)
 from checkers.history.run_info import NodeInfo
-from checkers.results.results import Fault, faults_of
 from tests.unit.checkers.coverage.test_incidents import INFO
 
 NODES = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from checkers.coverage.damage_met import Meeting, Opening, as_json, meetings, partition_of, unmet
-from checkers.results.results import Fault
+from checkers.history.faults import Fault
 
 FILE = "hw-0/00000000000000000294.log"
 UP = Fault(4, "bitflip", ("n2",), 100, 200, True, "", params_json=json.dumps({"while": "up"}), file=FILE)

@@ -8,7 +8,7 @@ import pytest
 
 from checkers.coverage.floor import judge_floor
 from checkers.coverage.recovery import Calm, Work, calms_of, hurried, load_end_ns, still, stood_still
-from checkers.results.results import Fault
+from checkers.history.faults import Fault
 from tests.unit.checkers.coverage.test_floor import FULL
 from tests.unit.checkers.coverage.test_incidents import INFO
 

@@ -12,18 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.event_log_gaps import whole_logs
 from checkers.evidence.unclean_elections import NONE, Unclean, reign, unclean_of
 from checkers.evidence.znodes import Znodes
+from checkers.history.faults import FILE_FAULTS
 from checkers.history.load import History
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
-
-FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
-"""docs/faults.md: faults that damage files."""
 
 _IN_TIMELINE = (
     "recovered",
@@ -222,3 +220,8 @@ def epochs_table(timeline: DataFrame, unclean: Unclean = NONE) -> DataFrame:
         .withColumn("earlier", highest.over(below))
         .withColumn("since", highest.over(in_reign))
     )
+
+
+def transaction_ns(evidence: Evidence) -> Column:
+    """`time_ms` of a transaction as run time; ZooKeeper's clock is a wall clock, good to the skew of its node."""
+    return F.col("time_ms") * 1_000_000 - F.lit(evidence.info.origin_wall_ns)

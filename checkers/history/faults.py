@@ -1,0 +1,99 @@
+"""The faults of a run, as its history tells of them: start and stop lines of the nemesis, paired. Pure.
+
+Source: docs/history-format.md, docs/faults.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DOWN = frozenset({"kill", "stop", "pause"})
+CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way", "cut-zookeeper"})
+CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
+WITHOUT_VICTIMS = frozenset({"halves", "majority-ring"})
+FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
+"""docs/faults.md: faults that damage files."""
+
+
+def read_params(params_json: str | None) -> Mapping[str, Any]:
+    """A fault's parameters as the history has them; empty where they cannot be read."""
+    try:
+        said = json.loads(params_json or "{}")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of the run, in run time; stop_ns None while nobody took it back.
+
+    It was seen in force from start_ns; what applied it began at began_ns, what took it back at stop_began_ns.
+    """
+
+    fault_id: int
+    fault: str
+    targets: tuple[str, ...]
+    start_ns: int
+    stop_ns: int | None
+    observed: bool
+    observation: str
+    error: str | None = None
+    stop_observed: bool = True
+    params_json: str | None = None
+    began_ns: int | None = None
+    stop_began_ns: int | None = None
+    file: str | None = None
+    """Of a file fault: what it damaged, below the broker's data folder; None in older histories."""
+
+    def active(self, from_ns: int, to_ns: int) -> bool:
+        """Whether it can have had any effect in the span: from the first attempt to apply it until it was seen gone."""
+        began = self.start_ns if self.began_ns is None else self.began_ns
+        return began <= to_ns and (self.stop_ns is None or self.stop_ns >= from_ns)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "fault_id": self.fault_id,
+            "fault": self.fault,
+            "targets": list(self.targets),
+            "start_ns": self.start_ns,
+            "stop_ns": self.stop_ns,
+            "observed": self.observed,
+            "observation": self.observation,
+            "stop_observed": self.stop_observed,
+            **({} if self.error is None else {"error": self.error}),
+        }
+
+
+def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
+    """Start and stop lines of the nemesis, paired by fault id. A fault is observed when its start was."""
+    starts: dict[int, Mapping[str, Any]] = {}
+    stops: dict[int, Mapping[str, Any]] = {}
+    for mark in marks:
+        if mark["kind"] != "nemesis" or mark["f"] not in ("start", "stop") or mark["fault_id"] is None:
+            continue
+        (starts if mark["f"] == "start" else stops).setdefault(int(mark["fault_id"]), mark)
+    faults = []
+    for fault_id, start in sorted(starts.items()):
+        stop = stops.get(fault_id)
+        faults.append(
+            Fault(
+                fault_id,
+                str(start["fault"]),
+                tuple(start["targets"] or ()),
+                int(start["time_ns"]),
+                None if stop is None else int(stop["time_ns"]),
+                bool(start["observed"]),
+                str(start["observation"] or ""),
+                None if start["error"] is None else str(start["error"]),
+                stop is None or bool(stop["observed"]),
+                start.get("params_json"),
+                start.get("began_ns"),
+                None if stop is None else stop.get("began_ns"),
+                start.get("file"),
+            )
+        )
+    return faults
