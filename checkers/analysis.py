@@ -7,8 +7,9 @@ a few jobs, some at a time.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from checkers.coverage.queries import (
     replicas_by_partition,
     work_in,
 )
-from checkers.coverage.recovery import calms_of, hurried, load_end_ns, stood_still
+from checkers.coverage.recovery import Calm, Work, calms_of, hurried, load_end_ns, stood_still
 from checkers.evidence.events import load_events
 from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
@@ -46,6 +47,7 @@ from checkers.evidence.timeline import (
 )
 from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
+from checkers.history.faults import Fault, faults_of
 from checkers.history.load import History, HistoryHealth, load_history
 from checkers.history.run_info import RunInfo, UnreadableRun, load_run_info
 from checkers.results import results as run_report
@@ -111,6 +113,17 @@ def _size(run_dir: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the checkers found of a run, and what the results need beside it."""
+
+    checks: Sequence[CheckResult]
+    rows: Sequence[Row]
+    faults: Sequence[Fault]
+    marks: Sequence[Mapping[str, Any]]
+    calms: Sequence[Calm]
+
+
 def _judge(
     pool: ThreadPoolExecutor,
     session: SparkSession,
@@ -121,13 +134,39 @@ def _judge(
     prepared: Prepared,
     raw_events: DataFrame,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(results.json without `analysis`, series.json)."""
+    wanted = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD, "phase"))
+    marks = pool.submit(lambda: [row.asDict() for row in wanted.collect()])
+    evidence = _evidence(session, run_dir, info, history, prepared, raw_events, marks)
+    queries = _Queries(pool, history, evidence)
+    rows = _rows(history, evidence, raw_events)
+    faults = faults_of(marks.result())
+    calms = [] if info.scripted else calms_of(info, faults, load_end_ns(marks.result()))
+    work = pool.submit(work_in, history, calms)
+    checks = _checks(info, health, prepared, rows, marks.result(), evidence)
+    judged = _Judged(checks, rows, faults, marks.result(), calms)
+    met = damage.meetings(faults, damage.openings(evidence, faults))
+    durable = run_report.durability(rows, info.partitions)
+    floor = _floor(run_dir, info, prepared, judged, durable, met, queries, work)
+    _join_witnesses(session, run_dir, checks, faults, evidence)
+    results = _results(info, health, judged, durable, floor, met, evidence)
+    return results, _series(history, evidence, info, results["faults"])
+
+
+def _evidence(
+    session: SparkSession,
+    run_dir: Path,
+    info: RunInfo,
+    history: History,
+    prepared: Prepared,
+    raw_events: DataFrame,
+    marks: Future[list[dict[str, Any]]],
+) -> Evidence:
+    """The evidence tables; segments count only of nodes whose folders were copied whole."""
     parquet = run_dir / "parquet"
-    told = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD, "phase"))
-    marks = pool.submit(lambda: [row.asDict() for row in told.collect()])
     znodes = znode_tables(read_table(session, schema.ZNODE, parquet / "znodes"))
     events = raw_events.where(F.col(schema.CORRUPT).isNull() & F.col("e").isNotNull())
-    expiry = expiry_of(run_dir / "history.jsonl", info, events)
-    evidence = build_evidence(
+    return build_evidence(
         info,
         history,
         events,
@@ -135,79 +174,127 @@ def _judge(
         batches_table(session, parquet, prepared),
         read_table(session, schema.CHECKPOINT, parquet / "checkpoints"),
         [node for node in prepared.segment_nodes if node in incidents.copied(marks.result())],
-        expiry,
+        expiry_of(run_dir / "history.jsonl", info, events),
     )
+
+
+class _Queries:
+    """What the floor asks of the tables, begun at once so that it runs beside the checkers."""
+
+    def __init__(self, pool: ThreadPoolExecutor, history: History, evidence: Evidence) -> None:
+        info = evidence.info
+        self.elections = pool.submit(elections_of, evidence)
+        self.around = pool.submit(around_faults, history, scripted=info.scripted)
+        self.load_gaps = pool.submit(load_gaps, history, info.partitions)
+        self.isr_changes = pool.submit(isr_changes, evidence)
+        self.replicas = pool.submit(replicas_by_partition, evidence)
+
+
+def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[Row]:
+    """What all families of rules found, black box and white box."""
     facts = build_facts(
-        history, leader_changes(history, evidence), expiry=expiry, unclean=evidence.unclean, events=events
+        history,
+        leader_changes(history, evidence),
+        expiry=evidence.expiry,
+        unclean=evidence.unclean,
+        events=evidence.events,
     )
-    found_elections = pool.submit(elections_of, evidence)
-    around = pool.submit(around_faults, history, scripted=info.scripted)
-    left_out = pool.submit(load_gaps, history, info.partitions)
-    changes = pool.submit(isr_changes, evidence)
-    replicas = pool.submit(replicas_by_partition, evidence)
     families = {**black_box(facts), **white_box(evidence, raw_events)}
-    rows = collect_families(families, excuse=excuse_unclean(evidence.unclean))
-    faults = run_report.faults_of(marks.result())
-    end_ns = load_end_ns(marks.result())
-    calms = [] if info.scripted else calms_of(info, faults, end_ns)
-    work = pool.submit(work_in, history, calms)
-    holes = holes_of(info, health, prepared, rows, marks.result())
-    by_checker = {spec.name: [row for row in rows if row.checker == spec.name] for spec in ALL}
-    checks = [
-        judge(
-            spec,
-            by_checker[spec.name],
-            info.partitions,
-            holes=[text for source in spec.sources for text in holes.get(source, ())],
-            doubted=any(holes.get(source) for source in spec.sources if source in ORDERED),
-            not_applicable=not_applicable(spec, info, by_checker[spec.name]),
-            allowed=reason_for(
-                spec.name,
-                acks_one=info.workload_acks not in ("all", "-1"),
-                retention=expiry is not None,
-                unclean=bool(evidence.unclean),
-                rules={row.rule for row in by_checker[spec.name] if row.kind == "allowed"},
-            ),
+    return collect_families(families, excuse=excuse_unclean(evidence.unclean))
+
+
+def _checks(
+    info: RunInfo,
+    health: HistoryHealth,
+    prepared: Prepared,
+    rows: Sequence[Row],
+    marks: Sequence[Mapping[str, Any]],
+    evidence: Evidence,
+) -> list[CheckResult]:
+    """One result for each checker of the catalogue."""
+    holes = holes_of(info, health, prepared, rows, marks)
+    checks = []
+    for spec in ALL:
+        mine = [row for row in rows if row.checker == spec.name]
+        allowed = reason_for(
+            spec.name,
+            acks_one=info.workload_acks not in ("all", "-1"),
+            retention=evidence.expiry is not None,
+            unclean=bool(evidence.unclean),
+            rules={row.rule for row in mine if row.kind == "allowed"},
         )
-        for spec in ALL
-    ]
-    met = damage.meetings(faults, damage.openings(evidence, faults))
-    told_faults = [damage.as_json(fault, met) for fault in faults]
-    durable = run_report.durability(rows, info.partitions)
-    elections = found_elections.result()
-    shrinks, expansions = changes.result()
-    still, reached = stood_still(info.partitions, calms, work.result())
+        checks.append(
+            judge(
+                spec,
+                mine,
+                info.partitions,
+                holes=[text for source in spec.sources for text in holes.get(source, ())],
+                doubted=any(holes.get(source) for source in spec.sources if source in ORDERED),
+                not_applicable=not_applicable(spec, info, mine),
+                allowed=allowed,
+            )
+        )
+    return checks
+
+
+def _floor(
+    run_dir: Path,
+    info: RunInfo,
+    prepared: Prepared,
+    judged: _Judged,
+    durable: Sequence[Mapping[str, Any]],
+    met: Mapping[int, damage.Meeting],
+    queries: _Queries,
+    work: Future[dict[Calm, dict[str, Work]]],
+) -> FloorResult:
+    """Whether the run saw enough to be called valid."""
+    faults, marks = judged.faults, judged.marks
+    elections = queries.elections.result()
+    shrinks, expansions = queries.isr_changes.result()
+    still, reached = stood_still(info.partitions, judged.calms, work.result())
     has_znodes, has_events = not prepared.holes.get("zookeeper"), bool(prepared.event_files)
-    floor = judge_floor(
+    return judge_floor(
         Seen(
             acknowledged=sum(int(row["acknowledged"]) for row in durable),
             elections=len(elections) if has_znodes else None,
-            elections_by_partition=_count_by(election.p for election in elections),
+            elections_by_partition=Counter(election.p for election in elections),
             election_faults=election_faults(elections, faults, info, met),
             lag_shrinks=shrinks if has_events and has_znodes else None,
             expansions=expansions if has_events and has_znodes else None,
-            faults=told_faults,
-            around=around.result(),
-            load_gaps=left_out.result(),
-            hurried=hurried(info, faults, end_ns),
+            faults=[damage.as_json(fault, met) for fault in faults],
+            around=queries.around.result(),
+            load_gaps=queries.load_gaps.result(),
+            hurried=hurried(info, faults, load_end_ns(marks)),
             still=still,
             reached=reached,
-            drain_gaps=drain_gaps(info, rows, replicas.result()),
+            drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result()),
             silenced=silenced(info, faults),
-            unexplained=[*incidents.unexplained(marks.result()), *log_failures(run_dir, info)],
+            unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
         ),
         scripted=info.scripted,
         checks=info.checks,
     )
-    _join_witnesses(session, run_dir, checks, faults, evidence)
-    unavailable = incidents.unavailable(marks.result())
+
+
+def _results(
+    info: RunInfo,
+    health: HistoryHealth,
+    judged: _Judged,
+    durable: list[dict[str, Any]],
+    floor: FloorResult,
+    met: Mapping[int, damage.Meeting],
+    evidence: Evidence,
+) -> dict[str, Any]:
+    """results.json without `analysis`: the verdict is the worst of all checkers; what was not seen makes it unknown."""
+    checks, faults = judged.checks, judged.faults
+    unavailable = incidents.unavailable(judged.marks)
     not_fired = incidents.not_fired(info, faults, unavailable)
     reasons = run_reasons(info, health)
     verdicts = [check.verdict for check in checks]
     if reasons or not floor.met:
         verdicts.append("unknown")
     verdict = worst(verdicts)
-    results: dict[str, Any] = {
+    return {
         "schema": run_report.SCHEMA,
         "verdict": verdict,
         "sentence": run_report.sentence(
@@ -226,13 +313,11 @@ def _judge(
         "durability": durable,
         "linearizability": run_report.linearizability(checks),
         "floor": floor.as_json(),
-        "faults": told_faults,
+        "faults": [damage.as_json(fault, met) for fault in faults],
         "unavailable": unavailable,
         "not_fired": not_fired,
         "history": {"lines": health.lines, "torn": health.torn},
     }
-    drawn = _series(history, evidence, info, results["faults"])
-    return results, drawn
 
 
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
@@ -280,7 +365,7 @@ def _join_witnesses(
     session: SparkSession,
     run_dir: Path,
     checks: Sequence[CheckResult],
-    faults: Sequence[run_report.Fault],
+    faults: Sequence[Fault],
     evidence: Evidence,
 ) -> None:
     witnesses = [row for check in checks for row in check.witnesses]
@@ -300,10 +385,3 @@ def _series(history: History, evidence: Evidence, info: RunInfo, faults: Sequenc
         series.clock_series(evidence.events, info.origin_wall_ns),
         faults,
     )
-
-
-def _count_by(names: Any) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return counts

@@ -12,7 +12,7 @@ keeps is judged by the ones that follow it. New topics are not judged.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence, transaction_ns
@@ -22,6 +22,7 @@ LIVE_ISR = "live-isr"
 
 
 def live_rules(evidence: Evidence) -> Family:
+    """Every place in an ISR that a version of a partition's state grants, held against registrations and proposals."""
     grace_ms = evidence.info.session_timeout_ms
     states = evidence.znodes.states
     places = _with_lives(_places(states), evidence.znodes.registrations)
@@ -31,13 +32,60 @@ def live_rules(evidence: Evidence) -> Family:
         .join(_told_up_to(evidence), on=["p", "leader"], how="left")
         .join(_going(states, grace_ms), on=["p", "zxid", "b"], how="left")
     )
+    at_ns = transaction_ns(evidence)
+    found = apply_rules(
+        judged,
+        [_dead(grace_ms, at_ns), _added_by_election(at_ns), _not_proposed(at_ns), _other_broker_epoch(grace_ms, at_ns)],
+    )
+    return Family(found, _figures(states, places, grace_ms))
+
+
+def _rule(when: Column, detail: Column, at_ns: Column) -> Rule:
+    where = text("{p} version {v}: ", p=F.col("p"), v=F.col("version"))
+    return Rule(LIVE_ISR, when, F.concat(where, detail), from_ns=at_ns, to_ns=at_ns)
+
+
+def _dead(grace_ms: int, at_ns: Column) -> Rule:
+    """Who is granted a place is registered, or was until a session's time-out ago, or is being taken out."""
     dead = (F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)) & F.col("going").isNull()
-    by_election = F.col("by_election")
+    who = F.when(F.col("added"), text("broker {b} entered the ISR", b=F.col("b"))).otherwise(
+        text("an election left broker {b} in the ISR", b=F.col("b"))
+    )
+    since = text(", though it was not registered (for {d} ms)", d=F.col("dead_ms"))
+    return _rule(dead, F.concat(who, since), at_ns)
+
+
+def _added_by_election(at_ns: Column) -> Rule:
+    """An election adds nobody, but a leader that is the whole ISR afterwards."""
     alone = (F.col("b") == F.col("leader")) & (F.size("isr") == 1)
+    detail = text(
+        "an election (leader {l}, epoch {e}) put broker {b} into the ISR {i}, which was {w} before",
+        l=F.col("leader"),
+        e=F.col("leader_epoch"),
+        b=F.col("b"),
+        i=F.col("isr"),
+        w=F.col("was"),
+    )
+    return _rule(F.col("by_election") & F.col("added") & ~alone, detail, at_ns)
+
+
+def _not_proposed(at_ns: Column) -> Rule:
+    """An expansion is proposed by the leader, whose event log says so if it says anything of that version or later."""
     # A topic made anew counts its versions from 0 again: which of its lives a line is of is not told.
     leader_knew = (F.col("generation") <= 1) & (
         F.col("told") >= F.struct(F.col("leader_epoch").alias("le"), F.col("version").alias("pe"))
     )
+    detail = text(
+        "broker {b} entered the ISR {i}, and its leader {l}, whose event log tells of later, had proposed no such ISR",
+        b=F.col("b"),
+        i=F.col("isr"),
+        l=F.col("leader"),
+    )
+    return _rule(~F.col("by_election") & F.col("bes").isNull() & leader_knew, detail, at_ns)
+
+
+def _other_broker_epoch(grace_ms: int, at_ns: Column) -> Rule:
+    """An expansion is proposed for the registration that the broker has then, or had until moments ago."""
     replaced_ms = F.col("time_ms") - F.col("life.created_ms")
     # What a leader proposed again, of a broker that had come again, it may have proposed in vain.
     be = F.transform("bes", lambda epochs: F.coalesce(F.element_at(epochs, F.col("b").cast("string")), F.lit(-1)))
@@ -45,83 +93,24 @@ def live_rules(evidence: Evidence) -> Family:
     meant = F.exists(
         be, lambda one: (one == registered) | ((one >= 0) & (one < registered) & (replaced_ms <= grace_ms))
     )
-    where = text("{p} version {v}: ", p=F.col("p"), v=F.col("version"))
-    at_ns = transaction_ns(evidence)
-    found = apply_rules(
-        judged,
-        [
-            Rule(
-                LIVE_ISR,
-                dead,
-                F.concat(
-                    where,
-                    F.when(F.col("added"), text("broker {b} entered the ISR", b=F.col("b"))).otherwise(
-                        text("an election left broker {b} in the ISR", b=F.col("b"))
-                    ),
-                    text(", though it was not registered (for {d} ms)", d=F.col("dead_ms")),
-                ),
-                from_ns=at_ns,
-                to_ns=at_ns,
-            ),
-            Rule(
-                LIVE_ISR,
-                by_election & F.col("added") & ~alone,
-                F.concat(
-                    where,
-                    text(
-                        "an election (leader {l}, epoch {e}) put broker {b} into the ISR {i}, which was {w} before",
-                        l=F.col("leader"),
-                        e=F.col("leader_epoch"),
-                        b=F.col("b"),
-                        i=F.col("isr"),
-                        w=F.col("was"),
-                    ),
-                ),
-                from_ns=at_ns,
-                to_ns=at_ns,
-            ),
-            Rule(
-                LIVE_ISR,
-                ~by_election & F.col("bes").isNull() & leader_knew,
-                F.concat(
-                    where,
-                    text(
-                        "broker {b} entered the ISR {i}, and its leader {l}, whose event log tells of later, had "
-                        "proposed no such ISR",
-                        b=F.col("b"),
-                        i=F.col("isr"),
-                        l=F.col("leader"),
-                    ),
-                ),
-                from_ns=at_ns,
-                to_ns=at_ns,
-            ),
-            Rule(
-                LIVE_ISR,
-                ~by_election & ~meant,
-                F.concat(
-                    where,
-                    text(
-                        "broker {b} entered the ISR under broker epoch {be} (-1: none), but was registered as {c} for "
-                        "{d} ms",
-                        b=F.col("b"),
-                        be=F.array_max(be),
-                        c=registered,
-                        d=replaced_ms,
-                    ),
-                ),
-                from_ns=at_ns,
-                to_ns=at_ns,
-            ),
-        ],
+    detail = text(
+        "broker {b} entered the ISR under broker epoch {be} (-1: none), but was registered as {c} for {d} ms",
+        b=F.col("b"),
+        be=F.array_max(be),
+        c=registered,
+        d=replaced_ms,
     )
-    entered = F.col("added") & ~by_election
+    return _rule(~F.col("by_election") & ~meant, detail, at_ns)
+
+
+def _figures(states: DataFrame, places: DataFrame, grace_ms: int) -> DataFrame:
+    by_election = F.col("by_election")
     per_partition = (
         states.groupBy("p")
         .agg(F.count(F.lit(1)).alias("versions"))
         .join(
             places.groupBy("p").agg(
-                F.count_if(entered).alias("entered"),
+                F.count_if(F.col("added") & ~by_election).alias("entered"),
                 F.count_if(by_election).alias("left"),
                 F.count_if((F.col("dead_ms") > 0) & (F.col("dead_ms") <= grace_ms)).alias("raced"),
             ),
@@ -129,17 +118,14 @@ def live_rules(evidence: Evidence) -> Family:
             how="left",
         )
     )
-    return Family(
-        found,
-        figures(
-            per_partition,
-            {
-                (LIVE_ISR, "versions"): F.col("versions"),
-                (LIVE_ISR, "isr_entries"): F.col("entered"),
-                (LIVE_ISR, "places_after_elections"): F.col("left"),
-                (LIVE_ISR, "places_just_after_a_death"): F.col("raced"),
-            },
-        ),
+    return figures(
+        per_partition,
+        {
+            (LIVE_ISR, "versions"): F.col("versions"),
+            (LIVE_ISR, "isr_entries"): F.col("entered"),
+            (LIVE_ISR, "places_after_elections"): F.col("left"),
+            (LIVE_ISR, "places_just_after_a_death"): F.col("raced"),
+        },
     )
 
 
