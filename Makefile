@@ -16,7 +16,7 @@ REAL_TESTS := $(filter-out $(addsuffix /,$(PURE_TESTS) tests/support tests/__pyc
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled check unit nightly bench bench-quick compiled wheel wheel-compiled doctor heal clean python
+.PHONY: help demo test test-compiled check unit nightly bench bench-quick compiled wheel wheel-compiled guarantees doctor heal clean python
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -92,6 +92,9 @@ wheel: $(VENV)/.dev ## dist/highwater-*.whl; installed without extras it is the 
 wheel-compiled: $(VENV)/.dev ## The same for this machine's kind, with the hot modules compiled
 	@$(BIN)/python -m harness.tools.install --for compile
 	HIGHWATER_COMPILE=1 $(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+guarantees: $(VENV)/.dev ## docs/guarantees.md, from the marks on the tests
+	$(BIN)/python -m tools.guarantees
 
 doctor: $(VENV)/.lab ## What this machine can do
 	@$(BIN)/highwater doctor

@@ -17,7 +17,7 @@ from tests.golden.white import WHITE_BOX
 from tests.support.histories import TICK_NS
 from tests.support.judging import invalid, judge_cases
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2", "V3")]
 
 NAMES = make.names()
 EXPECTED = {"ok": "valid", "bad": "invalid", "unknown": "unknown"}

@@ -26,7 +26,7 @@ with warnings.catch_warnings():
     import kafka
     from kafka import TopicPartition
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.guarantee("C4", "C6", "K1")]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from tests.support.brokers import Cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("C7", "C8", "K1", "idempotent-producers")
+
 COUNT = 600
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -10,6 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 
 from tests.support.brokers import Cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("L3", "K1")
+
 COUNT = 100
 
 

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Cluster, wait_until
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.guarantee("C8", "K1")]
 _PROGRAM = Path(__file__).with_name("RemadeTopic.java")
 
 

@@ -15,6 +15,8 @@ from harness.plan.run_file import load
 from tests.mutants.lab import Judged, Lab, LabRun
 from tests.mutants.patches import ROOT
 
+pytestmark = pytest.mark.guarantee("R8", "V2")
+
 RUNS = ROOT / "examples" / "runs"
 OPTION = "replica.truncation"
 HIGH_WATERMARK = LabRun(RUNS / "kip-101-high-watermark.toml", 101)

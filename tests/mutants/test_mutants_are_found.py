@@ -15,7 +15,7 @@ AT_NIGHT = {"bouncing-leaders", "leader-of-two-dies", "silent-followers"}
 FOUND_AT_NIGHT = {"refuse-past-watermark", "tell-lagging-watermark"}
 """Their rules have stored histories by day."""
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.guarantee("V2")]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from tests.mutants.lab import Judged, Lab, LabRun
 from tests.mutants.patches import ROOT
 from tests.mutants.test_kip_101 import RUNS, in_the_lab, the_run, value_of
 
+pytestmark = pytest.mark.guarantee("R9")
+
 ALLOWED = LabRun(RUNS / "unclean-election.toml", 9)
 # The same run as in test_mutants_are_found, made once for both.
 FORBIDDEN = LabRun(ROOT / "tests" / "mutants" / "runs" / "last-in-sync-dies.toml", 1)

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
 
+pytestmark = pytest.mark.guarantee("R7")
+
 
 @pytest.mark.parametrize(
     ("replication_factor", "isr_survives", "quorum_survives"), [(2, 1, 0), (3, 2, 1), (4, 3, 1), (5, 4, 2)]

@@ -7,6 +7,8 @@ import pytest
 from tests.support.measured_client import MeasuredClient, Outcome, fail, table
 from tests.support.memory_cluster import MemoryCluster
 
+pytestmark = pytest.mark.guarantee("R9", "R13")
+
 SETTINGS = {"replica.lag.time.max.ms": "500"}
 
 

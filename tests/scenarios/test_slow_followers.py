@@ -15,6 +15,8 @@ from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_links import Held
 from tests.support.memory_node import FakeSlot
 
+pytestmark = pytest.mark.guarantee("R11")
+
 LAG_MS = 1000.0
 TICK_MS = 5.0
 LINK_MS = 5.0

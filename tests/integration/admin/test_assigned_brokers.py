@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.admin.asking import SETTINGS, create_topic
 from tests.support.brokers import Cluster, running_cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("C7")
+
 
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

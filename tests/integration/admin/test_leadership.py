@@ -20,6 +20,8 @@ from tests.integration.admin.asking import (
 from tests.integration.broker.writing import Writer, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("R9", "C4", "C5")
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

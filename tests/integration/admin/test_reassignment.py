@@ -27,6 +27,8 @@ from tests.integration.admin.asking import (
 from tests.integration.broker.writing import Writer, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("C6")
+
 # A rate holds on average over the windows: whoever had little to move before may move more at once.
 WITH_SHORT_WINDOWS = {**SETTINGS, "replication.quota.window.num": "3"}
 RATE = 100_000

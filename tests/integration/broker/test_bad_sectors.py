@@ -17,6 +17,8 @@ from broker.wire.messages import fetch
 from tests.support.brokers import ROOT, Cluster, running_cluster, wait_until
 from tests.support.raw_client import RawClient, batch_of, fetch_frame
 
+pytestmark = pytest.mark.guarantee("L8")
+
 BAD_SECTOR = ROOT / "tests" / "support" / "bad_sector.py"
 
 

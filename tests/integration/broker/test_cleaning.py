@@ -15,6 +15,8 @@ from broker.runtime import ports
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.flipped import flip
 
+pytestmark = pytest.mark.guarantee("L3", "L6")
+
 TOPIC = "t"
 SETTINGS = {
     "log.cleaner.backoff.ms": "500",

@@ -18,6 +18,8 @@ from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.raw_client import RawClient, fetch_frame
 
+pytestmark = pytest.mark.guarantee("R6")
+
 WEEK_S = 7 * 24 * 3600
 LAG_MS = 1500
 SESSION_MS = 4000

@@ -15,6 +15,8 @@ from tests.integration.broker.writing import TOPIC, Writer, create, end_offset, 
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.pinned_client import MARK, PinnedClient
 
+pytestmark = pytest.mark.guarantee("R7", "C1", "C8", "C9")
+
 SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 Killed = Callable[[Cluster], set[int]]
 

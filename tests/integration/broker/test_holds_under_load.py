@@ -25,6 +25,8 @@ from tests.support.raw_client import (
     resident_kib,
 )
 
+pytestmark = pytest.mark.guarantee("many-connections", "slow-consumer", "stuck-follower")
+
 LAG_MS = 1500
 _MIB = 1024  # in KiB
 IDLE_CONNECTIONS = 10_000

@@ -20,6 +20,8 @@ from broker.wire.records import NewRecord, encode_batch
 from tests.support.brokers import Cluster, running_cluster
 from tests.support.raw_client import RawClient
 
+pytestmark = pytest.mark.guarantee("L4", "frame-lengths", "header-counts")
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

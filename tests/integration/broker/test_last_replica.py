@@ -20,6 +20,8 @@ from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 from tests.integration.broker.writing import TOPIC, create, read
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("R12")
+
 SETTINGS = {
     "zookeeper.session.timeout.ms": "1500",
     "replica.lag.time.max.ms": "2000",

@@ -13,6 +13,8 @@ from confluent_kafka import Producer
 from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("R7", "L6", "L8")
+
 SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 FILLING = b"x" * 20_000
 

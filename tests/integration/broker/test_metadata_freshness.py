@@ -16,6 +16,8 @@ from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic,
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.raw_client import RawClient, framed
 
+pytestmark = pytest.mark.guarantee("C8")
+
 CURRENT_WITHIN_S = 1.0
 SETTINGS = {"zookeeper.session.timeout.ms": "6000", "min.insync.replicas": "1"}
 TOPIC = "t"

@@ -19,6 +19,8 @@ from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.raw_client import RawClient, batch_of
 from tests.support.slow_door import SlowDoor
 
+pytestmark = pytest.mark.guarantee("R11", "stuck-follower")
+
 LAG_MS = 1500
 SLACK_S = 1.0
 BOUND_S = 1.5 * LAG_MS / 1000 + SLACK_S

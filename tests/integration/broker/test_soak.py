@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.support.brokers import Cluster, running_cluster
 from tests.support.raw_client import descriptors, resident_kib
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600), pytest.mark.guarantee("soak")]
 
 SECONDS = float(os.environ.get("HIGHWATER_SOAK_SECONDS", "600"))
 TOPIC = "soak"

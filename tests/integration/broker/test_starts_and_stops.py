@@ -21,6 +21,8 @@ from broker.log.files.batch_scan import walk
 from broker.model.ids import TopicPartition
 from tests.support.brokers import ROOT, Broker, Cluster, running_cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("C1")
+
 SESSION = {"zookeeper.session.timeout.ms": "2000"}
 
 

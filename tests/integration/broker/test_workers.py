@@ -16,6 +16,8 @@ import pytest
 from broker.server.workers import DeletionWorker, FileWorker, FlushWorkers
 from tests.support.thread_limit import refuse_threads
 
+pytestmark = pytest.mark.guarantee("no-thread")
+
 WAIT_S = 20.0
 
 

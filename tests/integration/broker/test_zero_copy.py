@@ -19,6 +19,8 @@ from tests.support.brokers import Broker, running_cluster
 from tests.support.raw_client import RawClient, batch_of, fetch_frame
 from tests.support.wait import eventually
 
+pytestmark = pytest.mark.guarantee("L5")
+
 TOPIC = "t"
 BATCHES = 40
 _BATCH_BYTES = 250_000

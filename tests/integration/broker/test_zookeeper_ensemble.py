@@ -11,6 +11,8 @@ from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.zookeeper import ZooKeeperEnsemble
 
+pytestmark = pytest.mark.guarantee("C9")
+
 SETTINGS = {"zookeeper.session.timeout.ms": "8000", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 STATE = f"/brokers/topics/{TOPIC}/partitions/0/state"
 

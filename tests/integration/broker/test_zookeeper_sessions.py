@@ -23,6 +23,8 @@ from tests.support.pinned_client import MARK, PinnedClient
 from tests.support.proxy import Proxy
 from tests.support.zookeeper import free_port
 
+pytestmark = pytest.mark.guarantee("R10", "C9")
+
 SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 STATE = f"/brokers/topics/{TOPIC}/partitions/0/state"
 

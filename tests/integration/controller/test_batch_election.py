@@ -17,6 +17,8 @@ from broker.zk.client import ZkClient
 from tests.integration.controller.conftest import Cluster, Node
 from tests.support.wait import eventually
 
+pytestmark = pytest.mark.guarantee("C3", "elections")
+
 PARTITIONS = 1000
 
 

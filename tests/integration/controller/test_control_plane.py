@@ -23,6 +23,8 @@ from tests.support.zookeeper import ZooKeeperServer
 
 from .planes import PlaneBroker
 
+pytestmark = pytest.mark.guarantee("R1", "C5", "C7")
+
 _numbers = itertools.count()
 Start = Callable[..., PlaneBroker]
 

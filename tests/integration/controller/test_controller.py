@@ -33,6 +33,8 @@ from broker.zk.registration import end_session
 from broker.zk.session_file import RecordedSession
 from tests.support.wait import eventually
 
+pytestmark = pytest.mark.guarantee("C3", "C9")
+
 if TYPE_CHECKING:
     from .conftest import Cluster, Node
 
@@ -73,6 +75,7 @@ def ask(send: Any) -> Any:
     return answers[0]
 
 
+@pytest.mark.guarantee("C2")
 def test_exactly_one_of_three_candidates_wins(cluster: Cluster) -> None:
     nodes = [cluster.node(id_) for id_ in (1, 2, 3)]
     threads = [threading.Thread(target=node.start) for node in nodes]
@@ -88,6 +91,7 @@ def test_exactly_one_of_three_candidates_wins(cluster: Cluster) -> None:
     assert [fields["what"] for fields in elected] == ["elected"]
 
 
+@pytest.mark.guarantee("controller-writes")
 def test_requests_of_many_threads_are_carried_out_one_after_the_other_and_answered_once(cluster: Cluster) -> None:
     controller = cluster.add(1).controller
     cluster.create_topic("first", {0: (1,)})
@@ -198,6 +202,7 @@ def test_whole_isr_dead_keeps_isr_and_first_to_return_leads(cluster: Cluster) ->
     assert back.leader_epoch == offline.leader_epoch + 1
 
 
+@pytest.mark.guarantee("C1")
 def test_bounced_broker_never_leads_under_old_epoch(cluster: Cluster) -> None:
     cluster.add(1)
     bouncing = cluster.add(2)
@@ -217,6 +222,7 @@ def test_bounced_broker_never_leads_under_old_epoch(cluster: Cluster) -> None:
     assert all(m.broker_epoch == new_epoch for m in cluster.received[2])
 
 
+@pytest.mark.guarantee("C1")
 def test_bounce_without_a_controller_is_seen_by_the_next_one(cluster: Cluster) -> None:
     first = cluster.add(1)
     cluster.create_topic("t", {0: (1,)})
@@ -273,6 +279,7 @@ def test_old_controllers_write_fails_after_failover(cluster: Cluster) -> None:
     rival.controller.start()
 
 
+@pytest.mark.guarantee("C2", "controller-writes")
 def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(cluster: Cluster) -> None:
     client, store = cluster.client, cluster.node(1).store
     old = store.elect(1)
@@ -343,6 +350,7 @@ def test_stale_state_version_does_not_wedge(cluster: Cluster) -> None:
     assert cluster.await_leader("t", 1).isr == (1,)
 
 
+@pytest.mark.guarantee("R6")
 def test_alter_partition_writes_once_and_answers_new_version(cluster: Cluster) -> None:
     first = cluster.add(1)
     second = cluster.add(2)

@@ -17,6 +17,8 @@ from tests.support.fake_loop import FakeLoop
 from tests.support.thread_limit import refuse_threads
 from tests.support.wait import eventually
 
+pytestmark = pytest.mark.guarantee("no-thread")
+
 WAIT_S = 20.0
 
 

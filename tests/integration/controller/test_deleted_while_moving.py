@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import pytest
+
 from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import admin_codecs, paths, topic_codecs
 from tests.support.wait import eventually
+
+pytestmark = pytest.mark.guarantee("C6")
 
 if TYPE_CHECKING:
     from .conftest import Cluster

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from broker.core.controller.cluster_state import NO_LEADER
 from broker.model.ids import TopicPartition
 from broker.wire.messages.replica_report import ReplicaReportRequest, ReportedPartition
 from broker.zk import paths
 from tests.integration.controller.conftest import Cluster, Node
 from tests.support.wait import eventually
+
+pytestmark = pytest.mark.guarantee("R12")
 
 STATE = paths.partition_state(TopicPartition("t", 0))
 

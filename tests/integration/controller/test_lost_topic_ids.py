@@ -16,6 +16,8 @@ from tests.support.wait import eventually
 
 from .conftest import topic_id
 
+pytestmark = pytest.mark.guarantee("C3")
+
 if TYPE_CHECKING:
     from .conftest import Cluster
 

@@ -19,6 +19,8 @@ from tests.support.proxy import Proxy
 from tests.support.wait import eventually
 from tests.support.zookeeper import ZooKeeperServer
 
+pytestmark = pytest.mark.guarantee("C9")
+
 TOPICS = 50
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.core.controller.cluster_state import ControllerMoved
 from broker.core.controller.stored import Term
 from broker.runtime.lifecycle.failure_detector import Suspect
 from broker.zk import paths
 from tests.integration.controller.conftest import Cluster, Node
 from tests.support.wait import eventually
+
+pytestmark = pytest.mark.guarantee("C10")
 
 
 def suspect_of(asking: Node, broker: int) -> Suspect:

@@ -17,6 +17,8 @@ from tests.support.brokers import running_cluster, wait_until
 from tests.support.pinned_client import PinnedClient
 from tests.support.zookeeper import ZooKeeperEnsemble
 
+pytestmark = pytest.mark.guarantee("C9")
+
 SETTINGS = {"zookeeper.session.timeout.ms": "3000"}
 
 

@@ -11,6 +11,8 @@ import pytest
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.failover import SETTINGS, VICTIMS, failovers
 
+pytestmark = pytest.mark.guarantee("C10")
+
 KILLS = 4
 # The rows ask for less (median 0.3 s, worst of 50 1 s); a machine that runs other tests beside this one is slower.
 WORST_S = 5.0

@@ -20,6 +20,8 @@ from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.failover import SETTINGS, RetryingClient, make_topic
 from tests.support.raw_client import RawClient, batch_of, framed
 
+pytestmark = pytest.mark.guarantee("C5")
+
 # A leader's move takes some milliseconds. What the tests beside this one take of the machine is not the broker's, so
 # `make test` asks only that nothing waited for a session, which is six times as long.
 GAP_MAX_S = 3.0

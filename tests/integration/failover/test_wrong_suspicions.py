@@ -14,6 +14,8 @@ from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support import namespaces
 from tests.support.brokers import Cluster, running_cluster, wait_until
 
+pytestmark = pytest.mark.guarantee("C10")
+
 # The session outlives every fault here, so whatever is elected was elected on suspicion.
 SETTINGS = {
     "zookeeper.session.timeout.ms": "60000",

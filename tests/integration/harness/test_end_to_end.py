@@ -16,6 +16,8 @@ from harness.operations.history import read_lines, recover
 from harness.runs.store import RunStore, read_json
 from tests.support.zookeeper import running_zookeeper
 
+pytestmark = pytest.mark.guarantee("H5")
+
 SETTINGS = """
 [system.settings]
 "zookeeper.session.timeout.ms" = 2500

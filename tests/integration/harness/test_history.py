@@ -14,6 +14,8 @@ import pytest
 from harness.operations.history import MAIN, History, HistoryError, read_lines, recover
 from harness.operations.op import Completion, Invocation
 
+pytestmark = pytest.mark.guarantee("H6")
+
 
 def poll(process: int = 0, position: int = 0) -> Invocation:
     return Invocation(process, "poll", MAIN, "hw", 0, "n1", {"position": position})

@@ -12,6 +12,8 @@ from harness.commands.nightly import Job, Result, run_nightly
 from harness.plan.toml_source import PlanError
 from harness.runs.store import create, write_json
 
+pytestmark = pytest.mark.guarantee("H7")
+
 
 class Runner:
     """Makes a judged run without a cluster; `codes` by (name, seed), 0 otherwise."""

@@ -13,6 +13,8 @@ from harness.operations.op import Completion, Invocation
 from harness.workloads.append_poll.client import Process, ProcessSettings, Shared
 from tests.integration.harness.fake_broker import FakeBroker
 
+pytestmark = pytest.mark.guarantee("H6")
+
 MakeProcess = Callable[..., Process]
 
 

@@ -16,6 +16,8 @@ from broker.model.ids import TopicPartition
 from tests.property.log.compaction_tools import COMPACTED, Replicas, cleaner_for, keyed, last_values, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L3")
+
 OTHER = TopicPartition("t", 1)
 
 

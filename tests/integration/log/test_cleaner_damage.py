@@ -34,6 +34,8 @@ from tests.property.log.compaction_tools import (
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, open_log, open_store
 from tests.support.flipped import flip
 
+pytestmark = pytest.mark.guarantee("L3", "L6")
+
 OTHER = TopicPartition("t", 1)
 _ENOUGH_READS = 1000
 _MAGIC_AT = 16

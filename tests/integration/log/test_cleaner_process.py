@@ -21,6 +21,8 @@ from tests.property.log.compaction_tools import COMPACTED, Replicas, keyed, last
 from tests.property.log.log_tools import TP, Clock, kill, open_log, open_store
 from tests.support.thread_limit import refuse_threads
 
+pytestmark = pytest.mark.guarantee("L3", "no-thread")
+
 
 class Loop:
     """Takes calls from other threads and runs them here."""

@@ -37,6 +37,8 @@ from tests.property.log.compaction_tools import (
 )
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, fetch, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L1", "L3")
+
 STEPS = range(4)
 """Background jobs of one swap that are done: none, the names of .swap, those of .deleted, all."""
 

@@ -21,6 +21,8 @@ from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
 from tests.property.log.killed_starts import put_back, save
 from tests.property.log.log_tools import TP, Clock, fetch, folder, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L6")
+
 STOPS = ["clean", "killed", "killed unflushed"]
 CHANGES = [1 << 26, 1 << 33, 3, 1, -1, -3]
 

@@ -26,6 +26,8 @@ from tests.property.log.log_tools import (
     read_all,
 )
 
+pytestmark = pytest.mark.guarantee("L6")
+
 ONE_SEGMENT = {"segment.bytes": "100000"}
 SHORT = "the file ends here"
 

@@ -14,6 +14,8 @@ from broker.log.log_manager import DiskLogStore
 from broker.log.segments.segment import Segment
 from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L6")
+
 CONFIG = {"segment.bytes": "1500", "index.interval.bytes": "100", "file.delete.delay.ms": "10"}
 COUNT = 40
 ENTRY = 12

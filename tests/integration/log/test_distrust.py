@@ -9,6 +9,8 @@ import pytest
 from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TP, Clock, batch, fetch, folder, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L6")
+
 
 @pytest.mark.parametrize("position", [70, 700])
 def test_byte_flipped_under_an_open_log_is_found_by_the_next_read_once_it_is_distrusted(position: int) -> None:

@@ -24,6 +24,8 @@ from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, open_log, op
 from tests.support.disk_cluster import DiskCluster
 from tests.support.dump import dump, segment_files
 
+pytestmark = pytest.mark.guarantee("L1")
+
 SIZES = {"segment.bytes": "8000", "index.interval.bytes": "500"}
 
 

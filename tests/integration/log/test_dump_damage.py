@@ -17,6 +17,8 @@ from broker.wire.records import NewRecord, encode_batch
 from tests.property.log.log_tools import TP, Clock, append_values, open_store
 from tests.support.dump import Dumped, dump
 
+pytestmark = pytest.mark.guarantee("L1")
+
 BATCHES = 60
 LENGTH_AT, MAGIC_AT, COUNT_AT = 8, 16, 57
 

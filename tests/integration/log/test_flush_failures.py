@@ -17,6 +17,8 @@ from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed
 from tests.property.log.log_tools import TINY, TOPIC_ID, TP, batch
 
+pytestmark = pytest.mark.guarantee("L7")
+
 
 class Flushes:
     """Flush jobs that wait until the test lets them run."""

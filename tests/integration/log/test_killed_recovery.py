@@ -19,6 +19,8 @@ from tests.property.log.killed_starts import is_restored, put_back, save, starte
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, folder, kill, open_store, read_all
 
+pytestmark = pytest.mark.guarantee("L6")
+
 CONFIG = {"segment.bytes": "700"}
 OVERRIDES = {"cleanup.policy": "delete"}
 END = 20

@@ -21,6 +21,8 @@ from tests.property.log.log_tools import (
 )
 from tests.support.flipped import flip
 
+pytestmark = pytest.mark.guarantee("L6")
+
 
 def test_recovery_valid_batches_behind_the_bad_one_are_reported_as_damage(path: str) -> None:
     store = open_store(path, Clock(), {})

@@ -13,6 +13,8 @@ from broker.log.log_manager import DiskLogStore
 from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 
+pytestmark = pytest.mark.guarantee("L6")
+
 CONFIG = {"segment.bytes": "100000"}
 OTHER = TopicPartition("t", 1)
 

@@ -87,6 +87,7 @@ def test_log_many_views_go_beyond_iov_max(path: str) -> None:
     kill(store)
 
 
+@pytest.mark.guarantee("L8")
 @pytest.mark.parametrize("call", ["pwritev", "fdatasync"])
 def test_log_failed_system_call_takes_the_dir_offline_for_good(
     path: str, call: str, monkeypatch: pytest.MonkeyPatch
@@ -121,6 +122,7 @@ def test_log_failed_system_call_takes_the_dir_offline_for_good(
     assert not os.path.exists(f"{path}/.kafka_cleanshutdown")
 
 
+@pytest.mark.guarantee("L8")
 def test_store_one_failed_dir_leaves_the_other_working(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = DiskLogStore([str(tmp_path / "a"), str(tmp_path / "b")], Clock().environment())
     first = store.create(TopicPartition("t", 0), "", {})
@@ -141,6 +143,7 @@ def test_store_one_failed_dir_leaves_the_other_working(tmp_path: Path, monkeypat
     ]
 
 
+@pytest.mark.guarantee("L7")
 def test_log_flush_messages_flushes_by_itself(path: str) -> None:
     store = open_store(path, Clock(), {"flush.messages": "3"})
     append_values(store, range(2))
@@ -150,6 +153,7 @@ def test_log_flush_messages_flushes_by_itself(path: str) -> None:
     kill(store)
 
 
+@pytest.mark.guarantee("L7")
 def test_store_flush_due_flushes_after_flush_ms(path: str) -> None:
     clock = Clock()
     store = open_store(path, clock, {"flush.ms": "100"})
@@ -162,6 +166,7 @@ def test_store_flush_due_flushes_after_flush_ms(path: str) -> None:
     kill(store)
 
 
+@pytest.mark.guarantee("L7")
 def test_log_background_flush_overtaken_by_a_truncation_proves_nothing(path: str) -> None:
     clock = Clock()
     waiting = []

@@ -14,6 +14,8 @@ from broker.model.ids import TopicPartition
 from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for, keyed, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, folder, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L6")
+
 OTHER = TopicPartition("t", 1)
 
 

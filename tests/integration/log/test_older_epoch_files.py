@@ -14,6 +14,8 @@ from broker.log.recovery.loader import RecoveryReport
 from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 
+pytestmark = pytest.mark.guarantee("L6")
+
 ONE_SEGMENT: dict[str, str] = {}
 SEGMENTS = {"segment.bytes": "700", "index.interval.bytes": "100"}
 EPOCHS = [(1, 0), (2, 10)]

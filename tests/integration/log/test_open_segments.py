@@ -49,6 +49,8 @@ from tests.property.log.log_tools import (
 )
 from tests.support.descriptors import descriptors_left
 
+pytestmark = pytest.mark.guarantee("L2")
+
 MANY = TINY | {"segment.bytes": "300"}
 BOUND = 4
 

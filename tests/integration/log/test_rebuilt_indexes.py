@@ -15,6 +15,8 @@ from broker.wire.records import NewRecord, encode_batch
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TP, Clock, batch, folder, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L6")
+
 CONFIG = {"segment.bytes": "4000", "index.interval.bytes": "150"}
 BATCHES = 50_000
 MIB = 1 << 20

@@ -23,6 +23,8 @@ from tests.property.log.compaction_tools import COMPACTED
 from tests.property.log.log_tools import TINY, TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 from tests.support.wait import eventually
 
+pytestmark = pytest.mark.guarantee("L3")
+
 RETAINED = TINY | {"retention.ms": "1"}
 _BROKER = {
     "log.segment.bytes": TINY["segment.bytes"],

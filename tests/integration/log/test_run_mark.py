@@ -18,6 +18,8 @@ from broker.log.files.run_mark import FILE_NAME, RunMark
 from broker.model.ids import TopicPartition
 from tests.support.page_cache import drop
 
+pytestmark = pytest.mark.guarantee("R12")
+
 PAGE = 4096
 A, B = TopicPartition("a", 0), TopicPartition("b", 7)
 

@@ -21,6 +21,8 @@ from broker.wire.chunks import FileSlice
 from tests.property.log.log_tools import TP, Clock, batch, open_log, open_store
 from tests.support.calls import Calls
 
+pytestmark = pytest.mark.guarantee("L2")
+
 NO_SPECIAL_SETTINGS: dict[str, str] = {}
 ALIKE = 1.1
 

@@ -34,6 +34,8 @@ from tests.property.log.log_tools import (
     read_all,
 )
 
+pytestmark = pytest.mark.guarantee("L1")
+
 
 def test_store_second_broker_on_same_dir_is_refused_by_dir_and_pid(path: str) -> None:
     store = open_store(path, Clock())
@@ -256,6 +258,7 @@ def test_store_malformed_checkpoint_costs_a_longer_recovery_only(path: str, name
     kill(store)
 
 
+@pytest.mark.guarantee("L2")
 def test_store_clean_start_opens_no_old_segment(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(path, Clock())
     append_values(store, range(100))

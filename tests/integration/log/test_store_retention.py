@@ -25,6 +25,8 @@ from tests.property.log.log_tools import (
     read_all,
 )
 
+pytestmark = pytest.mark.guarantee("L3")
+
 
 def test_retention_by_time_on_a_virtual_clock_keeps_seven_days(path: str) -> None:
     day = 24 * 3600 * 1000

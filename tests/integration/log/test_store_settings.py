@@ -13,6 +13,8 @@ from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TINY, TOPIC_ID, Clock, kill, open_store
 from tests.support.counted import Counted
 
+pytestmark = pytest.mark.guarantee("many-topics")
+
 TOPICS, PARTITIONS = 40, 2
 ALL = TOPICS * PARTITIONS
 OWN = {"retention.ms": "77"}

@@ -13,6 +13,8 @@ from broker.model.ids import TopicPartition
 from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, kill, open_log, read_all
 
+pytestmark = pytest.mark.guarantee("L6")
+
 OTHERS = [TopicPartition("u", partition) for partition in range(2)]
 
 

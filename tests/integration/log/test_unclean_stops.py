@@ -19,6 +19,8 @@ from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_log, open_store
 from tests.support.page_cache import drop
 
+pytestmark = pytest.mark.guarantee("R12", "L6")
+
 PAGE = 4096
 CONFIG = {"segment.bytes": "100000"}
 

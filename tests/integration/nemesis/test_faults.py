@@ -13,6 +13,8 @@ from harness.nodes.sandbox import probe, sandbox_command
 from nemesis.availability import faults_of_local_nodes
 from nemesis.schedule import KINDS
 
+pytestmark = pytest.mark.guarantee("H5")
+
 INSIDE = Path(__file__).with_name("faults_on_nodes.py")
 
 

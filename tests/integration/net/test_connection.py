@@ -22,6 +22,8 @@ from broker.net.send import FileFailure, ShortRead
 from broker.net.slot import Slot
 from broker.wire.chunks import FileSlice
 
+pytestmark = pytest.mark.guarantee("L5", "bounded-queues", "frame-lengths", "slow-consumer")
+
 Until = Callable[[Callable[[], bool]], None]
 
 
@@ -627,6 +629,7 @@ def test_listener_taken_port_is_named(server: Server, loop: EpollLoop) -> None:
         Listener(loop, "127.0.0.1", server.listener.port, lambda _c, _f, _s: None)
 
 
+@pytest.mark.guarantee("many-connections")
 def test_listener_keeps_descriptors_for_files_says_so_once_and_goes_on_when_there_are_some(
     loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -23,7 +23,7 @@ from broker.wire.api import ApiKey
 from broker.wire.headers import decode_request_header, encode_response_header
 
 Until = Callable[[Callable[[], bool]], None]
-pytestmark = pytest.mark.patches
+pytestmark = [pytest.mark.patches, pytest.mark.guarantee("bounded-queues")]
 
 NAME = "b2.example"
 HUNG_S = 5.0

@@ -345,6 +345,7 @@ def test_peer_answer_out_of_order_or_malformed_closes(loop: EpollLoop, until: Un
     server.close()
 
 
+@pytest.mark.guarantee("bounded-queues")
 @pytest.mark.patches
 def test_peer_queue_is_bounded(loop: EpollLoop, until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_module, "QUEUED_MAX", 3)

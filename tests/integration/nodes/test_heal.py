@@ -22,6 +22,8 @@ from harness.nodes.factory import make_nodes
 from harness.nodes.manifest import Manifest, manifests
 from harness.tools.java import cache_folder
 
+pytestmark = pytest.mark.guarantee("H5")
+
 ROOT = Path(__file__).resolve().parents[3]
 
 # A run that opens its nodes, starts a daemon, cuts a link, and never ends by itself.

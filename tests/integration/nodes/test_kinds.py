@@ -10,6 +10,8 @@ from harness.nodes.docker_engine import can_start
 from harness.nodes.docker_image import NodeImage
 from tests.integration.nodes.inner import run_pytest_in_sandbox
 
+pytestmark = pytest.mark.guarantee("H1")
+
 CONTRACT = str(Path(__file__).with_name("contract.py"))
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from harness.nodes.sandbox import sandbox_command
 
+pytestmark = pytest.mark.guarantee("H1")
+
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
 

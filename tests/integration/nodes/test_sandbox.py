@@ -16,6 +16,8 @@ import pytest
 
 from harness.nodes.sandbox import inside_sandbox, probe, sandbox_command
 
+pytestmark = pytest.mark.guarantee("H5")
+
 # Says it is ready, counts the signals that reach it, and ends 0.3 s after the first with what it counted.
 COUNTER = """
 import signal, sys, time

@@ -21,7 +21,7 @@ from harness.nodes.ssh_set import REMOTE_FOLDER
 from harness.nodes.sshd import OwnSshd
 from harness.nodes.topology import places
 
-pytestmark = [pytest.mark.ssh, pytest.mark.sandbox]
+pytestmark = [pytest.mark.ssh, pytest.mark.sandbox, pytest.mark.guarantee("H1")]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.integration.broker.writing import TOPIC, Writer, create, read
 from tests.support.brokers import running_cluster, wait_until
 from tests.support.disks import PowerlessDisk, mount_small, unmount
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.guarantee("L8")]
 
 SETTINGS = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 MEMORY = Path("/dev/shm")

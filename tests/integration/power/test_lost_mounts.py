@@ -13,7 +13,7 @@ from broker.log.files.run_mark import FILE_NAME
 from tests.property.log.log_tools import TP, Clock, kill, open_store
 from tests.support.disks import PowerlessDisk, mount_small, unmount
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.guarantee("R12")]
 
 MEMORY = Path("/dev/shm")
 _WRITER = """

@@ -21,7 +21,7 @@ from tests.integration.broker.writing import Writer, create, read
 from tests.support.brokers import Cluster, running_cluster, wait_until
 from tests.support.disks import PowerlessDisk
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.guarantee("L7")]
 
 TIMING = {"zookeeper.session.timeout.ms": "1500", "replica.lag.time.max.ms": "3000", "min.insync.replicas": "2"}
 GROUP_COMMIT = {**TIMING, "flush.policy": "group-commit"}

@@ -12,6 +12,8 @@ from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import fetched, produced
 from tests.support.memory_node import FakeSlot
 
+pytestmark = pytest.mark.guarantee("R2", "L4")
+
 BASE_OFFSET = slice(0, 8)
 LEADER_EPOCH = slice(12, 16)
 PER_RECORD_MODULES = ("broker/wire/records.py", "broker/wire/raw_records.py", "broker/wire/compression.py")

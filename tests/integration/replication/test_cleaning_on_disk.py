@@ -31,6 +31,8 @@ from tests.support.flipped import flip
 from tests.support.memory_cluster import fetched, produced
 from tests.support.memory_node import TOPIC, FakeSlot
 
+pytestmark = pytest.mark.guarantee("L3", "L6")
+
 KEYS = 6
 
 

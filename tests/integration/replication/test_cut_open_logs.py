@@ -22,6 +22,8 @@ from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import fetched, produced
 from tests.support.memory_node import TOPIC
 
+pytestmark = pytest.mark.guarantee("L6")
+
 _IN_A_HEADER = 47
 _LAST_OFFSET_DELTA_AT = 23
 

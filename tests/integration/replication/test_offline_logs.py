@@ -23,6 +23,8 @@ from tests.support.flipped import flip
 from tests.support.memory_cluster import fetched, produced, values_of
 from tests.support.memory_node import TOPIC, FakeSlot
 
+pytestmark = pytest.mark.guarantee("L6", "L8")
+
 _MAGIC_AT = 16
 """Of a batch: base offset 8, length 4, leader epoch 4."""
 

@@ -12,6 +12,8 @@ from tests.support.flipped import flip
 from tests.support.memory_cluster import fetched, produced, values_of
 from tests.support.memory_node import TOPIC
 
+pytestmark = pytest.mark.guarantee("R2", "R8", "L6")
+
 
 def test_batches_over_many_segments_are_equal_on_all_brokers_and_readable(cluster: DiskCluster) -> None:
     values = [f"value-{n}" for n in range(200)]

@@ -7,9 +7,13 @@ ever cut: replicas differed for good, and the record that was acknowledged was g
 
 from __future__ import annotations
 
+import pytest
+
 from broker.wire.errors import ErrorCode
 from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import produced
+
+pytestmark = pytest.mark.guarantee("R8")
 
 
 def test_follower_takes_no_batch_of_the_next_leader_from_the_old_one(cluster: DiskCluster) -> None:

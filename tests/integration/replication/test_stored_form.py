@@ -15,6 +15,8 @@ from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_cluster import produced
 from tests.support.memory_node import TOPIC
 
+pytestmark = pytest.mark.guarantee("L4")
+
 MAX_TIMESTAMP = -3
 FAR_AHEAD_MS = 10**15
 START_MS = 1_700_000_000_000

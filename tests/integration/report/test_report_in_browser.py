@@ -13,6 +13,8 @@ import pytest
 from harness.report import ReportError, build
 from tests.support.sample_run import write_sample_run
 
+pytestmark = pytest.mark.guarantee("V6")
+
 CHROMIUM = (
     "--headless",
     "--no-sandbox",

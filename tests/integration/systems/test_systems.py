@@ -10,6 +10,8 @@ import pytest
 
 from harness.nodes.sandbox import probe, sandbox_command
 
+pytestmark = pytest.mark.guarantee("H1")
+
 INSIDE = Path(__file__).with_name("systems_on_local_nodes.py")
 
 

@@ -22,6 +22,8 @@ from tests.support.thread_limit import refuse_threads
 from tests.support.wait import eventually
 from tests.support.zookeeper import ZooKeeperServer, free_port, start_zookeeper
 
+pytestmark = pytest.mark.guarantee("C9", "no-thread")
+
 Connect = Callable[..., ZkClient]
 
 

@@ -13,6 +13,8 @@ from broker.zk.session_file import RecordedSession
 from broker.zk.topic_store import ZkTopicStore
 from tests.support.zookeeper import ZooKeeperServer
 
+pytestmark = pytest.mark.guarantee("idempotent-producers")
+
 Connect = Callable[..., ZkClient]
 
 

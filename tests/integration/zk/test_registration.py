@@ -16,6 +16,8 @@ from broker.zk.session_file import RecordedSession, SessionFile
 from tests.support.proxy import Proxy
 from tests.support.zookeeper import ZooKeeperServer
 
+pytestmark = pytest.mark.guarantee("C1")
+
 Connect = Callable[..., ZkClient]
 BROKER = Broker(1, -1, (BrokerEndpoint("PLAINTEXT", "10.0.0.1", 9092, "PLAINTEXT"),), "rack-a")
 

@@ -17,6 +17,8 @@ from broker.zk.client import ZkClient
 from broker.zk.registration import BrokerIdInUse, Registration, prepare
 from broker.zk.session_file import FILE_NAME, RecordedSession, SessionFile
 
+pytestmark = pytest.mark.guarantee("C1")
+
 Connect = Callable[..., ZkClient]
 BROKER = Broker(1, -1, (BrokerEndpoint("PLAINTEXT", "10.0.0.1", 9092, "PLAINTEXT"),), "rack-a")
 

@@ -32,7 +32,7 @@ from tests.support.brokers import wait_until
 from tests.support.disk_cluster import DiskCluster
 from tests.support.dump import Dumped, dump, fields, segment_files
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600), pytest.mark.guarantee("L1")]
 
 _EMPTY_HEADER = "log timestamp: -1"
 

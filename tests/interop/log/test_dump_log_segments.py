@@ -17,7 +17,7 @@ from broker.wire.records import NewRecord, encode_batch
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, headers_of, keyed
 from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.guarantee("L1")]
 
 _BATCHES = 1500
 _HOLE = re.compile(r" +\d+ is followed by \d+")

@@ -19,7 +19,7 @@ from tests.property.log.log_tools import TOPIC_ID, TP, Clock, open_store, read_a
 from tests.support.disk_cluster import DiskCluster
 from tests.support.memory_node import TOPIC_ID as CLUSTERS_TOPIC_ID
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.guarantee("L1")]
 
 _PROGRAM = Path(__file__).with_name("KafkasFiles.java")
 CONFIG = {"index.interval.bytes": "500", "segment.bytes": "1000000"}

@@ -30,6 +30,8 @@ from tests.support.wire_values import (
     produce_results,
 )
 
+pytestmark = pytest.mark.guarantee("K1")
+
 FEW = settings(derandomize=True, deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 # Bit fields, which kafka-python turns into sets; the bytes are compared all the same.
 _SETS = {"topic_authorized_operations", "cluster_authorized_operations"}

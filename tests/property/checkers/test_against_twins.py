@@ -18,7 +18,7 @@ from tests.support.judging import Case, case_of, invalid, judge_cases
 from tests.support.model_cluster import random_life
 from tests.support.twins import TWINS, operations
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 VALID_LIVES = 12
 DAMAGED = 84

@@ -28,7 +28,7 @@ from tests.support.judging import Case, case_of, invalid, judge_cases, pyspark_s
 from tests.support.model_cluster import ModelCluster
 from tests.unit.checkers.coverage.test_incidents import INFO
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("R9")]
 
 Judged = dict[str, dict[str, CheckResult]]
 

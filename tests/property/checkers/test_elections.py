@@ -13,7 +13,7 @@ from checkers.evidence.znodes import znode_tables
 from checkers.history import schema
 from tests.support.judging import pyspark_sockets
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("H8")]
 
 
 def test_elections_are_changes_of_the_leader_not_of_the_epoch_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from checkers.verdicts.verdict import CheckResult
 from tests.support.judging import Case, case_of, judge_cases
 from tests.support.model_cluster import random_life
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V2")]
 
 Rows = list[dict[str, Any]]
 Judged = dict[str, dict[str, CheckResult]]

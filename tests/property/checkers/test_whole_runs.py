@@ -18,7 +18,7 @@ from tests.support.flipped import flip
 from tests.support.judging import pyspark_sockets
 from tests.support.model_cluster import random_life
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V5")]
 
 
 @pytest.fixture(scope="module")

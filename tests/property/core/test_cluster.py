@@ -14,6 +14,8 @@ from broker.core.replication.isr import IsrState, Proposal
 from broker.core.replication.leader import Leader
 from tests.property.core.cluster import Cluster, Violation
 
+pytestmark = pytest.mark.guarantee("R2", "isr-changes")
+
 SEEDS = st.integers(0, 2**32 - 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from broker.core.controller import decisions as controller
 from broker.core.controller.assignment import assign
 from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
 from broker.model.ids import TopicPartition
+
+pytestmark = pytest.mark.guarantee("R1", "C7")
 
 BROKERS = (1, 2, 3, 4)
 BRIEF = settings(derandomize=True, deadline=None, max_examples=300)
@@ -130,6 +133,7 @@ def test_any_history_keeps_leaders_live_in_sync_and_epochs_rising(
         world.check()
 
 
+@pytest.mark.guarantee("C4")
 @given(
     st.dictionaries(st.integers(0, 30), st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9),
     st.integers(1, 40),

@@ -27,6 +27,8 @@ from broker.core.controller.elr import ReplicaReport
 from broker.log.files.unclean_shutdown import older_copy_reason
 from broker.model.ids import TopicPartition
 
+pytestmark = pytest.mark.guarantee("R12", "C10")
+
 TP = TopicPartition("t", 0)
 REPLICAS = (1, 2, 3)
 Record = tuple[int, int]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.core.replication.follower import NEVER, Presence
 from broker.core.replication.leader import Leader
+
+pytestmark = pytest.mark.guarantee("long-polls")
 
 LAG_MS = 50.0
 FOLLOWER = 2

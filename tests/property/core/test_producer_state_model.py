@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.core.producers.state import BATCHES_KEPT, ProducerStates
 from broker.wire.errors import ErrorCode
+
+pytestmark = pytest.mark.guarantee("idempotent-producers")
 
 Step = tuple[int, int, int, int]
 

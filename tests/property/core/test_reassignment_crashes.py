@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.reassigned_cluster import ReassignedCluster
+
+pytestmark = pytest.mark.guarantee("C6")
 
 BROKERS = 5
 ids = st.integers(1, BROKERS)

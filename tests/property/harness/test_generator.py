@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,6 +8,8 @@ from harness.operations.generator import PENDING, Completed, Context, Generator,
 from harness.operations.op import Outcome
 from harness.workloads.append_poll.generators import Polls, Sends, Spread
 from tests.unit.harness.virtual_time import simulate
+
+pytestmark = pytest.mark.guarantee("H4")
 
 SEEDS = st.integers(0, 2**63 - 1)
 

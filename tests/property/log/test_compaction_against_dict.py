@@ -22,6 +22,8 @@ from tests.property.log.compaction_tools import (
 )
 from tests.property.log.log_tools import TP, Clock, folder, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L3")
+
 TINY_MAP = CleanerSettings(dedupe_bytes=ENTRY_BYTES * 8)
 STEPS = ("append", "append", "append", "append", "clean", "clean", "wait", "cut", "restart", "kill", "delete")
 

@@ -16,6 +16,8 @@ from tests.property.log.compaction_tools import COMPACTED, cleaner_for, headers_
 from tests.property.log.kills import Killed, attempts, killed_before_call
 from tests.property.log.log_tools import TP, Clock, folder, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L3")
+
 
 def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
     store = open_store(path, clock, COMPACTED)

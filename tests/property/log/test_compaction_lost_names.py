@@ -15,6 +15,8 @@ from broker.wire.compression import Compression
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed, last_values, records_of
 from tests.property.log.log_tools import TP, Clock, folder, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("L3")
+
 
 class PowerFailure(BaseException):
     """Nothing more happens."""

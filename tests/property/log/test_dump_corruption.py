@@ -20,6 +20,8 @@ from tests.property.log.corruption import Template, corrupt
 from tests.property.log.log_tools import TP, Clock, folder, open_log, open_store
 from tests.support.dump import Dumped, dump
 
+pytestmark = pytest.mark.guarantee("L1")
+
 SAMPLE = 200
 NIGHTLY = 5000
 

@@ -15,6 +15,8 @@ from broker.model.log_errors import OffsetOutOfRange, UnexpectedAppendOffset
 from broker.wire.record_batch import read_header
 from tests.property.log.log_tools import MEMORY, TP, Clock, batch, fetch, kill, open_log, open_store, read_all
 
+pytestmark = pytest.mark.guarantee("L6")
+
 
 class LogAgainstList(RuleBasedStateMachine):
     """`rows`: (base offset, last offset, epoch, bytes) of written batches; `staged`: those that are not."""

@@ -19,6 +19,8 @@ from broker.log.files.unclean_shutdown import UNCLEAN_MARK
 from tests.property.log.corruption import Outcome, Template, judge, make_template
 from tests.property.log.log_tools import folder
 
+pytestmark = pytest.mark.guarantee("L6")
+
 SAMPLE = 600
 NIGHTLY = int(os.environ.get("HIGHWATER_CORRUPTIONS", "10000"))
 

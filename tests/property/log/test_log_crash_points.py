@@ -11,6 +11,8 @@ from broker.log.log_manager import DiskLogStore
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TP, Clock, batch, folder, kill, open_log, open_store, read_all
 
+pytestmark = pytest.mark.guarantee("L6")
+
 
 def _append(log: PartitionLog, values: range, epoch: int) -> None:
     for value in values:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.model.log_errors import CorruptLog
 from broker.wire.record_batch import iter_batches
 from tests.property.log.log_tools import TP, Clock, batch, fetch, folder, kill, open_log, open_store, read_all
+
+pytestmark = pytest.mark.guarantee("L6")
 
 
 def _filled(path: str, clean: bool, flushed: bool) -> list[bytes]:

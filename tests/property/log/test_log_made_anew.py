@@ -17,6 +17,8 @@ from broker.model.log_errors import LogDirFailed
 from tests.property.log.kills import attempts, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, folder, kill, open_log, open_store
 
+pytestmark = pytest.mark.guarantee("R12", "L6")
+
 RECORDS = 5
 _WRITING_CALLS = ("open", "write", "pwrite", "pwritev", "rename", "replace", "mkdir", "fsync")
 

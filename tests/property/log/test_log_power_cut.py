@@ -31,6 +31,8 @@ from tests.property.log.log_tools import (
 )
 from tests.property.log.lossy_disk import LossyDisk, PowerCut
 
+pytestmark = pytest.mark.guarantee("L6")
+
 Rows = list[bytes]
 
 # Each has a time of its own: a power failure may find any of them far behind the others.

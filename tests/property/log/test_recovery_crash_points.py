@@ -21,6 +21,8 @@ from tests.property.log.killed_starts import is_restored, put_back, save, starte
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TINY, TOPIC_ID, TP, Clock, batch, folder, kill, open_store, read_all
 
+pytestmark = pytest.mark.guarantee("L6")
+
 Damage = Callable[[Path, int, int], None]
 
 DELETED = {"cleanup.policy": "delete"}

@@ -10,6 +10,8 @@ from broker.runtime.replicas.replica import Replica
 from tests.property.runtime.test_runtime_cluster import Run
 from tests.support.memory_cluster import MemoryCluster, produced
 
+pytestmark = pytest.mark.guarantee("L7")
+
 GROUP_COMMIT = {"flush.policy": "group-commit"}
 
 

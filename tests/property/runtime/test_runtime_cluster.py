@@ -18,6 +18,8 @@ from tests.support.memory_cluster import MemoryCluster, fetched, produced, value
 from tests.support.memory_links import Held
 from tests.support.memory_node import FakeSlot
 
+pytestmark = pytest.mark.guarantee("R4")
+
 
 class Run:
     """Faults and clients drawn from one seed."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.runtime.test_runtime_cluster import Run
 from tests.support.memory_cluster import produced
 from tests.support.memory_node import FakeSlot
+
+pytestmark = pytest.mark.guarantee("C9")
 
 _PRODUCER = 900_000
 

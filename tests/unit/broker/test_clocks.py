@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.guarantee("R6")
+
 BROKER = Path(__file__).resolve().parents[3] / "broker"
 MAY_READ_IT = {
     "runtime/event_log.py": "a stamp on each line, beside the monotonic one",

@@ -18,6 +18,8 @@ from checkers.history.faults import (
 from checkers.history.run_info import NodeInfo
 from tests.unit.checkers.coverage.test_incidents import INFO
 
+pytestmark = pytest.mark.guarantee("H8")
+
 NODES = (
     *(NodeInfo(f"n{number}", "broker", number, 0) for number in (1, 2, 3)),
     NodeInfo("zk1", "zookeeper", None, 0),

@@ -6,6 +6,8 @@ import pytest
 
 from broker.config.settings import ConfigError, Endpoint, Settings, topic_bool, topic_int, validate_topic_config
 
+pytestmark = pytest.mark.guarantee("R9", "L3")
+
 MINIMAL = {"zookeeper.connect": "localhost:2181"}
 
 

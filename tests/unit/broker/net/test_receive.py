@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from broker.net.receive import BUFFER_BYTES_MIN, POOLED_BYTES_MAX, BufferPool, FrameBuffer, FrameSizeError
 
+pytestmark = pytest.mark.guarantee("frame-lengths")
+
 
 class Stream:
     """Stands in for a socket: gives `sizes` bytes of `data` at a time."""

@@ -10,6 +10,8 @@ import pytest
 from broker.net.resolver import LATE_MS, THREADS_MAX, Answer, Resolver, SocketAddress, literal
 from tests.support.fake_loop import FakeLoop
 
+pytestmark = pytest.mark.guarantee("bounded-queues", "no-thread")
+
 HERE = SocketAddress(socket.AF_INET, "10.0.0.1")
 THERE = SocketAddress(socket.AF_INET, "10.0.0.2")
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import pytest
+
 from broker.core.controller.elr import CLEAN
 from broker.core.controller.preferred import ElectionType
 from broker.model.ids import TopicPartition
@@ -18,6 +20,8 @@ from broker.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeaders
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import FakeSlot
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
+
+pytestmark = pytest.mark.guarantee("C4")
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 NOBODY = (ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "nobody")

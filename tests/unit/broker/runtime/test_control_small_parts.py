@@ -119,6 +119,7 @@ class Sender:
         return self.peers[Address("h", 9000 + controller)]
 
 
+@pytest.mark.guarantee("isr-changes")
 def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
     world = Sender()
     world.propose(0)
@@ -152,6 +153,7 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
     assert [p.partition_index for p in peer.sent[1][0].topics[0].partitions] == [2]
 
 
+@pytest.mark.guarantee("isr-changes")
 def test_error_of_the_request_is_everyones_answer() -> None:
     world = Sender()
     world.propose(0)
@@ -159,6 +161,7 @@ def test_error_of_the_request_is_everyones_answer() -> None:
     assert world.answers == [(0, AlterPartitionAnswer(ErrorCode.NOT_CONTROLLER))]
 
 
+@pytest.mark.guarantee("isr-changes")
 def test_partition_missing_in_answer_and_lost_answer_are_unknown() -> None:
     world = Sender()
     world.propose(0)
@@ -168,6 +171,7 @@ def test_partition_missing_in_answer_and_lost_answer_are_unknown() -> None:
     assert [answer.error for _, answer in world.answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
 
+@pytest.mark.guarantee("isr-changes")
 def test_new_controller_is_asked_and_old_one_not_waited_for() -> None:
     world = Sender()
     world.propose(0)
@@ -179,6 +183,7 @@ def test_new_controller_is_asked_and_old_one_not_waited_for() -> None:
     assert len(world.sent(2).sent) == 1
 
 
+@pytest.mark.guarantee("isr-changes")
 def test_without_controller_the_answer_is_unknown() -> None:
     world = Sender()
     world.cache.controller_moved(None)
@@ -198,6 +203,7 @@ class Blocks:
         return self.blocks.pop(0)
 
 
+@pytest.mark.guarantee("idempotent-producers")
 def test_producer_ids_follow_blocks_in_order_and_failures_are_told() -> None:
     loop, worker = FakeLoop(), StepWorker()
     ids: list[int] = []
@@ -212,6 +218,7 @@ def test_producer_ids_follow_blocks_in_order_and_failures_are_told() -> None:
     assert failures == ["gone"]
 
 
+@pytest.mark.guarantee("idempotent-producers")
 def test_nobody_waits_for_a_producer_id_for_as_long_as_zookeeper_is_away() -> None:
     loop, worker = FakeLoop(), StepWorker()
     ids: list[int] = []
@@ -236,6 +243,7 @@ def test_nobody_waits_for_a_producer_id_for_as_long_as_zookeeper_is_away() -> No
     assert len(failures) == 3
 
 
+@pytest.mark.guarantee("idempotent-producers")
 def test_producer_is_told_to_ask_again_where_no_block_can_be_claimed() -> None:
     loop, worker, slot = FakeLoop(), StepWorker(), FakeSlot()
     handler = ProducerIdHandler(ProducerIdBlocks(Blocks(), worker, loop))
@@ -399,6 +407,7 @@ def test_gate_forgets_a_request_whose_sender_has_given_it_up() -> None:
     assert handled == [1]
 
 
+@pytest.mark.guarantee("bounded-queues")
 def test_gate_reads_once_and_keeps_one_request_where_its_sender_repeats_it_while_zookeeper_is_away() -> None:
     loop, worker, store = FakeLoop(), StepWorker(), Configs()
     store.down = True

@@ -50,6 +50,7 @@ def told(requests: list[Outgoing]) -> list[LeaderAndIsrPartitionState]:
 # An ELR under a minimum that was lowered while nobody listened
 
 
+@pytest.mark.guarantee("R12")
 def test_eligible_replicas_under_a_minimum_lowered_before_the_load_are_elected_by_nobody() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1,), 1, 3, elr=(2, 3)))
     world.data.configs["t"] = {MIN_ISR: "1"}
@@ -59,6 +60,7 @@ def test_eligible_replicas_under_a_minimum_lowered_before_the_load_are_elected_b
     assert (stored(world).leader, stored(world).isr) == (NO_LEADER, (1,))
 
 
+@pytest.mark.guarantee("R12")
 def test_eligible_replicas_are_voided_before_the_load_elects() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1,), 1, 3, elr=(2, 3)))
     world.data.configs["t"] = {MIN_ISR: "1"}
@@ -67,6 +69,7 @@ def test_eligible_replicas_are_voided_before_the_load_elects() -> None:
     assert (stored(world).leader, stored(world).isr) == (NO_LEADER, (1,))
 
 
+@pytest.mark.guarantee("R12")
 def test_eligible_replicas_under_the_same_minimum_outlive_the_load() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1,), 1, 3, elr=(2, 3)))
     world.data.configs["t"] = {MIN_ISR: "2"}
@@ -97,6 +100,7 @@ def minimum_of_two(reports: bool) -> ReassignedCluster:
     return world
 
 
+@pytest.mark.guarantee("R12")
 def test_leader_is_told_the_minimum_of_its_eligible_replicas() -> None:
     world = minimum_of_two(reports=True)
     for _ in range(2):
@@ -109,6 +113,7 @@ def test_leader_is_told_the_minimum_of_its_eligible_replicas() -> None:
     assert [state.elr_min_isr for state in told(list(world.nodes[1].queue))] == [2]
 
 
+@pytest.mark.guarantee("R12")
 def test_minimum_goes_with_the_eligible_replicas() -> None:
     world = minimum_of_two(reports=True)
     shrink_to_leader(world)
@@ -118,6 +123,7 @@ def test_minimum_goes_with_the_eligible_replicas() -> None:
     assert [(state.leader_epoch, state.elr_min_isr) for state in told(list(world.nodes[1].queue))] == [(6, 0)]
 
 
+@pytest.mark.guarantee("R12")
 def test_nobody_is_eligible_beside_a_leader_of_kafkas() -> None:
     world = minimum_of_two(reports=False)
     answer = shrink_to_leader(world)
@@ -148,6 +154,7 @@ def test_state_names_the_registrations_that_it_was_granted_to() -> None:
     assert stored(world).isr_epochs == {**epochs, 2: before}
 
 
+@pytest.mark.guarantee("C1")
 def test_replica_that_bounced_unseen_leaves_the_isr_though_its_state_was_written_since() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
     world.term.load()
@@ -158,6 +165,7 @@ def test_replica_that_bounced_unseen_leaves_the_isr_though_its_state_was_written
     assert stored(world).leader_epoch == 6, "judged once"
 
 
+@pytest.mark.guarantee("C1")
 def test_leader_that_bounced_unseen_leads_no_more() -> None:
     world = cluster(LeaderAndIsr(2, 5, (2, 3), 1, 3))
     world.term.load()
@@ -169,6 +177,7 @@ def test_leader_that_bounced_unseen_leads_no_more() -> None:
     assert (stored(world).leader, stored(world).isr) == (1, (1, 3))
 
 
+@pytest.mark.guarantee("C1")
 def test_state_that_names_no_registrations_is_judged_by_the_transaction_that_wrote_it() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
     world.term.load()
@@ -197,6 +206,7 @@ def test_write_before_the_judgement_does_not_vouch_for_who_bounced() -> None:
 # The minimum as leaders read it
 
 
+@pytest.mark.guarantee("R12")
 @pytest.mark.parametrize(
     ("text", "read"), [("+2", 2), (" 2", 2), ("3", 3), ("99999999999", 1), ("²", 1), ("1_0", 1), ("0", 1), ("", 1)]
 )
@@ -233,6 +243,7 @@ def two_topics() -> tuple[ReassignedCluster, TopicPartition]:
     return world, TopicPartition("u", 0)
 
 
+@pytest.mark.guarantee("C3")
 def test_state_that_makes_no_sense_stops_nothing_but_its_own_partition() -> None:
     world, other = two_topics()
     world.data.garbled.add(PARTITION)
@@ -243,6 +254,7 @@ def test_state_that_makes_no_sense_stops_nothing_but_its_own_partition() -> None
     assert stored(world) == before
 
 
+@pytest.mark.guarantee("C3")
 def test_state_that_is_garbled_under_a_running_term_stops_nothing_but_its_own_partition() -> None:
     world, other = two_topics()
     world.data.garbled.add(PARTITION)
@@ -250,6 +262,7 @@ def test_state_that_is_garbled_under_a_running_term_stops_nothing_but_its_own_pa
     assert world.data.states[other].state.leader == 2
 
 
+@pytest.mark.guarantee("C3")
 def test_broker_whose_partition_is_unreadable_gets_no_whole_list() -> None:
     world, _ = two_topics()
     world.data.garbled.add(PARTITION)
@@ -263,6 +276,7 @@ def test_broker_whose_partition_is_unreadable_gets_no_whole_list() -> None:
     assert [request.type for request in said] == [INCREMENTAL]
 
 
+@pytest.mark.guarantee("C3")
 def test_state_that_was_mended_counts_when_the_next_broker_comes() -> None:
     world, _ = two_topics()
     world.data.garbled.add(PARTITION)
@@ -277,6 +291,7 @@ def test_state_that_was_mended_counts_when_the_next_broker_comes() -> None:
 # A suspicion whose note was written, or not: nobody knows
 
 
+@pytest.mark.guarantee("C10")
 @pytest.mark.parametrize("landed", [True, False])
 def test_suspicion_whose_note_got_no_answer_is_acted_on_after_the_reload(landed: bool) -> None:
     world = cluster()
@@ -305,6 +320,7 @@ def test_suspicion_whose_note_got_no_answer_is_acted_on_after_the_reload(landed:
 # An end that was heard of, but not written
 
 
+@pytest.mark.guarantee("C1")
 def test_bounce_that_was_heard_of_but_not_written_is_judged_by_the_reload() -> None:
     world = cluster()
     write = world.store.write_states
@@ -369,6 +385,7 @@ def test_broker_that_is_told_everything_again_hears_of_nothing_new() -> None:
 # Reports of stops
 
 
+@pytest.mark.guarantee("R12")
 def test_report_that_comes_after_the_election_decides_no_later_one() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
     world.term.load()
@@ -393,6 +410,7 @@ def asked_under(world: ReassignedCluster, broker: int) -> list[int]:
     ]
 
 
+@pytest.mark.guarantee("R12")
 def test_report_that_was_on_its_way_while_somebody_led_is_asked_for_again() -> None:
     world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
     world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
@@ -412,6 +430,7 @@ def test_report_that_was_on_its_way_while_somebody_led_is_asked_for_again() -> N
     assert state.reports == {(PARTITION, 3): ReplicaReport(False, 6, 9)}
 
 
+@pytest.mark.guarantee("R12")
 def test_report_is_forgotten_where_somebody_else_has_written_who_leads() -> None:
     world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
     world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
@@ -453,6 +472,7 @@ def test_broker_that_is_no_replica_any_more_is_not_asked_again() -> None:
 # What broke off
 
 
+@pytest.mark.guarantee("controller-writes")
 def test_load_that_breaks_off_before_the_failover_is_written_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Broker 2 came back with a new registration while nobody looked: only the load knows, and must write it."""
     world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
@@ -474,6 +494,7 @@ def test_load_that_breaks_off_before_the_failover_is_written_is_none(monkeypatch
     assert 2 not in stored(world).isr
 
 
+@pytest.mark.guarantee("controller-writes")
 def test_election_whose_answer_was_lost_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
     world.term.load()
@@ -498,6 +519,7 @@ def test_election_whose_answer_was_lost_is_told_all_the_same(monkeypatch: pytest
 # Deletions whose end was lost
 
 
+@pytest.mark.guarantee("controller-writes")
 def test_deletion_that_was_done_though_its_answer_was_lost_takes_no_namesake(monkeypatch: pytest.MonkeyPatch) -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
     world.term.load()

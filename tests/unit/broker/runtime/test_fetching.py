@@ -46,6 +46,7 @@ def position(offset: int, **fields: Any) -> fetch.FetchPartition:
     return fetch.FetchPartition(topic=TOPIC, partition=0, fetch_offset=offset, **fields)
 
 
+@pytest.mark.guarantee("R4", "long-polls")
 def test_fetch_waits_for_the_watermark_and_is_woken_by_it(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=10000)
     cluster.settle()
@@ -55,6 +56,7 @@ def test_fetch_waits_for_the_watermark_and_is_woken_by_it(cluster: MemoryCluster
     assert values_of(fetched(slot)) == ["a"]
 
 
+@pytest.mark.guarantee("long-polls")
 def test_fetch_that_finds_nothing_is_answered_empty_when_time_is_over(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=700)
     cluster.advance(690)
@@ -63,6 +65,7 @@ def test_fetch_that_finds_nothing_is_answered_empty_when_time_is_over(cluster: M
     assert values_of(fetched(slot)) == []
 
 
+@pytest.mark.guarantee("slow-consumer")
 def test_long_poll_of_a_client_that_is_gone_is_forgotten_long_before_its_time(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=2**31 - 1)
     staying = cluster.fetch(1, 0, max_wait_ms=60_000)
@@ -78,6 +81,7 @@ def test_long_poll_of_a_client_that_is_gone_is_forgotten_long_before_its_time(cl
     assert values_of(fetched(staying)) == ["a"]
 
 
+@pytest.mark.guarantee("slow-consumer")
 def test_producer_that_is_gone_leaves_no_time_out_behind_and_its_records_commit(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     slot = cluster.produce(1, "a", timeout_ms=2**31 - 1)
@@ -91,6 +95,7 @@ def test_producer_that_is_gone_leaves_no_time_out_behind_and_its_records_commit(
     assert values_of(fetched(cluster.fetch(1, 0))) == ["a"]
 
 
+@pytest.mark.guarantee("long-polls")
 def test_fetch_waits_for_min_bytes(cluster: MemoryCluster) -> None:
     slot = fetch_request(cluster, min_bytes=120, max_wait_ms=5000, partitions=[position(0)])
     cluster.produce(1, "a")
@@ -101,6 +106,7 @@ def test_fetch_waits_for_min_bytes(cluster: MemoryCluster) -> None:
     assert values_of(answer_of(slot).results[0]) == ["a", "b"]
 
 
+@pytest.mark.guarantee("R4")
 def test_fetch_above_the_watermark_waits_and_above_the_end_is_out_of_range(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
@@ -112,6 +118,7 @@ def test_fetch_above_the_watermark_waits_and_above_the_end_is_out_of_range(clust
     assert above.error == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+@pytest.mark.guarantee("R4")
 def test_reader_of_committed_records_is_told_the_watermark_as_the_last_stable_offset(cluster: MemoryCluster) -> None:
     # No transactions are served, so nothing but the watermark is in the way.
     cluster.produce(1, "a")
@@ -125,6 +132,7 @@ def test_reader_of_committed_records_is_told_the_watermark_as_the_last_stable_of
     assert (result.high_watermark, result.last_stable_offset, list(result.aborted or ())) == (1, 1, [])
 
 
+@pytest.mark.guarantee("R2")
 def test_consumer_is_served_by_the_leader_alone(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
@@ -143,6 +151,7 @@ def test_fetch_returns_one_batch_even_above_the_limit(cluster: MemoryCluster) ->
     assert values_of(fetched(cluster.fetch(1, 0, max_bytes=1))) == ["a" * 500]
 
 
+@pytest.mark.guarantee("R10")
 @pytest.mark.parametrize(
     ("epoch", "error"), [(-1, 0), (1, 0), (0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
@@ -165,6 +174,7 @@ def end_of_epoch(cluster: MemoryCluster, epoch: int, current: int = -1) -> Epoch
     return OffsetForLeaderEpochResponse.decode(2, slot.answer[4:]).topics[0].partitions[0]
 
 
+@pytest.mark.guarantee("diverging-epochs")
 def test_offset_for_leader_epoch_is_where_the_next_epoch_starts(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
@@ -175,6 +185,7 @@ def test_offset_for_leader_epoch_is_where_the_next_epoch_starts(cluster: MemoryC
     assert end_of_epoch(cluster, 7).end_offset == -1
 
 
+@pytest.mark.guarantee("diverging-epochs")
 def test_consumer_that_tells_its_last_epoch_hears_where_it_diverges(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a", "b")
     cluster.elect(1)
@@ -215,6 +226,7 @@ def test_fetch_of_bytes_damaged_under_the_leader_takes_the_replica_offline_and_n
     assert (replica.offline, replica.damaged) == (True, True)
 
 
+@pytest.mark.guarantee("R4")
 def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
@@ -249,6 +261,7 @@ def test_list_offsets_of_the_newest_record_finds_the_first_that_has_the_largest_
     assert cluster.list_offsets(1, timestamp=-4).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
+@pytest.mark.guarantee("R4")
 def test_list_offsets_of_the_newest_record_tells_nothing_above_the_watermark(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
@@ -256,6 +269,7 @@ def test_list_offsets_of_the_newest_record_tells_nothing_above_the_watermark(clu
     assert cluster.list_offsets(1, timestamp=-3, replica_id=2).offset == 0
 
 
+@pytest.mark.guarantee("R4")
 def test_list_offsets_by_time_stops_at_the_watermark(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
@@ -283,6 +297,7 @@ def test_new_leader_tells_no_end_before_its_watermark_reaches_its_epoch(version:
     assert cluster.list_offsets(2, version=version).offset == 1
 
 
+@pytest.mark.guarantee("long-polls")
 def test_session_names_only_what_changed(cluster: MemoryCluster) -> None:
     first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(0)]))
     assert first.session_id > 0
@@ -299,6 +314,7 @@ def test_session_names_only_what_changed(cluster: MemoryCluster) -> None:
     assert fourth.results == []
 
 
+@pytest.mark.guarantee("long-polls")
 def test_session_learns_a_topic_of_which_its_leader_had_not_heard() -> None:
     cluster = MemoryCluster(1, start=False)
     cluster.start(1, tell=False)
@@ -322,6 +338,7 @@ def test_session_learns_a_topic_of_which_its_leader_had_not_heard() -> None:
     assert values_of(third.results[0]) == ["a"]
 
 
+@pytest.mark.guarantee("long-polls")
 def test_session_out_of_step_or_unknown_is_refused(cluster: MemoryCluster) -> None:
     first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(0)]))
     wrong = answer_of(fetch_request(cluster, max_wait_ms=0, session_id=first.session_id, session_epoch=5))
@@ -331,6 +348,7 @@ def test_session_out_of_step_or_unknown_is_refused(cluster: MemoryCluster) -> No
     assert unknown.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+@pytest.mark.guarantee("long-polls")
 def test_session_forgets_partitions_and_ends(cluster: MemoryCluster) -> None:
     first = answer_of(fetch_request(cluster, max_wait_ms=0, session_epoch=0, partitions=[position(0)]))
     fetch_request(
@@ -354,6 +372,7 @@ def test_unknown_partition_is_answered_at_once(cluster: MemoryCluster) -> None:
     assert answer_of(slot).results[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.guarantee("R10")
 def test_waiting_fetch_hears_of_a_lost_leadership(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=60000)
     cluster.elect(2)
@@ -456,6 +475,7 @@ def test_follower_is_told_again_what_an_answer_said_that_it_dropped(cluster: Mem
     assert fetch.decode_response(15, memoryview(idle.answer)[5:]).results == []
 
 
+@pytest.mark.guarantee("R6")
 def test_append_that_waits_for_a_joiner_that_fell_silent_waits_no_longer_than_its_lag_time(
     cluster: MemoryCluster,
 ) -> None:
@@ -482,10 +502,12 @@ def follower_answer(slot: FakeSlot) -> fetch.FetchPartitionResult:
     return fetch.decode_response(15, memoryview(slot.answer)[5:]).results[0]
 
 
+@pytest.mark.guarantee("R6")
 def test_follower_outside_the_assignment_is_refused(cluster: MemoryCluster) -> None:
     assert follower_answer(follower_fetch(cluster, 9, 5, 0)).error == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+@pytest.mark.guarantee("R6")
 def test_dead_incarnations_fetch_is_refused_and_counts_nothing(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
@@ -496,6 +518,7 @@ def test_dead_incarnations_fetch_is_refused_and_counts_nothing(cluster: MemoryCl
     assert role.leos()[3] == 0
 
 
+@pytest.mark.guarantee("R6")
 def test_new_incarnations_fetch_voids_what_was_known(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
@@ -506,6 +529,7 @@ def test_new_incarnations_fetch_voids_what_was_known(cluster: MemoryCluster) -> 
     assert role.leos()[3] == 0
 
 
+@pytest.mark.guarantee("diverging-epochs")
 def test_diverging_fetch_is_told_where_and_counts_nothing(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
@@ -516,6 +540,7 @@ def test_diverging_fetch_is_told_where_and_counts_nothing(cluster: MemoryCluster
     assert role.leos()[3] == 1
 
 
+@pytest.mark.guarantee("long-polls")
 def test_watermark_does_not_wake_followers(cluster: MemoryCluster) -> None:
     cluster.advance(600)
     leader = cluster.nodes[1]

@@ -20,6 +20,8 @@ from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_node import FakeSlot
 
+pytestmark = pytest.mark.guarantee("idempotent-producers")
+
 
 @pytest.fixture
 def cluster() -> MemoryCluster:

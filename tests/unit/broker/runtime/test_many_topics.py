@@ -17,6 +17,8 @@ from tests.support.counted import Counted
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_log import MemoryLog
 
+pytestmark = pytest.mark.guarantee("many-topics")
+
 TOPICS, PARTITIONS = 200, 3
 ALL = TOPICS * PARTITIONS
 

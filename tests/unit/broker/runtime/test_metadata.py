@@ -25,6 +25,8 @@ from tests.support.fake_loop import FakeLoop
 from tests.support.kept import kept_bytes
 from tests.support.memory_node import FakeSlot
 
+pytestmark = pytest.mark.guarantee("C8")
+
 EPOCH = 50
 OLD_ID = "AAECAwQFBgcICQoLDA0ODw"
 NEW_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -26,6 +26,8 @@ from tests.support.fake_loop import FakeLoop
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_node import TOPIC, TOPIC_ID, FakeSlot
 
+pytestmark = pytest.mark.guarantee("many-connections")
+
 APIS = [(api, versions.last) for api, versions in SUPPORTED.items() if api is not ApiKey.API_VERSIONS]
 
 

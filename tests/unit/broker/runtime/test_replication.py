@@ -24,6 +24,7 @@ def settled(min_isr: int = 1, **kwargs: object) -> MemoryCluster:
     return cluster
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_acks_all_is_answered_once_every_isr_member_has_it() -> None:
     cluster = settled()
     cluster.hold = lambda message: message.kind == "request" and message.source == 3
@@ -40,6 +41,7 @@ def test_produce_acks_all_is_answered_once_every_isr_member_has_it() -> None:
     assert [node.log.values() for node in cluster.nodes.values()] == [["a"]] * 3
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_acks_1_is_answered_by_the_leaders_write_alone() -> None:
     cluster = settled()
     cluster.hold = lambda message: True
@@ -50,6 +52,7 @@ def test_produce_acks_1_is_answered_by_the_leaders_write_alone() -> None:
     assert cluster.nodes[1].hw == 0
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_acks_0_has_no_answer_and_a_failure_closes_the_connection() -> None:
     cluster = settled()
     slot = cluster.produce(1, "a", acks=0)
@@ -59,18 +62,21 @@ def test_produce_acks_0_has_no_answer_and_a_failure_closes_the_connection() -> N
     assert "NOT_LEADER_OR_FOLLOWER" in refused.closed
 
 
+@pytest.mark.guarantee("R2", "R5")
 def test_produce_to_follower_is_refused() -> None:
     result = produced(settled().produce(2, "a"))
     assert result is not None
     assert result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_unknown_acks_is_refused() -> None:
     result = produced(settled().produce(1, "a", acks=2))
     assert result is not None
     assert result.error == ErrorCode.INVALID_REQUIRED_ACKS
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_damaged_batch_is_refused_and_nothing_appended() -> None:
     from broker.wire.records import NewRecord, encode_batch
 
@@ -83,6 +89,7 @@ def test_produce_damaged_batch_is_refused_and_nothing_appended() -> None:
     assert cluster.nodes[1].log.leo == 0
 
 
+@pytest.mark.guarantee("R5", "header-counts")
 def test_produce_damaged_batches_of_one_client_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     from broker.wire.records import NewRecord, encode_batch
 
@@ -98,6 +105,7 @@ def test_produce_damaged_batches_of_one_client_are_logged_once(caplog: pytest.Lo
     assert "CORRUPT_MESSAGE" in line
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_of_clients_with_endless_names_leaves_little_behind() -> None:
     cluster = settled()
     batch = bytearray(encode_batch([NewRecord(None, b"aaaa")], timestamps=1))
@@ -118,6 +126,7 @@ def test_produce_of_clients_with_endless_names_leaves_little_behind() -> None:
     assert kept_bytes(send_all) < 50 * 3_000
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_zstd_needs_a_version_whose_readers_know_it() -> None:
     from broker.wire.compression import Compression
     from broker.wire.messages import produce
@@ -148,6 +157,7 @@ def test_many_produces_in_one_turn_cost_one_write() -> None:
     assert [result.base_offset for slot in slots if (result := produced(slot))] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_below_min_isr_is_refused_before_the_append() -> None:
     cluster = settled(min_isr=2)
     for i in (2, 3):
@@ -165,6 +175,7 @@ def test_produce_below_min_isr_is_refused_before_the_append() -> None:
     assert cluster.nodes[1].hw == 0
 
 
+@pytest.mark.guarantee("R5")
 def test_reads_and_acks_0_and_1_go_on_below_min_isr() -> None:
     cluster = settled(min_isr=2)
     cluster.produce(1, "committed")
@@ -185,6 +196,7 @@ def test_reads_and_acks_0_and_1_go_on_below_min_isr() -> None:
     assert values_of(fetched(cluster.fetch(1, 0))) == ["committed", "b", "c"]
 
 
+@pytest.mark.guarantee("R5", "L1")
 @pytest.mark.parametrize("magic", [0, 1])
 def test_produce_of_older_formats_is_refused_and_nothing_appended(magic: int) -> None:
     from broker.wire.records import NewRecord, encode_batch
@@ -200,6 +212,7 @@ def test_produce_of_older_formats_is_refused_and_nothing_appended(magic: int) ->
     assert cluster.nodes[1].log.leo == 0
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_whose_isr_shrinks_below_min_ends_timed_out() -> None:
     cluster = settled(min_isr=2)
     cluster.hold = lambda message: message.kind == "request" and message.target == 1
@@ -215,6 +228,7 @@ def test_produce_whose_isr_shrinks_below_min_ends_timed_out() -> None:
     assert result.error == ErrorCode.REQUEST_TIMED_OUT
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_that_the_watermark_passes_in_the_turn_that_shortens_the_isr_is_not_enough_after_append() -> None:
     cluster = settled(min_isr=2)
     cluster.hold = lambda message: message.kind == "request" and message.target == 1
@@ -241,6 +255,7 @@ def test_produce_that_the_watermark_passes_in_the_turn_that_shortens_the_isr_is_
     assert (repeated.error, repeated.base_offset) == (0, 0)
 
 
+@pytest.mark.guarantee("R5")
 def test_produce_waiting_when_leadership_is_lost_is_not_leader() -> None:
     cluster = settled()
     cluster.hold = lambda message: True
@@ -629,6 +644,7 @@ def test_fetch_versions_that_know_no_storage_error_are_told_to_look_for_the_lead
     assert [result.error for result in fetch.decode_response(version, body).results] == [error]
 
 
+@pytest.mark.guarantee("R5")
 @pytest.mark.parametrize(("version", "error"), [(3, 6), (4, 56)])
 @pytest.mark.parametrize("offline", [False, True])
 def test_produce_versions_that_know_no_storage_error_are_told_to_look_for_the_leader(
@@ -714,6 +730,7 @@ def test_clean_shutdown_leaves_the_last_watermark() -> None:
     assert cluster.nodes[1].store.checkpointed[cluster.nodes[1].log.topic_partition] == 1
 
 
+@pytest.mark.guarantee("R5")
 def test_malformed_produce_closes_the_connection() -> None:
     cluster = settled()
     slot = FakeSlot()
@@ -721,6 +738,7 @@ def test_malformed_produce_closes_the_connection() -> None:
     assert slot.closed is not None
 
 
+@pytest.mark.guarantee("R4")
 @pytest.mark.parametrize("api_wait_ms", [0, 500])
 def test_consumer_sees_only_what_is_committed(api_wait_ms: int) -> None:
     cluster = settled()

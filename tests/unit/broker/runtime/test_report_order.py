@@ -18,6 +18,8 @@ from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_node import TOPIC, TOPIC_ID
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
 
+pytestmark = pytest.mark.guarantee("R12")
+
 ROLES_FIRST = ["LEADER_AND_ISR", "REPLICA_REPORT", "UPDATE_METADATA"]
 ADDRESSES_FIRST = ["UPDATE_METADATA", "LEADER_AND_ISR", "REPLICA_REPORT"]
 

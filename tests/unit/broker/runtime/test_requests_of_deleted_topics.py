@@ -12,6 +12,8 @@ from broker.model.ids import BrokerId, TopicPartition
 from tests.support.memory_store import Data, Died
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
 
+pytestmark = pytest.mark.guarantee("C6")
+
 TARGET = (4, 5)
 OTHER = TopicPartition("u", 0)
 NAMESAKE = Topic("t", "B" * 22, {0: (1, 2, 3)})

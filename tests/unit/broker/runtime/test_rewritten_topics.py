@@ -7,12 +7,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from broker.core.controller.cluster_state import Broker, BrokerEndpoint, Topic
 from broker.core.controller.stored import TopicsRead, Watch
 from broker.model.ids import TopicPartition
 from broker.runtime.controller.controller import Controller, ControllerSettings
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_store import Data, MemoryStore
+
+pytestmark = pytest.mark.guarantee("C3")
 
 TOPICS = 1000
 

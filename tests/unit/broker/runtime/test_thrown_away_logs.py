@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.core.replication.partition import NO_LEADER
 from broker.model.ids import TopicPartition
 from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_node import TOPIC
+
+pytestmark = pytest.mark.guarantee("R12")
 
 VALUES = [f"v{i}" for i in range(10)]
 T0 = TopicPartition(TOPIC, 0)

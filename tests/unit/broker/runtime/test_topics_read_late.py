@@ -17,6 +17,8 @@ from broker.wire.api import ApiKey
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from tests.support.reassigned_cluster import PARTITION, TOPIC_ID, ReassignedCluster
 
+pytestmark = pytest.mark.guarantee("R12")
+
 LATE = TopicPartition("t", 1)
 
 

@@ -21,6 +21,8 @@ from broker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMe
 from tests.support.fake_loop import FakeLoop
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
 
+pytestmark = pytest.mark.guarantee("bounded-queues")
+
 GONE = TopicPartition("gone", 0)
 
 

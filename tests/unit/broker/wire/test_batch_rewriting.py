@@ -28,6 +28,8 @@ from broker.wire.record_batch import (
 )
 from broker.wire.records import NewRecord, decode_records, encode_batch
 
+pytestmark = pytest.mark.guarantee("L4")
+
 STILL = settings(derandomize=True, deadline=None)
 BLOB = st.none() | st.binary(max_size=200)
 RECORDS = st.lists(

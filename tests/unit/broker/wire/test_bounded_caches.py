@@ -17,6 +17,8 @@ from broker.wire.messages.produce import (
 )
 from tests.support.kept import kept_bytes
 
+pytestmark = pytest.mark.guarantee("bounded-queues")
+
 LONG = 30_000
 NAMES = 100
 KEPT_MAX = NAMES * LONG // 10

@@ -12,6 +12,8 @@ from kazoo.protocol.states import KazooState, ZnodeStat
 from broker.zk.client import ZkClient
 from broker.zk.operations import Operation, SetData
 
+pytestmark = pytest.mark.guarantee("C9")
+
 TIMEOUT_MS = 6000
 APART_MS = 1000
 STAT = ZnodeStat(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1)

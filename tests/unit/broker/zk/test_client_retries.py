@@ -10,6 +10,8 @@ from broker.zk import client as module
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import SetData
 
+pytestmark = pytest.mark.guarantee("C9")
+
 
 class Lost:
     """The answer of a server that is gone."""

@@ -11,6 +11,8 @@ from broker.core.controller.cluster_state import Broker, BrokerEndpoint, LeaderA
 from broker.model.ids import TopicPartition
 from broker.zk import codecs, paths, topic_codecs
 
+pytestmark = pytest.mark.guarantee("C1")
+
 T0 = TopicPartition("t", 0)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from broker.zk.session_contact import SessionContact
 
+pytestmark = pytest.mark.guarantee("C9")
+
 APART = 10.0
 
 

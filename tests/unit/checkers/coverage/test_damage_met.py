@@ -10,6 +10,8 @@ import pytest
 from checkers.coverage.damage_met import Meeting, Opening, as_json, meetings, partition_of, unmet
 from checkers.history.faults import Fault
 
+pytestmark = pytest.mark.guarantee("H8")
+
 FILE = "hw-0/00000000000000000294.log"
 UP = Fault(4, "bitflip", ("n2",), 100, 200, True, "", params_json=json.dumps({"while": "up"}), file=FILE)
 DOWN = replace(UP, params_json=json.dumps({"while": "down"}))

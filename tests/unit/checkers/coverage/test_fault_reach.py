@@ -9,6 +9,8 @@ import pytest
 
 from checkers.coverage.fault_reach import can_acknowledge
 
+pytestmark = pytest.mark.guarantee("H8")
+
 EVERYONE = ("n1", "n2", "n3", "zk1")
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from checkers.coverage.floor import AroundFault, Seen, judge_floor
 
+pytestmark = pytest.mark.guarantee("H8")
+
 FAULT: dict[str, Any] = {
     "fault_id": 1,
     "fault": "kill",

@@ -18,6 +18,8 @@ from checkers.results.results import sentence
 from checkers.verdicts.catalogue import BY_NAME
 from checkers.verdicts.verdict import Row, judge
 
+pytestmark = pytest.mark.guarantee("H8")
+
 INFO = RunInfo(
     name="x",
     topic="hw",

@@ -12,6 +12,8 @@ from checkers.history.faults import Fault
 from tests.unit.checkers.coverage.test_floor import FULL
 from tests.unit.checkers.coverage.test_incidents import INFO
 
+pytestmark = pytest.mark.guarantee("H8")
+
 S = 1_000_000_000
 NOTHING = ("acknowledged write to", "answered poll of")
 SOUND = Work(3, 3, wrote=True, read=True)

@@ -12,6 +12,8 @@ from checkers.results.results import durability, sentence
 from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.verdict import ONE_LINE, WITNESSES, Row, judge, worst
 
+pytestmark = pytest.mark.guarantee("V5")
+
 LOST = BY_NAME["lost-write"]
 SEEN = [
     Row("lost-write", "figure", "hw-0", 1, detail="acknowledged", figure=5.0),

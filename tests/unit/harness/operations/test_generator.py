@@ -25,6 +25,8 @@ from harness.workloads.append_poll.generators import SENTINELS, Polls, Sends, Sp
 from harness.workloads.append_poll.generators import load as load_of
 from tests.unit.harness.virtual_time import simulate
 
+pytestmark = pytest.mark.guarantee("H4")
+
 SECOND = 10**9
 PLAN = 'name = "x"\nseed = 5\n[topic]\npartitions = 4\n[workload]\nrate = 1000.0\ntime_limit_s = 10\n'
 

@@ -11,6 +11,8 @@ from harness.operations.interpreter import Interpreter
 from harness.operations.op import Completion, Invocation, Outcome
 from harness.workloads.append_poll.generators import Sends, Spread
 
+pytestmark = pytest.mark.guarantee("H4")
+
 
 class Recorder:
     """Keeps what is recorded, in order."""

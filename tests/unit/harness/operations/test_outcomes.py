@@ -6,6 +6,8 @@ from broker.wire.errors import ErrorCode
 from harness.operations import outcomes
 from harness.operations.outcomes import read_outcome, send_outcome
 
+pytestmark = pytest.mark.guarantee("H4")
+
 # Every code that proves that nothing was appended, written out a second time: adding one is a decision, not a slip.
 PROVEN = {
     "NOT_ENOUGH_REPLICAS",

@@ -7,6 +7,8 @@ import pytest
 from harness.report import model
 from tests.support.sample_run import RESULTS, RUN
 
+pytestmark = pytest.mark.guarantee("V6")
+
 
 def test_page_puts_invalid_checkers_first_and_names_the_faults_of_a_witness() -> None:
     page = model.page(RUN, RESULTS)

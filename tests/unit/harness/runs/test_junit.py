@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from harness.runs.junit import crashed_suite, suite
+
+pytestmark = pytest.mark.guarantee("H7")
 
 RESULTS: dict[str, object] = {
     "verdict": "invalid",

@@ -7,6 +7,8 @@ import pytest
 from broker.core.admin.topic_names import collisions, refusal
 from broker.core.controller.assignment import AssignmentRefused, alternate_racks, assign, check_manual
 
+pytestmark = pytest.mark.guarantee("C7")
+
 
 def test_five_brokers_ten_partitions_as_kafka_documents() -> None:
     # The table in AdminUtils' documentation: p0…p9 over brokers 0-4, fixed start 0.

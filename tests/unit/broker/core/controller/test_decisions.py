@@ -13,6 +13,8 @@ from broker.core.controller.elr import ReplicaReport
 from broker.model.ids import TopicPartition
 from broker.wire.errors import ErrorCode
 
+pytestmark = pytest.mark.guarantee("L8", "elections")
+
 T0 = TopicPartition("t", 0)
 
 

@@ -8,6 +8,8 @@ from broker.core.controller import election
 from broker.core.controller.cluster_state import NO_LEADER, LeaderAndIsr
 from broker.core.controller.elr import CLEAN, ReplicaReport
 
+pytestmark = pytest.mark.guarantee("R1", "R13", "elections")
+
 REPLICAS = (1, 2, 3)
 
 

@@ -9,6 +9,8 @@ import pytest
 from broker.core.controller import elr
 from broker.core.controller.elr import CLEAN, Choice, ReplicaReport
 
+pytestmark = pytest.mark.guarantee("R12")
+
 REPLICAS = (1, 2, 3)
 
 

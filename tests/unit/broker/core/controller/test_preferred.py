@@ -12,6 +12,8 @@ from broker.core.controller.preferred import ElectionType, elect, imbalanced, re
 from broker.model.ids import TopicPartition
 from broker.wire.errors import ErrorCode
 
+pytestmark = pytest.mark.guarantee("C4")
+
 
 def world(*leaders: tuple[int, tuple[int, ...]], live: tuple[int, ...] = (1, 2, 3)) -> ClusterState:
     """One topic; every partition is on 1, 2, 3; (leader, ISR) each."""

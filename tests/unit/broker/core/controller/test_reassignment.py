@@ -16,6 +16,8 @@ from broker.core.controller.reassignment import (
     with_assignments,
 )
 
+pytestmark = pytest.mark.guarantee("elections")
+
 LIVE = frozenset(range(1, 7))
 
 

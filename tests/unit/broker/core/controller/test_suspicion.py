@@ -10,6 +10,8 @@ from broker.core.controller.decisions import SUSPECTED
 from broker.core.controller.suspicion import Evidence, LinkEvent, LinkState
 from broker.model.ids import TopicPartition
 
+pytestmark = pytest.mark.guarantee("C10")
+
 TP = TopicPartition("t", 0)
 GONE, THERE, UNKNOWN = Evidence.GONE, Evidence.THERE, Evidence.UNKNOWN
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.core.producers.state import (
     BATCHES_KEPT,
     SEQUENCE_MAX,
@@ -11,6 +13,8 @@ from broker.core.producers.state import (
     next_sequence,
 )
 from broker.wire.errors import ErrorCode
+
+pytestmark = pytest.mark.guarantee("idempotent-producers")
 
 
 def test_unknown_producer_may_begin_anywhere() -> None:

@@ -15,6 +15,8 @@ from broker.core.replication.epochs import (
     truncation_offset,
 )
 
+pytestmark = pytest.mark.guarantee("R8", "diverging-epochs")
+
 
 def history(starts: list[tuple[int, int]], leo: int) -> Callable[[int], tuple[int, int]]:
     """end_offset_for over [(epoch, start), …], written as the definition says."""

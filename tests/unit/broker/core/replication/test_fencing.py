@@ -13,6 +13,8 @@ from broker.core.replication.fencing import (
 )
 from broker.wire.errors import ErrorCode
 
+pytestmark = pytest.mark.guarantee("R10")
+
 
 @pytest.mark.parametrize(
     ("requested", "error"),

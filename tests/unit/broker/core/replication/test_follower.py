@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.core.replication.follower import NEVER, FollowerProgress
 from broker.core.replication.watermark import UNKNOWN_OFFSET
+
+pytestmark = pytest.mark.guarantee("R6")
 
 LAG_MS = 100.0
 

@@ -7,6 +7,8 @@ import pytest
 from broker.core.replication.isr import AnswerEffect, IsrState, Proposal
 from broker.wire.errors import ErrorCode
 
+pytestmark = pytest.mark.guarantee("R6", "isr-changes")
+
 ALL = frozenset({1, 2, 3})
 
 

@@ -8,6 +8,8 @@ from broker.core.replication.isr import AnswerEffect
 from broker.core.replication.leader import Leader
 from broker.wire.errors import ErrorCode
 
+pytestmark = pytest.mark.guarantee("R3", "R5", "R6", "isr-changes")
+
 LAG_MS = 100.0
 
 

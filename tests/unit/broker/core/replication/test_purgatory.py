@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.core.replication.purgatory import OffsetWaiters, Watchers
+
+pytestmark = pytest.mark.guarantee("long-polls")
 
 
 def test_reached_offsets_come_out_in_order() -> None:

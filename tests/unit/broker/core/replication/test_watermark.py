@@ -6,6 +6,8 @@ import pytest
 
 from broker.core.replication.watermark import effective_min_isr, follower_high_watermark, high_watermark
 
+pytestmark = pytest.mark.guarantee("R3")
+
 
 def test_high_watermark_of_the_published_example_is_3() -> None:
     assert high_watermark({1: 5, 2: 3, 3: 4}, {1, 2, 3}, 0) == 3

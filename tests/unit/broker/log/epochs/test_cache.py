@@ -6,6 +6,8 @@ import pytest
 
 from broker.log.epochs.cache import UNDEFINED, EpochCache
 
+pytestmark = pytest.mark.guarantee("diverging-epochs")
+
 
 def test_end_offset_latest_epoch_is_leo() -> None:
     assert EpochCache([(2, 0), (4, 10)]).end_offset_for(4, 17) == (4, 17)

@@ -31,6 +31,8 @@ from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import TOPIC, TOPIC_ID
 
+pytestmark = pytest.mark.guarantee("bounded-queues")
+
 BROKER = Broker(1, 7, (BrokerEndpoint("PLAINTEXT", "h", 1, "PLAINTEXT"),))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.core.controller.cluster_state import Topic
 from broker.model.ids import TopicPartition
 from broker.runtime.controller.request_batch import (
@@ -17,6 +19,8 @@ from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
+
+pytestmark = pytest.mark.guarantee("C5", "controller-writes")
 
 NEW_ID = "B" * 21 + "A"
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.runtime.fetch.sessions import EVICTION_IDLE_MS, FetchSession, FetchSessions
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import NO_SESSION_ID, FetchRequest
+
+pytestmark = pytest.mark.guarantee("bounded-queues", "long-polls")
 
 
 class Cache:

@@ -34,6 +34,8 @@ from tests.support.memory_cluster import ProducerIds
 from tests.support.memory_log import MemoryLog, MemoryStore
 from tests.support.memory_node import TOPIC, TOPIC_ID, RecordingEventLog
 
+pytestmark = pytest.mark.guarantee("R1")
+
 VERSION = 15
 SESSION = 77
 

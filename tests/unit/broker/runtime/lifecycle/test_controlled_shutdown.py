@@ -18,6 +18,8 @@ from broker.wire.messages.controlled_shutdown import (
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
 
+pytestmark = pytest.mark.guarantee("C5")
+
 VERSION = 3
 EPOCH = 7
 PAUSE_MS = 5000

@@ -17,6 +17,8 @@ from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMet
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import FakeSlot
 
+pytestmark = pytest.mark.guarantee("C10")
+
 ME, TARGET = 1, 2
 DEAD = [LinkEvent.CONNECTED, LinkEvent.CLOSED, LinkEvent.REFUSED]
 

@@ -14,6 +14,8 @@ from broker.wire.records import NewRecord, encode_batch
 from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_node import TOPIC
 
+pytestmark = pytest.mark.guarantee("L4")
+
 
 @pytest.fixture
 def cluster() -> MemoryCluster:

@@ -25,6 +25,8 @@ from broker.wire.records import NewRecord, decode_records, encode_batch
 from tests.support.memory_cluster import MemoryCluster, fetched, produced
 from tests.support.memory_node import TOPIC
 
+pytestmark = pytest.mark.guarantee("L4")
+
 SETTINGS = Settings.parse({"zookeeper.connect": "x:1"})
 TYPES = {
     Compression[name.upper()] if name != "uncompressed" else Compression.NONE: name

@@ -17,6 +17,8 @@ from broker.wire.messages.delete_records import (
 from tests.support.memory_cluster import MemoryCluster, fetched
 from tests.support.memory_node import TOPIC, FakeSlot
 
+pytestmark = pytest.mark.guarantee("L3")
+
 
 @pytest.fixture
 def cluster() -> MemoryCluster:

@@ -20,6 +20,8 @@ from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, 
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import FakeSlot
 
+pytestmark = pytest.mark.guarantee("bounded-queues")
+
 
 class Sender:
     """Gives up what it has sent as it sends it again."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.runtime.requests.deadlines import Deadlines
 from tests.support.fake_loop import FakeLoop
+
+pytestmark = pytest.mark.guarantee("long-polls")
 
 
 def run(loop: FakeLoop, until: float) -> None:
