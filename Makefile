@@ -35,7 +35,9 @@ $(VENV)/.dev: $(VENV)/.lab
 
 demo: $(VENV)/.lab ## Start a real cluster, break it for a minute, judge it, name the report
 	@$(BIN)/python -m harness.tools.install --for demo
-	$(BIN)/highwater test $(RUN) $(ARGS)
+	@$(BIN)/highwater test $(RUN) $(ARGS); code=$$?; case $$code in 0) exit 0;; 1) means=invalid;; 2) means=unknown;; \
+		254) means="wrong usage, or a package is missing";; *) means="the run was not carried out";; esac; \
+		echo "highwater ended with $$code: $$means (make itself ends with 2 whatever failed)" >&2; exit $$code
 
 test: $(VENV)/.dev ## The whole test suite, with linting, types and import rules
 	@$(BIN)/python -m harness.tools.install --for test

@@ -1,8 +1,7 @@
 """`highwater`: the lab's command line.
 
 Decides commands, options, exit codes and what is printed. Exit codes: 0 valid, 1 invalid, 2 unknown, 254 usage, 255
-crash.
-Must not know how anything is done.
+crash. Must not know how anything is done, nor how the process ends otherwise (`__main__`).
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def _test(options: argparse.Namespace) -> int:
             and needs_sandbox(plan.nodes.kind, plan.nodes.hosts)
         ):
             open_gate(parse_address(plan.nodes.zookeeper).servers)
-        enter_sandbox(plan.nodes.kind, plan.nodes.hosts)
+        enter_sandbox(plan.nodes.kind, plan.nodes.hosts, hold_interrupt=True)
     except (SandboxUnavailable, EngineMissing, ImageMissing) as error:
         print(f"highwater: {plan.nodes.kind} nodes: {error}", file=sys.stderr)
         return CRASH
@@ -180,7 +179,3 @@ def _nightly(options: argparse.Namespace) -> int:
     if options.seeds < 1:
         raise PlanError(f"--seeds: {options.seeds} is not a whole number from 1 on")
     return run_nightly(options.files, options.seeds, options.out, resume=options.resume, nodes=options.nodes)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

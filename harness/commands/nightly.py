@@ -199,7 +199,7 @@ class _Subprocess:
         logs.mkdir(exist_ok=True)
         store = out / "store"
         before = _latest(store, job.name)
-        command = [sys.executable, "-m", "harness.commands.main", "test", job.file]
+        command = [sys.executable, "-m", "harness.commands", "test", job.file]
         command += ["--seed", str(job.seed), "--store", str(store)]
         if self._nodes is not None:
             command += ["--nodes", self._nodes]

@@ -37,11 +37,13 @@ def needs_sandbox(kind: str, hosts: Sequence[HostEntry] = ()) -> bool:
             raise ValueError(f"nodes.kind = {kind!r}: must be one of {', '.join(KINDS)}")
 
 
-def enter_sandbox(kind: str, hosts: Sequence[HostEntry] = (), argv: Sequence[str] | None = None) -> None:
+def enter_sandbox(
+    kind: str, hosts: Sequence[HostEntry] = (), argv: Sequence[str] | None = None, *, hold_interrupt: bool = False
+) -> None:
     """Start this process again inside a sandbox when its nodes need one; returns when they do not, or when inside.
 
     Call it first thing in a run. What needs the network outside (the image of docker nodes) is fetched before.
-    argv: the command; by default this process's own.
+    argv: the command; by default this process's own. hold_interrupt: as of `sandbox.reexec_in_sandbox`.
     """
     if inside_sandbox() or not needs_sandbox(kind, hosts):
         return
@@ -53,7 +55,7 @@ def enter_sandbox(kind: str, hosts: Sequence[HostEntry] = (), argv: Sequence[str
         if why_not is not None:
             raise EngineMissing(why_not)
         NodeImage().build_rootfs()
-    reexec_in_sandbox(argv)
+    reexec_in_sandbox(argv, hold_interrupt=hold_interrupt)
 
 
 def make_nodes(

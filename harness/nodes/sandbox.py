@@ -57,6 +57,7 @@ _FORWARDED = (
     signal.SIGWINCH,
 )
 EXIT_NO_SANDBOX = 255
+_HOLD_INTERRUPT = "--hold-interrupt"
 
 
 class SandboxUnavailable(Exception):
@@ -86,20 +87,27 @@ def start_ticks(pid: int | str) -> int:
     return int(stat.rpartition(")")[2].split()[19])
 
 
-def reexec_in_sandbox(argv: Sequence[str] | None = None) -> NoReturn:
+def reexec_in_sandbox(argv: Sequence[str] | None = None, *, hold_interrupt: bool = False) -> NoReturn:
     """Replace this process by the sandbox's outer one; exits with the code of the command, or dies of its signal.
 
     argv: the command; by default the command line of this process, again (which finds `inside_sandbox()` true).
+    hold_interrupt: the command starts with SIGINT blocked, and unblocks SIGINT when it can end in order.
     """
     command = list(argv) if argv is not None else [sys.executable, *sys.orig_argv[1:]]
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, sandbox_command(command))
+    # The outer process waits for these signals; one that comes while its interpreter starts stays pending until then.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _not_ignored())
+    try:
+        os.execv(sys.executable, sandbox_command(command, hold_interrupt=hold_interrupt))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def sandbox_command(command: Sequence[str]) -> list[str]:
-    """The argv that runs `command` in a sandbox of its own."""
-    return [sys.executable, "-I", "-S", os.path.abspath(__file__), *command]
+def sandbox_command(command: Sequence[str], *, hold_interrupt: bool = False) -> list[str]:
+    """The argv that runs `command` in a sandbox of its own. hold_interrupt: as of `reexec_in_sandbox`."""
+    held = [_HOLD_INTERRUPT] if hold_interrupt else []
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), *held, *command]
 
 
 def probe(timeout_s: float = 20.0) -> str | None:
@@ -207,6 +215,17 @@ def _furnish(outer_pid: int, outer_start: int) -> None:
     MARKER.write_text(json.dumps({**marker, "outer_pid": outer_pid, "outer_start": outer_start}))
 
 
+def _say(text: str) -> None:
+    # A caller that no longer listens must not change the exit code.
+    with contextlib.suppress(OSError):
+        print(f"highwater: {text}", file=sys.stderr, flush=True)
+
+
+def _not_ignored() -> set[signal.Signals]:
+    # A blocked signal is queued even where it was ignored (`command &` in a script ignores SIGINT): leave those alone.
+    return {number for number in _FORWARDED if signal.getsignal(number) != signal.SIG_IGN}
+
+
 def _init(command: Sequence[str], alive_fd: int, status_fd: int, outer: tuple[int, int]) -> NoReturn:
     """Pid 1 of the sandbox: furnish it, run the command, reap, report the command's wait status, end."""
     os.setpgid(0, 0)  # out of reach of the terminal and of signals to the caller's whole group
@@ -216,7 +235,7 @@ def _init(command: Sequence[str], alive_fd: int, status_fd: int, outer: tuple[in
     try:
         _furnish(*outer)
     except (SandboxUnavailable, OSError) as error:
-        print(f"highwater: no sandbox: {error}", file=sys.stderr, flush=True)
+        _say(f"no sandbox: {error}")
         os.write(status_fd, struct.pack("i", EXIT_NO_SANDBOX << 8))
         os._exit(EXIT_NO_SANDBOX)
     child = os.fork()
@@ -247,21 +266,22 @@ def _exec(command: Sequence[str]) -> NoReturn:
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_FORWARDED, signal.SIGCHLD})
+    held = {signal.SIGINT} if command[0] == _HOLD_INTERRUPT else set()
+    command = command[1:] if held else command
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_FORWARDED, signal.SIGCHLD} - held)
     # The host's name may not resolve without its network; Spark asks for it.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     try:
         os.execvp(command[0], list(command))
     except OSError as error:
-        print(f"highwater: cannot run {command[0]} in the sandbox: {error}", file=sys.stderr, flush=True)
+        _say(f"cannot run {command[0]} in the sandbox: {error}")
         os._exit(127)
 
 
 def _outer(command: Sequence[str]) -> NoReturn:
     """Make the namespaces, fork the init, forward signals, end as the command ended."""
-    # A blocked signal is queued even where it was ignored (`command &` in a script ignores SIGINT): leave those alone.
-    forwarded = {number for number in _FORWARDED if signal.getsignal(number) != signal.SIG_IGN}
+    forwarded = _not_ignored()
     signal.pthread_sigmask(signal.SIG_BLOCK, {*forwarded, signal.SIGCHLD})
     outer = (os.getpid(), start_ticks("self"))
     try:
@@ -272,7 +292,7 @@ def _outer(command: Sequence[str]) -> NoReturn:
             "cannot make mount, pid, network and IPC namespaces",
         )
     except (SandboxUnavailable, OSError) as error:
-        print(f"highwater: no sandbox: {error}", file=sys.stderr, flush=True)
+        _say(f"no sandbox: {error}")
         sys.exit(EXIT_NO_SANDBOX)
     alive_read, alive_write = os.pipe()
     status_read, status_write = os.pipe()
@@ -294,7 +314,7 @@ def _outer(command: Sequence[str]) -> NoReturn:
             break
     raw = os.read(status_read, 4)
     if len(raw) < 4:
-        print("highwater: the sandbox was killed", file=sys.stderr, flush=True)
+        _say("the sandbox was killed")
         sys.exit(128 + signal.SIGKILL)
     code = os.waitstatus_to_exitcode(struct.unpack("i", raw)[0])
     if code >= 0:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 WORKERS_END_S = 75.0
@@ -43,7 +43,8 @@ class Abort:
         def handle(number: int, _frame: FrameType | None) -> None:
             if self.reason is not None:
                 # print() could be what was interrupted.
-                os.write(2, b"already ending; `highwater heal` cleans up after a kill -9\n")
+                with suppress(OSError):
+                    os.write(2, b"already ending; `highwater heal` cleans up after a kill -9\n")
                 return
             self.reason = signal.Signals(number).name
             if not must_not_raise():

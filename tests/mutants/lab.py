@@ -101,7 +101,7 @@ class Lab:
             apply(run.mutant, source)
             file = folder / "run.toml"
             file.write_text(with_source(run.file.read_text(encoding="utf-8"), source), encoding="utf-8")
-        command = [sys.executable, "-m", "harness.commands.main", "test", str(file), "--seed", str(run.seed)]
+        command = [sys.executable, "-m", "harness.commands", "test", str(file), "--seed", str(run.seed)]
         with self._lock:
             assert not self._closed
             process = subprocess.Popen(

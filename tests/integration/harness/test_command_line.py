@@ -1,0 +1,145 @@
+"""How the program `highwater` ends where no command decides it: lost output, errors of its own, Ctrl-C at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import ROOT
+
+PROGRAM = (sys.executable, "-m", "harness.commands")
+TO_NOBODY = "import os, sys; from harness.commands import output; output.survive_loss(); "
+
+
+def _with_nobody_reading(*argv: str, descriptors: tuple[int, ...] = (1,)) -> int:
+    """The exit code of a program whose output goes into pipes that nobody reads any more."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    kept = {1: "stdout", 2: "stderr"}
+    streams = {name: writing if number in descriptors else subprocess.DEVNULL for number, name in kept.items()}
+    try:
+        return subprocess.run(argv, cwd=ROOT, timeout=120, check=False, **streams).returncode
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize("descriptors", [(1,), (2,), (1, 2)], ids=["stdout", "stderr", "both"])
+def test_output_lost_to_nobody_leaves_the_exit_code(tmp_path: Path, descriptors: tuple[int, ...]) -> None:
+    """Usage errors write to stderr, help to stdout."""
+    assert _with_nobody_reading(*PROGRAM, "analyze", str(tmp_path / "none"), descriptors=descriptors) == 254
+    assert _with_nobody_reading(*PROGRAM, "--help", descriptors=descriptors) == 0
+    assert _with_nobody_reading(*PROGRAM, "nothing", descriptors=descriptors) == 254
+
+
+def test_output_lost_in_the_middle_is_dropped_for_children_too(tmp_path: Path) -> None:
+    """More than a pipe holds, so that a write fails while the program still has much to say."""
+    code = (
+        TO_NOBODY + "import subprocess\n"
+        "for number in range(100_000): print('line', number)\n"
+        "sys.stdout.flush()\n"
+        "assert os.path.samestat(os.fstat(1), os.stat(os.devnull))\n"
+        "sys.exit(subprocess.run(['echo', 'from a child']).returncode or 7)\n"
+    )
+    script = f'{sys.executable} -c "$CODE" | head -1; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, env={**os.environ, "CODE": code}, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (7, "line 0\n", "")
+
+
+def test_output_that_is_closed_from_the_start_is_no_file_of_the_run() -> None:
+    code = TO_NOBODY + "file = open('/dev/zero'); print('x'); sys.exit(8 if file.fileno() > 2 and sys.stdout else 9)"
+    done = subprocess.run(
+        ["bash", "-c", f'{sys.executable} -c "$CODE" >&- 2>&-'], cwd=ROOT, env={**os.environ, "CODE": code}, timeout=60
+    )
+    assert done.returncode == 8
+
+
+def test_output_that_is_read_arrives_as_it_was_written() -> None:
+    code = TO_NOBODY + "print('π', flush=True); print('e', file=sys.stderr); print(sys.stdout.isatty(), end='')"
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, "π\nFalse", b"e\n")
+
+
+def test_an_error_that_nobody_caught_is_a_crash_in_one_line() -> None:
+    """Python's own exit code would be 1, which means invalid."""
+    code = (
+        "import sys; from harness.commands import __main__, main\n"
+        "def broken(argv=None): raise ValueError('two\\nlines')\n"
+        "main.main = broken\n"
+        "sys.exit(__main__.main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 255
+    assert done.stderr.startswith("highwater: ended by an error of its own: ValueError: two lines (")
+    assert len(done.stderr.splitlines()) == 1
+
+
+POINTS = [
+    ("harness.plan.plan", 1),
+    ("harness.nodes.sandbox", 1),
+    ("harness.runs.run", 1),
+    # In the sandbox, where the program is started a second time.
+    ("encodings.utf_8", 2),
+    ("harness.plan.plan", 2),
+    ("harness.nodes.sandbox", 2),
+    ("harness.runs.run", 2),
+    ("harness.nodes.local", 1),
+]
+
+
+@pytest.mark.parametrize(("module", "time_of_it"), POINTS, ids=[f"{module}-{number}" for module, number in POINTS])
+def test_interrupt_in_the_first_second_is_quiet_and_leaves_nothing(
+    tmp_path: Path, module: str, time_of_it: int
+) -> None:
+    """-X importtime names each module on stderr as soon as its import is over: there the signal is sent."""
+    file = tmp_path / "run.toml"
+    file.write_text('name = "short"\n[topic]\npartitions = 1\n')
+    store = tmp_path / "store"
+    argv = [sys.executable, "-X", "importtime", "-m", "harness.commands", "test", str(file), "--store", str(store)]
+    process = subprocess.Popen(
+        [*argv, "--no-analysis"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    said = []
+    met = 0
+    for line in process.stderr:
+        if not line.startswith("import time:"):
+            said.append(line)
+        elif line.rpartition("|")[2].strip() == module:
+            met += 1
+            if met == time_of_it:
+                process.send_signal(signal.SIGINT)
+    process.stderr.close()
+    code = process.wait(60)
+    assert met >= time_of_it
+    assert "Traceback" not in "".join(said)
+    if code == -signal.SIGINT:
+        assert said == []
+    else:
+        # The run had begun: it ended in order.
+        assert code == 255
+        assert "aborted by SIGINT" in "".join(said)
+    end_s = time.monotonic() + 10
+    while left := _processes_that_name(str(tmp_path)):
+        assert time.monotonic() < end_s, left
+        time.sleep(0.1)
+
+
+def _processes_that_name(text: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if text in line and int(folder.name) != os.getpid():
+            found.append(line)
+    return found
