@@ -24,9 +24,9 @@ from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
-from checkers.coverage.fault_reach import silenced
+from checkers.coverage.fault_reach import writes_impossible
 from checkers.coverage.floor import FloorResult, Seen, judge_floor
-from checkers.coverage.missing_evidence import ORDERED, holes_of, not_applicable, run_reasons
+from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons
 from checkers.coverage.queries import (
     around_faults,
     election_faults,
@@ -37,7 +37,7 @@ from checkers.coverage.queries import (
     replicas_by_partition,
     work_in,
 )
-from checkers.coverage.recovery import Calm, Work, calms_of, hurried, load_end_ns, stood_still
+from checkers.coverage.recovery import QuietWindow, Work, load_end_ns, quiet_windows_of, stood_still, too_short
 from checkers.evidence.events import load_events
 from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
@@ -121,7 +121,7 @@ class _Judged:
     rows: Sequence[Row]
     faults: Sequence[Fault]
     marks: Sequence[Mapping[str, Any]]
-    calms: Sequence[Calm]
+    quiet_windows: Sequence[QuietWindow]
 
 
 def _judge(
@@ -141,10 +141,10 @@ def _judge(
     queries = _Queries(pool, history, evidence)
     rows = _rows(history, evidence, raw_events)
     faults = faults_of(marks.result())
-    calms = [] if info.scripted else calms_of(info, faults, load_end_ns(marks.result()))
-    work = pool.submit(work_in, history, calms)
+    quiet_windows = [] if info.scripted else quiet_windows_of(info, faults, load_end_ns(marks.result()))
+    work = pool.submit(work_in, history, quiet_windows)
     checks = _checks(info, health, prepared, rows, marks.result(), evidence)
-    judged = _Judged(checks, rows, faults, marks.result(), calms)
+    judged = _Judged(checks, rows, faults, marks.result(), quiet_windows)
     met = damage.meetings(faults, damage.openings(evidence, faults))
     durable = run_report.durability(rows, info.partitions)
     floor = _floor(run_dir, info, prepared, judged, durable, met, queries, work)
@@ -212,7 +212,7 @@ def _checks(
     evidence: Evidence,
 ) -> list[CheckResult]:
     """One result for each checker of the catalogue."""
-    holes = holes_of(info, health, prepared, rows, marks)
+    missing_evidence = missing_evidence_of(info, health, prepared, rows, marks)
     checks = []
     for spec in ALL:
         mine = [row for row in rows if row.checker == spec.name]
@@ -228,8 +228,8 @@ def _checks(
                 spec,
                 mine,
                 info.partitions,
-                holes=[text for source in spec.sources for text in holes.get(source, ())],
-                doubted=any(holes.get(source) for source in spec.sources if source in ORDERED),
+                missing_evidence=[text for source in spec.sources for text in missing_evidence.get(source, ())],
+                doubted=any(missing_evidence.get(source) for source in spec.sources if source in ORDERED),
                 not_applicable=not_applicable(spec, info, mine),
                 allowed=allowed,
             )
@@ -245,14 +245,14 @@ def _floor(
     durable: Sequence[Mapping[str, Any]],
     met: Mapping[int, damage.Meeting],
     queries: _Queries,
-    work: Future[dict[Calm, dict[str, Work]]],
+    work: Future[dict[QuietWindow, dict[str, Work]]],
 ) -> FloorResult:
     """Whether the run saw enough to be called valid."""
     faults, marks = judged.faults, judged.marks
     elections = queries.elections.result()
     shrinks, expansions = queries.isr_changes.result()
-    still, reached = stood_still(info.partitions, judged.calms, work.result())
-    has_znodes, has_events = not prepared.holes.get("zookeeper"), bool(prepared.event_files)
+    still, reached = stood_still(info.partitions, judged.quiet_windows, work.result())
+    has_znodes, has_events = not prepared.missing_evidence.get("zookeeper"), bool(prepared.event_files)
     return judge_floor(
         Seen(
             acknowledged=sum(int(row["acknowledged"]) for row in durable),
@@ -264,11 +264,11 @@ def _floor(
             faults=[damage.as_json(fault, met) for fault in faults],
             around=queries.around.result(),
             load_gaps=queries.load_gaps.result(),
-            hurried=hurried(info, faults, load_end_ns(marks)),
+            too_short=too_short(info, faults, load_end_ns(marks)),
             still=still,
             reached=reached,
             drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result()),
-            silenced=silenced(info, faults),
+            writes_impossible=writes_impossible(info, faults),
             unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
         ),
         scripted=info.scripted,

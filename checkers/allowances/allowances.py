@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.unclean_elections import Unclean, owed
+from checkers.evidence.unclean_elections import Unclean, attributable
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ UNCLEAN = Allowance(
         "nonmonotonic-send": _ALL,
         "int-poll-skip": _ALL,
         "refused-read": _ALL,
-        "end-went-back": _ALL,
+        "nonmonotonic-end": _ALL,
         "leader-completeness": _ALL,
         "truncation": _ALL,
         # What such a leader lacks, its followers lack too, whatever was acknowledged; bytes that differ are no loss.
@@ -89,7 +89,7 @@ def excuse_unclean(unclean: Unclean) -> Callable[[DataFrame], DataFrame]:
     for checker, rules in UNCLEAN.checkers.items():
         of_rule = F.col("rule").isin(*sorted(rules)) if rules else F.lit(True)
         covered = covered | ((F.col("checker") == checker) & of_rule)
-    its_doing = owed(
+    its_doing = attributable(
         unclean,
         lost_epoch=F.col("lost_epoch"),
         missed_epoch=F.col("missed_epoch"),

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from checkers.allowances.allowances import ALLOWED_GONE, GONE
 from checkers.black_box.facts import Facts, expired, seen_in, told_start
 from checkers.black_box.lost import covered_ranges
-from checkers.evidence.unclean_elections import owed
+from checkers.evidence.unclean_elections import attributable
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DRAIN = "final-drain"
@@ -141,7 +141,7 @@ def _given_up(facts: Facts) -> DataFrame:
 
 def _gone(facts: Facts) -> DataFrame:
     """(p, gone, allowed_gone): acknowledged records that were read once, and that some later finished drain did not
-    return; the second are those whose loss is owed to an unclean election.
+    return; the second are those whose loss is attributable to an unclean election.
 
     No proof of its own: what passes over such a record is a vanished read, and a drain that ends below it is doubted.
     But a run that has one is not valid (`none` of the checker's entry in the catalogue).
@@ -168,7 +168,7 @@ def _gone(facts: Facts) -> DataFrame:
         )
         missing = missing.join(seen, on=["p", "value", "time_ns"], how="left")
         there = F.greatest("epoch", "seen")
-    allowed = owed(facts.unclean, lost_epoch=there, from_ns=F.col("send.invoke_ns"), to_ns=F.col("time_ns"))
+    allowed = attributable(facts.unclean, lost_epoch=there, from_ns=F.col("send.invoke_ns"), to_ns=F.col("time_ns"))
     return missing.groupBy("p").agg(
         F.count_distinct(F.when(~allowed, F.col("value"))).alias("gone"),
         F.count_distinct(F.when(allowed, F.col("value"))).alias("allowed_gone"),

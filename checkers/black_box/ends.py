@@ -30,12 +30,12 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts, told_epoch, told_start
-from checkers.evidence.unclean_elections import reign
+from checkers.evidence.unclean_elections import epoch_interval
 from checkers.history.responses import answered_epoch, asks_latest, is_poll, shown_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
-WENT_BACK = "end-went-back"
+WENT_BACK = "nonmonotonic-end"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
@@ -133,7 +133,7 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
         .withColumn("highest", F.max("shown").over(before))
         .where(F.col("asked").isNotNull() & (F.col("highest.shown_end") >= F.col("asked.least")))
     )
-    together = reign(facts.unclean, F.col("shown_in")) == reign(facts.unclean, F.col("asked.epoch"))
+    together = epoch_interval(facts.unclean, F.col("shown_in")) == epoch_interval(facts.unclean, F.col("asked.epoch"))
     by = F.min(
         F.struct(
             (~F.coalesce(together, F.lit(False))).alias("parted"),

@@ -21,7 +21,7 @@ from checkers.black_box.facts import (
     told_start,
     undeleted,
 )
-from checkers.evidence.unclean_elections import reign, span
+from checkers.evidence.unclean_elections import epoch_interval, span
 from checkers.history.responses import answered_epoch
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
@@ -49,12 +49,12 @@ def offset_checks(facts: Facts) -> Family:
 
 
 def _sightings(facts: Facts, at: DataFrame) -> DataFrame:
-    """(p, offset, value, op, invoke_ns, complete_ns, is_read, written, epoch, reign): reads and acknowledgements at
-    these offsets.
+    """(p, offset, value, op, invoke_ns, complete_ns, is_read, written, epoch, epoch_interval): reads and
+    acknowledgements at these offsets.
 
     written: the leader epoch under which it was written. epoch: the highest that is known to have had it there for
-    good; acks=1 tells of none. reign: how many unclean elections had come by then. Null where not known. What acks=1
-    confirmed, and was read there, counts by its reads: it may have been lost in between, and brought back.
+    good; acks=1 tells of none. epoch_interval: how many unclean elections had come by then. Null where not known.
+    What acks=1 confirmed, and was read there, counts by its reads: it may have been lost in between, and brought back.
     """
     polls = facts.history.polls.where(F.col("value").isNotNull()).select(
         "p",
@@ -81,13 +81,13 @@ def _sightings(facts: Facts, at: DataFrame) -> DataFrame:
     return (
         polls.unionByName(acks)
         .join(at, on=["p", "offset"], how="left_semi")
-        .withColumn("reign", reign(facts.unclean, F.col("epoch")))
+        .withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
     )
 
 
 def _parted() -> Column:
-    """Whether an unclean election may part `in_reign` from `reign`."""
-    return ~F.coalesce(F.col("in_reign") == F.col("reign"), F.lit(False))
+    """Whether an unclean election may part `in_interval` from `epoch_interval`."""
+    return ~F.coalesce(F.col("in_interval") == F.col("epoch_interval"), F.lit(False))
 
 
 def _inconsistent(facts: Facts, sightings: DataFrame) -> DataFrame:
@@ -96,7 +96,7 @@ def _inconsistent(facts: Facts, sightings: DataFrame) -> DataFrame:
     pairs = _pairs(sightings).withColumn("lost_epoch", lost_epoch).withColumn("missed_epoch", missed_epoch)
     if facts.unclean:
         # Leaders whose logs no unclean election parts, and all the more one leader, have one value there.
-        near = union([_pairs(sightings, "reign"), _pairs(sightings, "written")])
+        near = union([_pairs(sightings, "epoch_interval"), _pairs(sightings, "written")])
         columns = ("to_ns", "one", "other", "from_ns")
         parted_by_none = (
             near.groupBy("p", "offset")
@@ -176,12 +176,12 @@ def _replaced(sightings: DataFrame) -> DataFrame:
     """One row per value that was read at an offset where another value was seen by a later operation."""
     reads = (
         sightings.where("is_read")
-        .withColumnRenamed("reign", "in_reign")
-        .groupBy("p", "offset", "value", "in_reign")
+        .withColumnRenamed("epoch_interval", "in_interval")
+        .groupBy("p", "offset", "value", "in_interval")
         .agg(F.min(F.struct("complete_ns", "op")).alias("first"), F.max("epoch").alias("in_epoch"))
     )
     later = sightings.select(
-        "p", "offset", F.col("value").alias("other"), "op", "invoke_ns", "complete_ns", "epoch", "reign"
+        "p", "offset", F.col("value").alias("other"), "op", "invoke_ns", "complete_ns", "epoch", "epoch_interval"
     )
     pairs = (
         reads.join(later, on=["p", "offset"], how="inner")
@@ -217,16 +217,16 @@ def _replaced(sightings: DataFrame) -> DataFrame:
 
 
 def _below_start(facts: Facts) -> DataFrame:
-    """One row per partition, and per reign in it, whose log was said to start above an offset that was read; one more
-    where that is allowed, because the run's retention can have deleted what was read.
+    """One row per partition, and per epoch interval in it, whose log was said to start above an offset that was read;
+    one more where that is allowed, because the run's retention can have deleted what was read.
     """
     told = (
         facts.history.requests.where(F.col("outcome") == "ok")
         .withColumn("log_start", told_start())
         .where(F.col("log_start") > 0)
         .withColumn("epoch", told_epoch(answered_epoch()))
-        .withColumn("reign", reign(facts.unclean, F.col("epoch")))
-        .groupBy("p", "log_start", "reign")
+        .withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
+        .groupBy("p", "log_start", "epoch_interval")
         .agg(F.min(F.struct("complete_ns", "op", "epoch")).alias("start"))
     )
     highest = told.groupBy("p").agg(F.max("log_start").alias("highest"))
@@ -239,8 +239,8 @@ def _below_start(facts: Facts) -> DataFrame:
     reads = (
         expired(facts, below)
         .withColumn("in_epoch", seen_in())
-        .withColumn("in_reign", reign(facts.unclean, F.col("in_epoch")))
-        .groupBy("p", "in_reign", "expired")
+        .withColumn("in_interval", epoch_interval(facts.unclean, F.col("in_epoch")))
+        .groupBy("p", "in_interval", "expired")
         .agg(
             F.min(F.struct("offset", "complete_ns", "value", "op")).alias("read"),
             F.max("in_epoch").alias("in_epoch"),
@@ -250,7 +250,7 @@ def _below_start(facts: Facts) -> DataFrame:
         reads.join(told, on="p", how="inner")
         .where(F.col("read.offset") < F.col("log_start"))
         .withColumn("parted", _parted())
-        .groupBy("p", "in_reign", "expired", "in_epoch", "read")
+        .groupBy("p", "in_interval", "expired", "in_epoch", "read")
         .agg(F.min(F.struct("parted", "start", "log_start")).alias("by"))
     )
     lost_epoch, missed_epoch = span(F.col("in_epoch"), F.col("by.start.epoch"))

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts, may_come_back, seen_in
-from checkers.evidence.unclean_elections import reign, span
+from checkers.evidence.unclean_elections import epoch_interval, span
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REAL_TIME = "real-time-order"
@@ -41,11 +41,11 @@ def real_time_checks(facts: Facts) -> Family:
     judged = placed.withColumn("earliest_above", first.over(higher))
     if facts.unclean:
         # What no unclean election parts from it comes first: nothing excuses that.
-        near = Window.partitionBy("p", "reign").orderBy(F.col("offset").desc())
+        near = Window.partitionBy("p", "epoch_interval").orderBy(F.col("offset").desc())
         since = F.col("since")
         in_vain = F.col("epoch").isNotNull() & (since["effective_ns"] < F.col("invoke_ns"))
         judged = (
-            judged.withColumn("reign", reign(facts.unclean, F.col("epoch")))
+            judged.withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
             .unionByName(_shown(facts), allowMissingColumns=True)
             .withColumn("since", F.min("shown").over(near.rangeBetween(Window.unboundedPreceding, -1)))
             .where(F.col("shown").isNull())
@@ -84,7 +84,8 @@ def real_time_checks(facts: Facts) -> Family:
 
 
 def _shown(facts: Facts) -> DataFrame:
-    """(p, reign, offset, shown): when a record was first known to be in the log for good, in each reign that had it.
+    """(p, epoch_interval, offset, shown): when a record was first known to be in the log for good, in each epoch
+    interval that had it.
 
     shown: as `earliest_above`. acks=1 tells of none.
     """
@@ -102,8 +103,8 @@ def _shown(facts: Facts) -> DataFrame:
     return (
         acks.unionByName(reads)
         .where(F.col("value").isNotNull() & F.col("epoch").isNotNull())
-        .withColumn("reign", reign(facts.unclean, F.col("epoch")))
-        .groupBy("p", "reign", "offset", "value")
+        .withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
+        .groupBy("p", "epoch_interval", "offset", "value")
         .agg(F.min(F.struct("effective_ns", "op", "offset", "value", "epoch")).alias("shown"))
         .drop("value")
     )

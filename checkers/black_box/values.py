@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from checkers.black_box.facts import Facts
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
-PHANTOM = "phantom-read"
+FABRICATED = "fabricated-value"
 ABORTED = "aborted-read"
 DUPLICATE = "duplicate"
 
@@ -31,7 +31,7 @@ def value_checks(facts: Facts) -> Family:
         figures(
             per_partition,
             {
-                (PHANTOM, "records_read"): F.col("records_read"),
+                (FABRICATED, "records_read"): F.col("records_read"),
                 (ABORTED, "records_read"): F.col("records_read"),
                 (ABORTED, "failed_sends"): F.col("failed"),
                 (DUPLICATE, "values_read"): F.col("values_read"),
@@ -53,7 +53,7 @@ def _phantom() -> Rule:
         .otherwise(text("value {v}, which nobody sent to that partition,", v=F.col("value")))
     )
     return Rule(
-        PHANTOM,
+        FABRICATED,
         _was_read() & (F.col("send").isNull() | ~F.col("all_intact") | from_the_future),
         F.concat(what, text(" was read at {p} offset {o}", p=F.col("p"), o=F.col("min_read_offset"))),
         offset=F.col("min_read_offset"),
@@ -69,7 +69,7 @@ def _unreadable(facts: Facts) -> DataFrame:
         facts.history.ops.where(F.col("error") == "malformed"),
         [
             Rule(
-                PHANTOM,
+                FABRICATED,
                 F.lit(True),
                 text("{n} answered a {f} of {p} with what cannot be read", n=F.col("node"), f=F.col("f"), p=F.col("p")),
                 ops=[F.col("op")],

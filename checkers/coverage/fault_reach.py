@@ -62,7 +62,7 @@ def touches(fault: Fault, broker: str | None, zookeepers: AbstractSet[str], cont
     return broker in fault.targets or bool(zookeepers & set(fault.targets))
 
 
-def silenced(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
+def writes_impossible(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
     """Ids of the faults that left too few brokers to acknowledge anything."""
     brokers, zookeepers = [node.name for node in info.brokers], [node.name for node in info.zookeepers]
     least = min(info.min_insync_replicas, info.replication_factor or info.min_insync_replicas)

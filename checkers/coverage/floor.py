@@ -61,13 +61,13 @@ class Seen:
     around: Sequence[AroundFault]
     drain_gaps: Sequence[str]
     """What the drain left open, in sentences."""
-    silenced: AbstractSet[int] = frozenset()
+    writes_impossible: AbstractSet[int] = frozenset()
     """Ids of the faults under which no write could be acknowledged."""
     unexplained: Sequence[str] = ()
     """What went wrong beside the faults, in sentences."""
     load_gaps: Sequence[str] = ()
     """Partitions that the load did not reach, in sentences."""
-    hurried: AbstractSet[int] = frozenset()
+    too_short: AbstractSet[int] = frozenset()
     """Ids of the faults after which the load ended too soon for work to be asked for
     (checkers/coverage/recovery.py).
     """
@@ -114,7 +114,7 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
     missing += seen.unexplained
     if scripted and seen.faults:
         lowered["writes_during_faults"] = 0
-    elif without := sum(not around.w_during and around.fault_id in seen.silenced for around in seen.around):
+    elif without := sum(not around.w_during and around.fault_id in seen.writes_impossible for around in seen.around):
         lowered["writes_during_faults"] = len(seen.around) - without
     if not scripted:
         lowered |= _lowered_after(seen)
@@ -134,7 +134,7 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
 
 def _lowered_after(seen: Seen) -> dict[str, int]:
     """What the load did not show after faults that ended too late in it."""
-    late = [around for around in seen.around if around.fault_id in seen.hurried]
+    late = [around for around in seen.around if around.fault_id in seen.too_short]
     without = sum(not (around.w_after and around.r_after) for around in late)
     lowered = {"work_after_faults": len(seen.around) - without} if without else {}
     if seen.reached is not None:
@@ -171,20 +171,23 @@ def _around_gaps(seen: Seen, scripted: bool) -> list[str]:
         return [text for met, text in needs if not met]
     gaps: list[str] = []
     for around in seen.around:
-        silenced = around.fault_id in seen.silenced
-        hurried = around.fault_id in seen.hurried
+        writes_impossible = around.fault_id in seen.writes_impossible
+        too_short = around.fault_id in seen.too_short
         for what, met in (
             ("acknowledged write before", around.w_before),
-            ("write tried during" if silenced else "acknowledged write during", _wrote(around, silenced)),
-            ("acknowledged write after", around.w_after or hurried),
+            (
+                "write tried during" if writes_impossible else "acknowledged write during",
+                _wrote(around, writes_impossible),
+            ),
+            ("acknowledged write after", around.w_after or too_short),
             ("answered poll before", around.r_before),
             ("answered poll during", around.r_during),
-            ("answered poll after", around.r_after or hurried),
+            ("answered poll after", around.r_after or too_short),
         ):
             if not met:
                 gaps.append(f"no {what} fault {around.fault_id}")
     return gaps
 
 
-def _wrote(around: AroundFault, silenced: bool) -> bool:
-    return around.w_during or (silenced and around.w_tried)
+def _wrote(around: AroundFault, writes_impossible: bool) -> bool:
+    return around.w_during or (writes_impossible and around.w_tried)

@@ -52,12 +52,12 @@ def evidence_holes(marks: Marks, info: RunInfo) -> dict[str, list[str]]:
     said = [(mark["node"], mark["error"]) for mark in told if mark["error"]]
     heard = {mark["node"] for mark in told}
     said += [(node.name, "no line says that all was copied") for node in info.nodes if node.name not in heard]
-    holes: dict[str, list[str]] = {}
+    missing_evidence: dict[str, list[str]] = {}
     zookeepers = {node.name for node in info.zookeepers}
     for node, why in said:
         for source in ("zookeeper",) if node in zookeepers else ("events", "segments"):
-            holes.setdefault(source, []).append(f"the evidence of {node} is not whole: {why}")
-    return holes
+            missing_evidence.setdefault(source, []).append(f"the evidence of {node} is not whole: {why}")
+    return missing_evidence
 
 
 def unavailable(marks: Iterable[Mapping[str, Any]]) -> dict[str, str]:

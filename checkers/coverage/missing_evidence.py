@@ -20,7 +20,7 @@ from checkers.verdicts.verdict import Row
 ORDERED = frozenset({"history", "events", "zookeeper"})
 
 
-def holes_of(
+def missing_evidence_of(
     info: RunInfo,
     health: HistoryHealth,
     prepared: Prepared,
@@ -28,17 +28,17 @@ def holes_of(
     marks: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[str]]:
     """Source → what is missing of it. A doubtful event log is a hole for every rule that rests on event logs."""
-    holes = {source: list(texts) for source, texts in prepared.holes.items()}
+    missing_evidence = {source: list(texts) for source, texts in prepared.missing_evidence.items()}
     for source, texts in evidence_holes(marks, info).items():
-        holes.setdefault(source, []).extend(texts)
-    holes.setdefault("history", []).extend(health.problems)
+        missing_evidence.setdefault(source, []).extend(texts)
+    missing_evidence.setdefault("history", []).extend(health.problems)
     doubts = [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"]
     if doubts:
         more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
-        holes.setdefault("events", []).append(f"{doubts[0]}{more}")
+        missing_evidence.setdefault("events", []).append(f"{doubts[0]}{more}")
     if info.system_kind == "highwater" and not info.event_log:
-        holes.setdefault("events", []).append("the run had its event logs switched off")
-    return holes
+        missing_evidence.setdefault("events", []).append("the run had its event logs switched off")
+    return missing_evidence
 
 
 def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None:

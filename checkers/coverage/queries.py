@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from checkers.coverage.damage_met import Meeting, can_have_elected, killed_for_it
 from checkers.coverage.fault_reach import touches
 from checkers.coverage.floor import AroundFault
-from checkers.coverage.recovery import Calm, Work
+from checkers.coverage.recovery import QuietWindow, Work
 from checkers.evidence.elections import elections
 from checkers.evidence.timeline import Evidence, transaction_ns
 from checkers.history.faults import Fault
@@ -104,15 +104,15 @@ def around_faults(history: History, *, scripted: bool = False) -> list[AroundFau
     ]
 
 
-def work_in(history: History, calms: Sequence[Calm]) -> dict[Calm, dict[str, Work]]:
+def work_in(history: History, quiet_windows: Sequence[QuietWindow]) -> dict[QuietWindow, dict[str, Work]]:
     """For each of these times: partition → what the load tried there and got done, of what it began in it; where it
     went on, of what was done by then.
 
     acks=0 is acknowledged by nobody, and an empty answer is one.
     """
-    if not calms:
+    if not quiet_windows:
         return {}
-    times = [(nth, calm.from_ns, calm.until_ns) for nth, calm in enumerate(calms)]
+    times = [(nth, window.from_ns, window.until_ns) for nth, window in enumerate(quiet_windows)]
     spans = history.ops.sparkSession.createDataFrame(times, "nth int, from_ns bigint, until_ns bigint")
     until = F.coalesce("until_ns", F.lit(2**62))
     sent, polled = F.col("f") == "send", F.col("f") == "poll"
@@ -131,9 +131,9 @@ def work_in(history: History, calms: Sequence[Calm]) -> dict[Calm, dict[str, Wor
         )
         .collect()
     )
-    work: dict[Calm, dict[str, Work]] = {calm: {} for calm in calms}
+    work: dict[QuietWindow, dict[str, Work]] = {window: {} for window in quiet_windows}
     for row in rows:
-        work[calms[row.nth]][row.p] = Work(row.sends, row.polls, row.wrote, row.read)
+        work[quiet_windows[row.nth]][row.p] = Work(row.sends, row.polls, row.wrote, row.read)
     return work
 
 

@@ -16,9 +16,9 @@ of all-faults on two cores, with 5.5 s to be asked for and 449 such times: none 
 each of 371 times of 2 s or more without a fault every partition was back after 0.84 s at most.)
 
 A fault counts as gone when it was seen gone, but not for longer than `RESTART_NS` after that was begun: else a system
-would be excused the more, the slower it comes back. Where it took longer, and the load had the time, the calm begins at
-that allowance, and work is asked for in what followed. (Of the 415 faults of 58 of those runs a broker that was started
-again took 6.6 s at most to be seen, anything else 2.1 s.)
+would be excused the more, the slower it comes back. Where it took longer, and the load had the time, the window
+begins at that allowance, and work is asked for in what followed. (Of the 415 faults of 58 of those runs a broker that
+was started again took 6.6 s at most to be seen, anything else 2.1 s.)
 
 A partition whose last in-sync replica is gone is rightly offline, and serves neither: the run is unknown for it, as it
 is for the heal that waited for its leader in vain. A load that tried nothing there has shown nothing; how much it tried
@@ -43,7 +43,7 @@ RESTART_NS = 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of one partition, in one calm: what was tried, and whether one of it came out well."""
+    """Of one partition, in one window: what was tried, and whether one of it came out well."""
 
     sends: int = 0
     polls: int = 0
@@ -58,7 +58,7 @@ def load_end_ns(marks: Iterable[Mapping[str, Any]]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Calm:
+class QuietWindow:
     """A time of the run from the end of one fault on, in which no fault was in force for long enough, all in all.
 
     after: the fault that was gone last before it. until_ns: None at the end of the load. last: no other fault came
@@ -72,22 +72,22 @@ class Calm:
     asked: bool = True
 
 
-def calms_of(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> list[Calm]:
+def quiet_windows_of(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> list[QuietWindow]:
     """In order of their beginnings, each as short as can be. end_ns: see `load_end_ns`."""
     quiet = list(_without_faults(faults))
     needed_ns = (info.session_timeout_ms + info.request_timeout_ms) * 1_000_000
-    found: list[Calm] = []
+    found: list[QuietWindow] = []
     for nth, (after, from_ns, _) in enumerate(quiet):
         left_ns = needed_ns
         for _, again_ns, until_ns in quiet[nth:]:
             over_ns = end_ns if until_ns is None else until_ns
             left_ns = 0 if over_ns is None else left_ns - max(0, over_ns - again_ns)
             if left_ns <= 0:
-                found.append(Calm(after, from_ns, until_ns, last=quiet[nth][2] is None))
+                found.append(QuietWindow(after, from_ns, until_ns, last=quiet[nth][2] is None))
                 break
         else:
             if quiet[nth][2] is None:
-                found.append(Calm(after, from_ns, None, last=True, asked=False))
+                found.append(QuietWindow(after, from_ns, None, last=True, asked=False))
     return found
 
 
@@ -117,7 +117,7 @@ def _gone_ns(fault: Fault) -> int | None:
     return min(fault.stop_ns, fault.stop_began_ns + RESTART_NS)
 
 
-def hurried(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> frozenset[int]:
+def too_short(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> frozenset[int]:
     """Ids of the faults after which the load did not go on for as long as a cluster may take to come back."""
     if end_ns is None:
         return frozenset()
@@ -126,13 +126,15 @@ def hurried(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> froze
     return frozenset(fault_id for fault_id, gone_ns in gone if gone_ns is not None and end_ns - gone_ns < needed_ns)
 
 
-def still(partitions: Sequence[str], work: Mapping[str, Work], calm: Calm) -> tuple[AbstractSet[str], Sequence[str]]:
-    """(partitions that the load got nothing into or nothing out of in that calm, that in sentences)."""
+def still(
+    partitions: Sequence[str], work: Mapping[str, Work], window: QuietWindow
+) -> tuple[AbstractSet[str], Sequence[str]]:
+    """(partitions that the load got nothing into or nothing out of in that window, that in sentences)."""
     done = {p: work.get(p, Work()) for p in partitions}
     unwritten = [f"{p} ({one.sends} tried)" for p, one in done.items() if not one.wrote]
     unread = [f"{p} ({one.polls} tried)" for p, one in done.items() if not one.read]
-    how_long = "" if calm.until_ns is None else f"for {(calm.until_ns - calm.from_ns) / 1e9:.1f} s "
-    when = f"{how_long}after fault {calm.after}" + (", the last" if calm.last else "")
+    how_long = "" if window.until_ns is None else f"for {(window.until_ns - window.from_ns) / 1e9:.1f} s "
+    when = f"{how_long}after fault {window.after}" + (", the last" if window.last else "")
     said = [
         f"no {what} {', '.join(named)} in the load {when}"
         for what, named in (("acknowledged write to", unwritten), ("answered poll of", unread))
@@ -142,16 +144,16 @@ def still(partitions: Sequence[str], work: Mapping[str, Work], calm: Calm) -> tu
 
 
 def stood_still(
-    partitions: Sequence[str], calms: Sequence[Calm], work: Mapping[Calm, Mapping[str, Work]]
+    partitions: Sequence[str], quiet_windows: Sequence[QuietWindow], work: Mapping[QuietWindow, Mapping[str, Work]]
 ) -> tuple[Sequence[str], int | None]:
     """(what the load owes, in sentences; how many partitions it reached after the last fault, if that was less than all
     and it ended too soon to be asked for them).
     """
     missing: list[str] = []
     reached = None
-    for calm in calms:
-        quiet, said = still(partitions, work.get(calm, {}), calm)
-        if calm.asked:
+    for window in quiet_windows:
+        quiet, said = still(partitions, work.get(window, {}), window)
+        if window.asked:
             missing += said
         elif quiet:
             reached = len(partitions) - len(quiet)

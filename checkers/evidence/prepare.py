@@ -73,18 +73,18 @@ _CHECKPOINT = pa.schema(
 
 @dataclass(slots=True)
 class Prepared:
-    """What is on disk as Parquet now. holes: per source, why a rule that rests on it cannot be valid."""
+    """What is on disk as Parquet now. missing_evidence: per source, why a rule that rests on it cannot be valid."""
 
     folders: list[tuple[str, Path]] = field(default_factory=list)
     """(node, partition folder) still to be decoded by Spark; empty when `batches` is written."""
     event_files: list[tuple[str, Path]] = field(default_factory=list)
-    holes: dict[str, list[str]] = field(default_factory=dict)
+    missing_evidence: dict[str, list[str]] = field(default_factory=dict)
     evidence_nodes: list[str] = field(default_factory=list)
     segment_nodes: list[str] = field(default_factory=list)
     """Nodes whose log folders are there, be it in part."""
 
     def hole(self, source: str, text: str) -> None:
-        self.holes.setdefault(source, []).append(text)
+        self.missing_evidence.setdefault(source, []).append(text)
 
 
 def prepare(run_dir: Path, info: RunInfo) -> Prepared:

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.event_log_gaps import whole_logs
-from checkers.evidence.unclean_elections import NONE, Unclean, reign, unclean_of
+from checkers.evidence.unclean_elections import NONE, Unclean, epoch_interval, unclean_of
 from checkers.evidence.znodes import Znodes
 from checkers.history.faults import FILE_FAULTS
 from checkers.history.load import History
@@ -203,7 +203,7 @@ def epochs_table(timeline: DataFrame, unclean: Unclean = NONE) -> DataFrame:
         .when((F.col("e") == "ack") & (F.col("acks") == -1), F.col("last") + 1)
     )
     below = Window.partitionBy("p").orderBy("le").rowsBetween(Window.unboundedPreceding, -1)
-    in_reign = Window.partitionBy("p", "reign").orderBy("le").rowsBetween(Window.unboundedPreceding, -1)
+    in_interval = Window.partitionBy("p", "epoch_interval").orderBy("le").rowsBetween(Window.unboundedPreceding, -1)
     highest = F.max(F.when(F.col("exposed").isNotNull(), F.struct("exposed", "le")))
     return (
         timeline.where(F.col("le").isNotNull())
@@ -216,9 +216,9 @@ def epochs_table(timeline: DataFrame, unclean: Unclean = NONE) -> DataFrame:
             F.min(F.when(leads, F.col("t_ns"))).alias("from_ns"),
             F.max(F.when(leads, F.col("t_ns"))).alias("to_ns"),
         )
-        .withColumn("reign", reign(unclean, F.col("le")))
+        .withColumn("epoch_interval", epoch_interval(unclean, F.col("le")))
         .withColumn("earlier", highest.over(below))
-        .withColumn("since", highest.over(in_reign))
+        .withColumn("since", highest.over(in_interval))
     )
 
 

@@ -1,11 +1,12 @@
-"""What a loss may be owed to an unclean election: from when, and until when.
+"""When a loss is attributable to an unclean election: from when, and until when.
 
 Such an election, under leader epoch e, costs what leaders of lower epochs had and its leader does not have. What a
 leader of e or later wrote or showed it did not cost, however long ago that was; nor what one of a lower epoch lacked.
-So a loss is owed to it that shows after it, of something that was there in an epoch below e, and was missed in one that
-is not; where no evidence says in which epoch it was there, of something that was there before the last broker had acted
-as leader under such an epoch. Until then a deposed leader may still take records and show them. Unless the event logs
-of all who led before it are there, and whole, nobody knows how long that was, and there is no end.
+So a loss is attributable to it that shows after it, of something that was there in an epoch below e, and was missed
+in one that is not; where no evidence says in which epoch it was there, of something that was there before the last
+broker had acted as leader under such an epoch. Until then a deposed leader may still take records and show them.
+Unless the event logs of all who led before it are there, and whole, nobody knows how long that was, and there is no
+end.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ def unclean_of(
     return found
 
 
-def owed(
+def attributable(
     unclean: Unclean, *, lost_epoch: Column, missed_epoch: Column | None = None, from_ns: Column, to_ns: Column
 ) -> Column:
-    """Of a row with `p`: whether what is lost, or replaced, may be owed to an unclean election of its partition.
+    """Of a row with `p`: whether what is lost, or replaced, may be attributable to an unclean election of its
+    partition.
 
     lost_epoch: the highest in which it is known to have been there, missed_epoch: in which it was not; null where not
     known. from_ns: when it was there. to_ns: when it was not.
@@ -94,7 +96,7 @@ def span(there: Column, gone: Column) -> tuple[Column, Column]:
     )
 
 
-def reign(unclean: Unclean, leader_epoch: Column) -> Column:
+def epoch_interval(unclean: Unclean, leader_epoch: Column) -> Column:
     """Of a row with `p`: how many unclean elections its partition had up to this leader epoch; null where that is null,
     and it matters.
 

@@ -26,7 +26,7 @@ _BROKER_TIMES = (
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What a record's absence below a log start may be owed to; either will do.
+    """What a record's absence below a log start may be attributable to; either will do.
 
     age_ns: so much run time, at least, lies between its send and its absence; None: none goes for its age.
     size_bytes: so many bytes, at least, lie above it; None: none goes for the size of its log. record_bytes: what one

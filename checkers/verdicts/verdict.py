@@ -72,16 +72,16 @@ def judge(
     rows: Sequence[Row],
     partitions: Sequence[str],
     *,
-    holes: Sequence[str] = (),
+    missing_evidence: Sequence[str] = (),
     doubted: bool = False,
     not_applicable: str | None = None,
     allowed: str | None = None,
 ) -> CheckResult:
     """One checker's verdict.
 
-    rows: this checker's findings and figures. partitions: where it must have seen something. holes: what is missing
-    of the evidence it rests on; doubted: so that a finding may come of the hole. allowed: why findings of kind
-    `allowed` are what the configuration and the faults permit.
+    rows: this checker's findings and figures. partitions: where it must have seen something. missing_evidence: what
+    is missing of the evidence it rests on; doubted: so that a finding may come of the hole. allowed: why findings of
+    kind `allowed` are what the configuration and the faults permit.
     """
     result = CheckResult(spec.name, spec.group, spec.title, "valid", linearizability=spec.linearizability)
     found = [row for row in rows if row.kind != "figure"]
@@ -95,7 +95,7 @@ def judge(
         result.verdict = "not-applicable"
         result.reasons = [not_applicable]
         return result
-    missing = [*holes, *_needs(spec, figures, partitions), *_unwanted(spec, figures)]
+    missing = [*missing_evidence, *_needs(spec, figures, partitions), *_unwanted(spec, figures)]
     # The strongest proofs first: what one line says against itself.
     wrong = sorted((row for row in found if row.kind == "invalid"), key=lambda row: row.rule != ONE_LINE)
     shown = wrong or [row for row in found if row.kind == "unknown"]

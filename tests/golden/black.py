@@ -14,7 +14,7 @@ from tests.support.histories import Story
 Tell = Callable[[Story], None]
 
 BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
-    "phantom-read": (records.phantom_ok, records.phantom_bad, records.nothing_read),
+    "fabricated-value": (records.phantom_ok, records.phantom_bad, records.nothing_read),
     "aborted-read": (records.aborted_ok, records.aborted_bad, records.nothing_read),
     "inconsistent-offset": (records.same_twice, records.inconsistent_bad, records.nothing_read),
     "duplicate": (records.same_twice, records.duplicate_bad, records.nothing_read),
@@ -23,7 +23,7 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "vanished-read": (records.vanished_ok, records.vanished_bad, records.nothing_read),
     "read-above-hw": (ends.above_ok, ends.above_bad, ends.above_unknown),
     "refused-read": (ends.refused_ok, ends.refused_bad, ends.above_unknown),
-    "end-went-back": (ends.end_ok, ends.end_bad, records.same_twice),
+    "nonmonotonic-end": (ends.end_ok, ends.end_bad, records.same_twice),
     "int-poll-skip": (polls.int_skip_ok, polls.int_skip_bad, polls.no_polls),
     "poll-skip": (polls.skip_ok, polls.skip_bad, polls.no_polls),
     "int-nonmonotonic-poll": (records.same_twice, polls.int_nonmonotonic_bad, polls.no_polls),
@@ -53,11 +53,11 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("read-above-hw", "bad-told"): ends.told_bad,
     ("refused-read", "bad-same-epoch"): ends.refused_by_who_showed_it,
     ("refused-read", "bad-between"): ends.refused_below_a_higher_epoch,
-    ("end-went-back", "bad-same-epoch"): ends.end_back_in_one_epoch,
-    ("end-went-back", "bad-listed"): ends.end_below_an_end,
+    ("nonmonotonic-end", "bad-same-epoch"): ends.end_back_in_one_epoch,
+    ("nonmonotonic-end", "bad-listed"): ends.end_below_an_end,
     ("read-above-hw", "ok-told"): ends.told_ok,
     ("refused-read", "ok-start-untold"): ends.refused_with_no_start,
     ("refused-read", "bad-young"): ends.refused_too_young,
     ("refused-read", "unknown-empty"): ends.nothing_shown,
-    ("end-went-back", "unknown-empty"): ends.nothing_shown,
+    ("nonmonotonic-end", "unknown-empty"): ends.nothing_shown,
 }

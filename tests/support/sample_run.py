@@ -57,7 +57,7 @@ RESULTS: dict[str, Any] = {
             ],
             "allowed": None,
         },
-        "phantom-read": {
+        "fabricated-value": {
             "verdict": "valid",
             "family": "black-box",
             "title": "Phantom read",

@@ -60,7 +60,7 @@ def _reads(ops: list[Op]) -> list[tuple[Op, int, int | None, bool]]:
     return [(op, *record) for op in _polls(ops) for record in op.records]
 
 
-def phantom_read(ops: list[Op]) -> set[Any]:
+def fabricated_value(ops: list[Op]) -> set[Any]:
     sent = {value: op for op, value, _ in _sends(ops)}
     return {
         value
@@ -203,7 +203,7 @@ def refused_read(ops: list[Op]) -> set[Any]:
     }
 
 
-def end_went_back(ops: list[Op]) -> set[Any]:
+def nonmonotonic_end(ops: list[Op]) -> set[Any]:
     shown = _shown_ends(ops)
     return {
         b.index
@@ -239,7 +239,7 @@ def real_time_order(ops: list[Op]) -> set[Any]:
 
 
 TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
-    "phantom-read": phantom_read,
+    "fabricated-value": fabricated_value,
     "aborted-read": aborted_read,
     "inconsistent-offset": inconsistent_offset,
     "duplicate": duplicate,
@@ -252,7 +252,7 @@ TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
     "nonmonotonic-poll": nonmonotonic_poll,
     "read-above-hw": read_above_hw,
     "refused-read": refused_read,
-    "end-went-back": end_went_back,
+    "nonmonotonic-end": nonmonotonic_end,
     "nonmonotonic-send": nonmonotonic_send,
     "real-time-order": real_time_order,
 }

@@ -23,7 +23,7 @@ from harness.workloads.append_poll.script_sender import WireScriptSender
 from harness.workloads.base import Brokers, FinalTools, RunContext, WorkloadFailed
 
 CHECKERS = (
-    "phantom-read",
+    "fabricated-value",
     "aborted-read",
     "inconsistent-offset",
     "duplicate",
@@ -33,7 +33,7 @@ CHECKERS = (
     "vanished-read",
     "read-above-hw",
     "refused-read",
-    "end-went-back",
+    "nonmonotonic-end",
     "int-poll-skip",
     "poll-skip",
     "int-nonmonotonic-poll",

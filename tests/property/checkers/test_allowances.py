@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from checkers.allowances.expiry import expiry_of
 from checkers.coverage.queries import around_faults, load_gaps, work_in
-from checkers.coverage.recovery import Calm, Work
+from checkers.coverage.recovery import QuietWindow, Work
 from checkers.history.load import load_history
 from checkers.history.retention import SLACK_NS, Expiry, Retention
 from checkers.verdicts.verdict import CheckResult
@@ -567,21 +567,21 @@ def _healed(story: Story, partitions: tuple[int, ...] = (0, 1)) -> None:
         story.poll(0, [(0, 10 * partition + 1)], partition=partition, process=30, phase="drain-current")
 
 
-AFTER = Calm(1, 60 * TICK_NS, None)
+AFTER = QuietWindow(1, 60 * TICK_NS, None)
 
 
 def _work(
-    spark: SparkSession, folder: Path, story: Story, *, scripted: bool = False, calm: Calm = AFTER
+    spark: SparkSession, folder: Path, story: Story, *, scripted: bool = False, window: QuietWindow = AFTER
 ) -> tuple[Any, dict[str, Work]]:
     with pyspark_sockets():
         history, health = load_history(spark, write_history(folder / "history.jsonl", story.lines), folder / "p")
         assert not health.problems
         (around,) = around_faults(history, scripted=scripted)
         assert load_gaps(history, [f"{story.topic}-0", f"{story.topic}-1"]) == [], "served, at some time in the load"
-        others = [Calm(7, 0, TICK_NS), Calm(8, 10**12, None)]
-        work = work_in(history, [others[0], calm, others[1]])
+        others = [QuietWindow(7, 0, TICK_NS), QuietWindow(8, 10**12, None)]
+        work = work_in(history, [others[0], window, others[1]])
         assert work[others[1]] == {}
-        return around, work[calm]
+        return around, work[window]
 
 
 def test_partition_that_was_dead_from_a_fault_on_is_not_served_by_the_heal(spark: SparkSession, tmp_path: Path) -> None:
@@ -619,7 +619,7 @@ def test_work_that_was_done_later_is_none_of_a_calm(spark: SparkSession, tmp_pat
     story.send(3, 2, process=1, invoked=61, completed=80)
     story.poll(2, [(2, 3)], process=20, invoked=62, completed=79)
     story.send(4, 3, process=2, invoked=80, completed=81)
-    _, since = _work(spark, tmp_path, story, calm=Calm(1, 60 * TICK_NS, 80 * TICK_NS))
+    _, since = _work(spark, tmp_path, story, window=QuietWindow(1, 60 * TICK_NS, 80 * TICK_NS))
     assert since == {f"{story.topic}-0": Work(1, 1, wrote=False, read=True)}
 
 

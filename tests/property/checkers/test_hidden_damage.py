@@ -134,7 +134,7 @@ CASES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
     "replica-short": (_replica_short, "log-matching", "invalid", "acks=all was answered for all below"),
     "transactions-cut": (_transactions_cut_off, "isr-znode", "unknown", "ZooKeeper's log has no such version"),
     "isr-of-its-own": (_isr_of_its_own, "isr-znode", "invalid", "acted by version"),
-    "unreadable-answer": (_answer_cannot_be_read, "phantom-read", "invalid", "answered a poll of"),
+    "unreadable-answer": (_answer_cannot_be_read, "fabricated-value", "invalid", "answered a poll of"),
     "follows-another": (_follows_another, "isr-znode", "invalid", "with leader"),
     "leads-unelected": (_leads_unelected, "isr-znode", "invalid", "(become_leader) with leader"),
     "commits-of-another": (_commits_of_another, "isr-znode", "invalid", "(isr_commit) with leader"),

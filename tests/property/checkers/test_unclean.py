@@ -1,4 +1,4 @@
-"""Until when a loss may be owed to an unclean election, and which losses may."""
+"""Until when a loss may be attributed to an unclean election, and which losses may."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from checkers.evidence.unclean_elections import (
     ANSWER_NS,
     WALL_SLACK_NS,
     UncleanElection,
+    attributable,
+    epoch_interval,
     last_until,
-    owed,
-    reign,
     unclean_of,
 )
 from checkers.evidence.znodes import znode_tables
@@ -160,13 +160,16 @@ def test_end_forgotten_over_a_restart_is_owed_to_an_election_that_the_broker_had
         found = restart_rules(evidence).findings
         assert found is not None
         columns = {name: F.col(name) for name in ("lost_epoch", "missed_epoch", "from_ns", "to_ns")}
-        rows = found.select(owed({"hw-0": [UncleanElection(3, 5 * S, None)]}, **columns).alias("owed")).collect()
-    assert [row.owed for row in rows] == [expected]
+        rows = found.select(
+            attributable({"hw-0": [UncleanElection(3, 5 * S, None)]}, **columns).alias("attributable")
+        ).collect()
+    assert [row.attributable for row in rows] == [expected]
 
 
 TWO = {"p": [UncleanElection(3, 50, 70), UncleanElection(6, 500, 700)], "endless": [UncleanElection(3, 50, None)]}
 
-# Partition, epoch of what is lost, when it was there, when not any more: owed? And the epoch it is missed in, if known.
+# Partition, epoch of what is lost, when it was there, when not any more: attributable?
+# And the epoch in which it was missed, if known.
 LOSSES: list[tuple[str | int | bool | None, ...]] = [
     ("p", 2, 10, 60, True),
     ("p", 2, 10, 40, False),
@@ -198,7 +201,7 @@ def test_loss_is_owed_to_an_election_that_came_between_what_was_written_and_what
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "losses.jsonl"
-    names = ("p", "epoch", "from_ns", "to_ns", "owed", "missed")
+    names = ("p", "epoch", "from_ns", "to_ns", "attributable", "missed")
     rows = [dict(zip(names, row, strict=False)) for row in LOSSES]
     path.write_text("".join(json.dumps({"n": n, **row}) + "\n" for n, row in enumerate(rows)))
     columns = {"lost_epoch": F.col("epoch"), "missed_epoch": F.col("missed")}
@@ -209,13 +212,13 @@ def test_loss_is_owed_to_an_election_that_came_between_what_was_written_and_what
         )
         told = losses.select(
             "n",
-            owed(TWO, **columns).alias("owed"),
-            owed({}, **columns).alias("never"),
-            reign(TWO, F.coalesce("epoch", F.lit(9))).alias("reign"),
+            attributable(TWO, **columns).alias("attributable"),
+            attributable({}, **columns).alias("never"),
+            epoch_interval(TWO, F.coalesce("epoch", F.lit(9))).alias("epoch_interval"),
             last_until(TWO).alias("until"),
         )
         found = {row.n: row for row in told.collect()}
-    assert [found[n].owed for n in range(len(LOSSES))] == [row[4] for row in LOSSES]
+    assert [found[n].attributable for n in range(len(LOSSES))] == [row[4] for row in LOSSES]
     assert not any(row.never for row in found.values())
-    assert [found[n].reign for n in (0, 3, 4, 5, 12, 14)] == [0, 1, 1, 2, 1, 0]
+    assert [found[n].epoch_interval for n in (0, 3, 4, 5, 12, 14)] == [0, 1, 1, 2, 1, 0]
     assert [found[n].until for n in (0, 12, 14)] == [700, None, None]

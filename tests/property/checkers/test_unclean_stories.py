@@ -1,4 +1,5 @@
-"""What clients saw around an unclean election: which of it is owed to that, and what is not, by epochs and by time.
+"""What clients saw around an unclean election: which of it is attributable to that, and what is not, by epochs and by
+time.
 
 No event log tells of these: what is not known by a leader epoch is known by its time, or not at all. Every story is a
 topic of its own; its partition is led by broker 1 until broker 2 is elected from outside the ISR under EPOCH.
@@ -239,7 +240,7 @@ STORIES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "refused": (_refused_once_it_was_lost, set()),
     "refused-later": (_refused_once_it_had_survived, {"refused-read"}),
     "end-back": (_end_back_with_what_was_lost, set()),
-    "end-back-later": (_end_back_with_what_had_survived, {"end-went-back"}),
+    "end-back-later": (_end_back_with_what_had_survived, {"nonmonotonic-end"}),
 }
 
 
@@ -264,7 +265,7 @@ def test_story_around_an_unclean_election_is_judged_by_what_that_can_have_cost(
 
 @pytest.mark.parametrize(
     ("name", "checker"),
-    [("refused", "refused-read"), ("end-back", "end-went-back")],
+    [("refused", "refused-read"), ("end-back", "nonmonotonic-end")],
 )
 def test_end_that_an_unclean_election_took_back_is_counted_as_allowed(
     judged: dict[str, dict[str, CheckResult]], name: str, checker: str

@@ -239,7 +239,7 @@ def _late_clock_step(from_ns: int, until_ns: int) -> list[dict[str, Any]]:
     return [{**seen, "f": "start", "time_ns": from_ns}, {**seen, "f": "stop", "time_ns": until_ns}]
 
 
-@pytest.mark.parametrize("story", ["in time", "hurried", "another late fault"])
+@pytest.mark.parametrize("story", ["in time", "too_short", "another late fault"])
 def test_whole_run_whose_partition_stands_still_after_a_fault_is_unknown_if_there_was_time(
     spark: SparkSession, folder: Path, story: str
 ) -> None:
@@ -253,7 +253,7 @@ def test_whole_run_whose_partition_stands_still_after_a_fault_is_unknown_if_ther
             if line["kind"] == "client" and line["partition"] == 1 and line["phase"] == "main":
                 line["phase"] = "heal"
     heal = {"type": "info", "process": -2, "kind": "harness", "f": "phase", "phase": "heal"}
-    heal_ns = stop["time_ns"] + (moved // 4 if story == "hurried" else moved)
+    heal_ns = stop["time_ns"] + (moved // 4 if story == "too_short" else moved)
     late = _late_clock_step(heal_ns - moved // 4, heal_ns - moved // 10) if story == "another late fault" else []
     added = [*late, {**heal, "time_ns": heal_ns}]
     _write_history(folder, [*lines, *({**line, "index": len(lines) + nth} for nth, line in enumerate(added))])
@@ -265,7 +265,7 @@ def test_whole_run_whose_partition_stands_still_after_a_fault_is_unknown_if_ther
     said = [text for text in results["floor"]["missing"] if " in the load " in text]
     lowered = results["floor"]["lowered"]
     assert ("partitions_after_last_fault" in lowered) == (story != "in time")
-    if story == "hurried":
+    if story == "too_short":
         assert said == []
         assert lowered["partitions_after_last_fault"] in (0, 1)
     else:

@@ -9,7 +9,7 @@ import pytest
 
 from checkers.coverage import incidents
 from checkers.coverage.floor import AroundFault, Seen, judge_floor
-from checkers.coverage.missing_evidence import holes_of, not_applicable
+from checkers.coverage.missing_evidence import missing_evidence_of, not_applicable
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
 from checkers.history.retention import Retention
@@ -80,19 +80,19 @@ def test_unexplained_tells_of_a_broker_that_had_to_be_killed_and_of_logs_that_ar
 
 
 def test_floor_holds_what_is_unexplained() -> None:
-    seen = replace(SEEN, silenced=frozenset({2}), unexplained=["the process of n2 ended"])
+    seen = replace(SEEN, writes_impossible=frozenset({2}), unexplained=["the process of n2 ended"])
     assert judge_floor(seen, scripted=False, checks={"acknowledged": 1}).missing == ["the process of n2 ended"]
 
 
 def test_floor_asks_for_no_write_under_a_fault_that_silences_and_says_so() -> None:
-    result = judge_floor(replace(SEEN, silenced=frozenset({2})), scripted=False, checks={})
+    result = judge_floor(replace(SEEN, writes_impossible=frozenset({2})), scripted=False, checks={})
     assert result.met
     assert result.lowered == {"writes_during_faults": 1}
 
 
 def test_floor_asks_that_a_write_was_tried_under_a_fault_that_silences() -> None:
     idle = replace(SEEN.around[1], w_tried=False)
-    seen = replace(SEEN, around=[SEEN.around[0], idle], silenced=frozenset({2}))
+    seen = replace(SEEN, around=[SEEN.around[0], idle], writes_impossible=frozenset({2}))
     assert judge_floor(seen, scripted=False, checks={}).missing == ["no write tried during fault 2"]
 
 
@@ -107,8 +107,8 @@ def test_evidence_that_was_not_copied_is_a_hole_of_its_sources(node: str, source
     assert incidents.copied(marks) == {other.name for other in INFO.nodes} - {node}
     assert set(incidents.evidence_holes(marks, INFO)) == sources
     health = HistoryHealth(2, 1, 0, ())
-    holes = holes_of(INFO, health, Prepared(), [], marks)
-    assert {source for source, texts in holes.items() if texts} == sources
+    missing_evidence = missing_evidence_of(INFO, health, Prepared(), [], marks)
+    assert {source for source, texts in missing_evidence.items() if texts} == sources
 
 
 @pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
@@ -149,7 +149,7 @@ def test_judge_finding_in_a_record_with_a_hole_is_unknown_and_shown() -> None:
         Row("lost-write", "figure", "hw-0", 1, detail="records_read", figure=9.0),
         Row("lost-write", "invalid", "hw-0", 1, detail="value 17 is gone"),
     ]
-    result = judge(spec, rows, ["hw-0"], holes=["a line is missing"], doubted=True)
+    result = judge(spec, rows, ["hw-0"], missing_evidence=["a line is missing"], doubted=True)
     assert result.verdict == "unknown"
     assert result.reasons == ["a line is missing", "1 found in a record that is not whole: value 17 is gone"]
     assert [row.detail for row in result.witnesses] == ["value 17 is gone"]
@@ -168,7 +168,7 @@ def test_positions_that_no_change_of_leader_put_at_risk_are_no_evidence(checker:
 
 
 def _asked(ends: float) -> list[Row]:
-    return [Row("end-went-back", "figure", "hw-0", 1, detail="ends_judged", figure=ends)]
+    return [Row("nonmonotonic-end", "figure", "hw-0", 1, detail="ends_judged", figure=ends)]
 
 
 @pytest.mark.parametrize(
@@ -179,5 +179,5 @@ def test_end_that_nobody_asked_for_is_not_applicable_in_a_script_alone(
     scripted: bool, rows: list[Row], applies: bool
 ) -> None:
     info = replace(INFO, scripted=scripted)
-    assert (not_applicable(BY_NAME["end-went-back"], info, rows) is None) == applies
+    assert (not_applicable(BY_NAME["nonmonotonic-end"], info, rows) is None) == applies
     assert not_applicable(BY_NAME["refused-read"], info, []) is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from checkers.coverage.floor import judge_floor
-from checkers.coverage.recovery import Calm, Work, calms_of, hurried, load_end_ns, still, stood_still
+from checkers.coverage.recovery import QuietWindow, Work, load_end_ns, quiet_windows_of, still, stood_still, too_short
 from checkers.history.faults import Fault
 from tests.unit.checkers.coverage.test_floor import FULL
 from tests.unit.checkers.coverage.test_incidents import INFO
@@ -20,8 +20,8 @@ SOUND = Work(3, 3, wrote=True, read=True)
 STILL = ["no acknowledged write to hw-1 (7 tried) in the load after fault 1, the last"]
 
 
-LAST = Calm(6, 40 * S, None, last=True)
-BEFORE = Calm(5, 20 * S, 30 * S)
+LAST = QuietWindow(6, 40 * S, None, last=True)
+BEFORE = QuietWindow(5, 20 * S, 30 * S)
 
 
 def fault(fault_id: int, stop_s: float | None, began_s: float = 9) -> Fault:
@@ -40,30 +40,34 @@ def test_calm_lasts_until_no_fault_was_in_force_for_a_session_and_a_request() ->
     info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
     # 2 lies within 1, 4 begins while 3 is in force; 3 follows 1 after 8 s, and 5 follows 4 after 10.
     faults = [fault(2, 30, 20), fault(1, 40, 10), fault(4, 60, 52), fault(3, 55, 48), fault(5, 75, 70)]
-    early = [Calm(1, 40 * S, 70 * S), Calm(4, 60 * S, 70 * S)]
-    assert calms_of(info, faults, 84 * S) == [*early, Calm(5, 75 * S, None, last=True)]
-    assert calms_of(info, faults, None) == [*early, Calm(5, 75 * S, None, last=True)]
-    assert calms_of(info, faults, 83 * S) == [*early, Calm(5, 75 * S, None, last=True, asked=False)]
-    assert calms_of(info, [], 90 * S) == []
+    early = [QuietWindow(1, 40 * S, 70 * S), QuietWindow(4, 60 * S, 70 * S)]
+    assert quiet_windows_of(info, faults, 84 * S) == [*early, QuietWindow(5, 75 * S, None, last=True)]
+    assert quiet_windows_of(info, faults, None) == [*early, QuietWindow(5, 75 * S, None, last=True)]
+    assert quiet_windows_of(info, faults, 83 * S) == [*early, QuietWindow(5, 75 * S, None, last=True, asked=False)]
+    assert quiet_windows_of(info, [], 90 * S) == []
 
 
 def test_calm_of_an_earlier_fault_is_asked_for_where_the_last_ended_too_late() -> None:
     """Faults 4 s apart: three such times are asked for, two and a last one of no length are not."""
     info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
     faults = [fault(nth, 10 * nth + 6, 10 * nth) for nth in range(1, 6)]
-    late = Calm(5, 56 * S, None, last=True, asked=False)
-    assert calms_of(info, faults, 57 * S) == [
-        Calm(1, 16 * S, 40 * S),
-        Calm(2, 26 * S, 50 * S),
-        Calm(3, 36 * S, None),
+    late = QuietWindow(5, 56 * S, None, last=True, asked=False)
+    assert quiet_windows_of(info, faults, 57 * S) == [
+        QuietWindow(1, 16 * S, 40 * S),
+        QuietWindow(2, 26 * S, 50 * S),
+        QuietWindow(3, 36 * S, None),
         late,
     ]
-    assert calms_of(info, faults, 55 * S) == [Calm(1, 16 * S, 40 * S), Calm(2, 26 * S, 50 * S), late]
+    assert quiet_windows_of(info, faults, 55 * S) == [
+        QuietWindow(1, 16 * S, 40 * S),
+        QuietWindow(2, 26 * S, 50 * S),
+        late,
+    ]
 
 
 def test_calm_comes_after_no_fault_that_never_was_gone() -> None:
     faults = [fault(1, 40), fault(2, None, 50), fault(3, 60, 55)]
-    assert calms_of(INFO, faults, 90 * S) == [Calm(1, 40 * S, 50 * S)]
+    assert quiet_windows_of(INFO, faults, 90 * S) == [QuietWindow(1, 40 * S, 50 * S)]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +79,8 @@ def test_fault_that_ends_within_a_session_and_a_request_of_the_load_s_end_is_hur
     stop_s: float | None, expected: bool
 ) -> None:
     info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
-    assert hurried(info, [fault(1, 20), fault(2, stop_s)], 60 * S) == (frozenset({2}) if expected else frozenset())
-    assert hurried(info, [fault(2, stop_s)], None) == frozenset()
+    assert too_short(info, [fault(1, 20), fault(2, stop_s)], 60 * S) == (frozenset({2}) if expected else frozenset())
+    assert too_short(info, [fault(2, stop_s)], None) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -91,10 +95,10 @@ def test_fault_that_took_long_to_go_is_excused_for_a_restart_and_no_longer(
     info = replace(INFO, session_timeout_ms=6000, request_timeout_ms=3000)
     began_ns = None if stop_began_s is None else int(stop_began_s * S)
     slow = replace(fault(2, stop_s, 20), stop_began_ns=began_ns)
-    assert (hurried(info, [slow], 60 * S) == {2}) == expected
-    (calm,) = calms_of(info, [slow], 60 * S)
+    assert (too_short(info, [slow], 60 * S) == {2}) == expected
+    (window,) = quiet_windows_of(info, [slow], 60 * S)
     gone_ns = int(min(stop_s, (stop_began_s or stop_s) + 10) * S)
-    assert calm == Calm(2, gone_ns, None, last=True, asked=not expected)
+    assert window == QuietWindow(2, gone_ns, None, last=True, asked=not expected)
 
 
 def test_still_names_each_partition_and_what_was_tried_there() -> None:
@@ -120,7 +124,7 @@ def test_still_names_each_partition_and_what_was_tried_there() -> None:
 def test_late_fault_cancels_nothing_that_an_earlier_calm_asks_for(asked: bool) -> None:
     """hw-1 stands still from fault 5 on, and fault 6, which harms nothing, ends when the load does."""
     last = replace(LAST, asked=asked)
-    work = {calm: {"hw-0": SOUND, "hw-1": replace(SOUND, sends=7, wrote=False)} for calm in (BEFORE, last)}
+    work = {window: {"hw-0": SOUND, "hw-1": replace(SOUND, sends=7, wrote=False)} for window in (BEFORE, last)}
     earlier = "no acknowledged write to hw-1 (7 tried) in the load for 10.0 s after fault 5"
     later = "no acknowledged write to hw-1 (7 tried) in the load after fault 6, the last"
     expected = ([earlier, later], None) if asked else ([earlier], 1)
@@ -135,7 +139,7 @@ def test_late_fault_cancels_nothing_that_an_earlier_calm_asks_for(asked: bool) -
 
 
 def test_floor_partition_that_stands_still_after_the_last_fault_is_lowered_by_nothing() -> None:
-    seen = replace(FULL, still=STILL, hurried=frozenset({1}))
+    seen = replace(FULL, still=STILL, too_short=frozenset({1}))
     checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
     result = judge_floor(seen, scripted=False, checks=checks)
     assert result.missing == STILL
@@ -153,8 +157,8 @@ def test_floor_partition_that_had_no_time_to_come_back_is_told() -> None:
 def test_floor_fault_with_no_time_for_work_after_it_is_told(what: str) -> None:
     quiet = replace(FULL, around=[FULL.around[0], replace(FULL.around[0], fault_id=2, **{what: False})])
     assert not judge_floor(quiet, scripted=False, checks={}).met
-    assert not judge_floor(replace(quiet, hurried=frozenset({1})), scripted=False, checks={}).met
-    late = judge_floor(replace(quiet, hurried=frozenset({2})), scripted=False, checks={})
+    assert not judge_floor(replace(quiet, too_short=frozenset({1})), scripted=False, checks={}).met
+    late = judge_floor(replace(quiet, too_short=frozenset({2})), scripted=False, checks={})
     assert (late.missing, late.lowered) == ([], {"work_after_faults": 1})
 
 

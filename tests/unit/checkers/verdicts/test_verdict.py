@@ -54,7 +54,7 @@ def test_judge_with_one_partition_unseen_is_unknown_and_names_it() -> None:
 
 
 def test_judge_with_a_finding_is_invalid_though_evidence_is_missing_too() -> None:
-    result = judge(LOST, [FOUND], ["hw-0"], holes=["a hole"])
+    result = judge(LOST, [FOUND], ["hw-0"], missing_evidence=["a hole"])
     assert result.verdict == "invalid"
     assert result.counts["found"] == 3
     assert result.reasons[0] == "3 found: value 17 is gone"
@@ -62,7 +62,7 @@ def test_judge_with_a_finding_is_invalid_though_evidence_is_missing_too() -> Non
 
 
 def test_judge_with_a_hole_in_its_evidence_is_unknown() -> None:
-    result = judge(LOST, SEEN, ["hw-0"], holes=["no event log of n2"])
+    result = judge(LOST, SEEN, ["hw-0"], missing_evidence=["no event log of n2"])
     assert (result.verdict, result.reasons) == ("unknown", ["no event log of n2"])
 
 
@@ -129,14 +129,14 @@ IN_ORDER = Row("ack-committed", "invalid", "hw-0", 5, detail="its watermark was 
 
 
 def test_judge_keeps_what_one_line_proves_whatever_else_is_missing() -> None:
-    result = judge(ACK, [IN_ORDER, EARLY], ["hw-0"], holes=["a gap"], doubted=True)
+    result = judge(ACK, [IN_ORDER, EARLY], ["hw-0"], missing_evidence=["a gap"], doubted=True)
     assert result.verdict == "invalid"
     assert result.reasons[0] == "2 found: hw 3 for offset 7"
     assert result.counts["found"] == 7
 
 
 def test_judge_doubts_what_follows_from_the_order_of_lines() -> None:
-    assert judge(ACK, [IN_ORDER], ["hw-0"], holes=["a gap"], doubted=True).verdict == "unknown"
+    assert judge(ACK, [IN_ORDER], ["hw-0"], missing_evidence=["a gap"], doubted=True).verdict == "unknown"
 
 
 DRAIN = BY_NAME["final-drain"]

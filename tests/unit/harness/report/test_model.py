@@ -12,7 +12,7 @@ pytestmark = pytest.mark.guarantee("V6")
 
 def test_page_puts_invalid_checkers_first_and_names_the_faults_of_a_witness() -> None:
     page = model.page(RUN, RESULTS)
-    assert [row.name for row in page.families[0][1]] == ["lost-write", "phantom-read"]
+    assert [row.name for row in page.families[0][1]] == ["lost-write", "fabricated-value"]
     (witness,) = page.witnesses
     assert witness.faults == ("kill n1",)
     assert (witness.from_s, witness.to_s) == (1.0, 5.0)
