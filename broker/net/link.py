@@ -3,7 +3,7 @@
 No byte is sent but the kernel's own keepalives, by which a host that lost its memory, or a link that rejects, shows
 itself within seconds. When a connection ends, the next attempt follows at once: a process that is gone refuses it.
 Refused attempts are repeated at growing intervals, so that a return is seen, and a server that accepts and closes at
-once is not pestered. Source: C10 of the design; docs/adr/0011.
+once is not pestered. Source: C10 of docs/guarantees.md; docs/adr/0011.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ An exception in a timer, a callback or a socket's handler is logged with its nam
 before-send hook is not survived: what the sends after it would tell the world may not be on disk. The loop stops
 and `run` raises it.
 No code but the senders' own runs in phase 4; what they have to tell anyone waits for the next turn.
-Source: performance.md's measurements ("tick batching"); the thread door is Loop.call_soon_threadsafe in runtime.ports.
+Why turns: docs/adr/0001. The thread door is Loop.call_soon_threadsafe in runtime.ports.
 """
 
 from __future__ import annotations

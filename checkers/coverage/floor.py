@@ -1,4 +1,4 @@
-"""The floor of a valid verdict: a run that proved little says so (requirement H8).
+"""The floor of a valid verdict: a run that proved little says so (H8 of docs/guarantees.md).
 
 Pure. Two kinds of floors. *Coverage and evidence*: every fault's effect observed and taken back, a load that wrote to
 and read from every partition, a drain from every replica as leader that covered every acknowledged record, the same

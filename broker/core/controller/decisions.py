@@ -4,7 +4,8 @@ The runtime writes each change to ZooKeeper under a check of controller epoch an
 written, and tells the brokers. Invariants of every change: the leader epoch is larger than before, the ISR is a
 non-empty subset of the assignment, the leader is an ISR member or NO_LEADER.
 A bounced broker (same id, new registration) is a failure and then a start.
-Source: kafka.controller.KafkaController.onBrokerFailure, onBrokerStartup, doControlledShutdown; C1, C3 of the design.
+Source: kafka.controller.KafkaController.onBrokerFailure, onBrokerStartup, doControlledShutdown.
+C1 and C3 of docs/guarantees.md.
 """
 
 from __future__ import annotations

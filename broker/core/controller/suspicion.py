@@ -6,7 +6,7 @@ vetoes. Whoever misses most of its peers at once suspects nobody: it is the one 
 paused, or a host that vanished, resets and refuses nothing: there the session or the lag time decides.
 A suspicion may be wrong. Epochs make that safe, so it is only bounded: once per registration, and never an ISR below
 min.insync.replicas for it. Pure; no clocks, no sockets.
-Source: C10 of the design; docs/adr/0011.
+Source: C10 of docs/guarantees.md; docs/adr/0011.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One replica is leader, follower or neither (just started, registration lost, no leader elected). Roles change only by a
 state that is news (`fencing.check_state_change`), and a replica never leads under an epoch that it may have led before
 it lost its registration. The watermark survives role changes; only a truncation lowers it.
-Source: kafka.cluster.Partition.makeLeader, makeFollower; C1 and C9 of the design.
+Source: kafka.cluster.Partition.makeLeader, makeFollower; C1 and C9 of docs/guarantees.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Consumers' waits are kept apart from followers': an HW advance must not wake followers, an append must wake the
 followers of that partition (they are what raises HW), and nothing that waits on an idle partition costs anything.
 Holds no timers and no clocks: the driver owns them.
-Source: kafka.server.DelayedProduce, DelayedFetch; performance.md ("keep consumer waits apart").
+Source: kafka.server.DelayedProduce, DelayedFetch.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ has one before it has anything else: an empty log ends where it always did. Mark
 broker runs: a power failure marks every log anyway; a clean stop syncs those that are left.
 All of this is what the disk says of itself. A copy that was put back from a backup says what was true of it then: so
 each mark names the registration (broker epoch) that it was left under, and ZooKeeper knows this broker's last one.
-Source: R12 and L6 of the design; KIP-966 (unclean shutdown).
+Source: R12 and L6 of docs/guarantees.md; KIP-966 (unclean shutdown).
 """
 
 from __future__ import annotations

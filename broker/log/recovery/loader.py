@@ -11,7 +11,7 @@ What a power failure can leave is cut; what it cannot is damage: bad bytes below
 an fsync vouched for, with valid batches behind them. Then nothing is touched and the log stays offline (CorruptLog),
 until nothing rests on this copy and `mend` may cut it where the damage begins; the leader has the rest.
 `RecoveryReport` says whether the log ends below what was known to be there, for whoever elects leaders.
-Source: kafka LogLoader, LogSegment.recover; L6 and R12 of the design.
+Source: kafka LogLoader, LogSegment.recover; L6 and R12 of docs/guarantees.md.
 """
 
 from __future__ import annotations

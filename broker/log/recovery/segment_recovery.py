@@ -2,7 +2,7 @@
 
 Whatever is kept forms one gapless run of valid batches. Damage (bad bytes that had been synced, with good ones behind
 them) is told from the end of a torn log before anything is cut.
-Source: kafka LogLoader.recoverLog, LogSegment.recover; L6 of the design.
+Source: kafka LogLoader.recoverLog, LogSegment.recover; L6 of docs/guarantees.md.
 """
 
 from __future__ import annotations

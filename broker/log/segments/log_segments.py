@@ -1,7 +1,7 @@
 """The segments of one log, by base offset; the last one is active. Pure bookkeeping.
 
 Those that a start finds are base offsets until somebody asks for them: a thousand old segments cost a start next to
-nothing (L2 of the design).
+nothing (L2 of docs/guarantees.md).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and at once when this broker hears of another. What the controller could not mov
 `controlled.shutdown.max.retries`; every word of it meanwhile (an ISR that grew, say) is a reason to ask again before
 the pause is over. A broker that is alone has nobody to hand over to, and one whose session may be over leads no more:
 neither waits. The whole is bounded by tries × pause.
-Loop thread. Source: KafkaServer.controlledShutdown; C5 of the design.
+Loop thread. Source: KafkaServer.controlledShutdown; C5 of docs/guarantees.md.
 """
 
 from __future__ import annotations

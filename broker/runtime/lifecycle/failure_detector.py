@@ -5,7 +5,7 @@ Two brokers act on it: the controller on any broker, and every broker on the con
 others the target's registration is fixed (`prepare_suspicion`): a suspicion is about that one, and what happens between
 the evidence and the deed voids it. A link's evidence is about the registration that this broker had been told of as the
 link was made; with the next one it begins anew. Rounds of questions go on while the own evidence stands, at growing
-intervals. Loop thread. Source: C10 of the design; docs/adr/0011.
+intervals. Loop thread. Source: C10 of docs/guarantees.md; docs/adr/0011.
 """
 
 from __future__ import annotations

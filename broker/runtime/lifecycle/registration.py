@@ -7,7 +7,7 @@ it only when it is back; what protects the log meanwhile are epochs. `session_de
 monotonic clock alone, that the session may be over under which the roles were granted: a new session vouches for no
 role, so from the word of it until its registration is taken up that deadline has passed. A registration that lands as
 the broker stops is taken back by ending the session, which owns nothing else: nobody here would serve under it.
-Source: kafka.server.KafkaServer, KafkaZkClient.registerBroker; C1 and C9 of the design.
+Source: kafka.server.KafkaServer, KafkaZkClient.registerBroker; C1 and C9 of docs/guarantees.md.
 """
 
 from __future__ import annotations

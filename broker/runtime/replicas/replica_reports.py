@@ -4,7 +4,7 @@ The log store knows which logs may have lost bytes (`broker.log.files.unclean_sh
 clears the mark of a replica that came into the ISR under this registration: it then has what counts. That the ISR
 names it is not enough, for the controller may not know of the stop yet. A partition without a log here is reported as
 one that lost everything, for this broker may have had it.
-Source: R12 of the design; docs/adr/0010.
+Source: R12 of docs/guarantees.md; docs/adr/0010.
 """
 
 from __future__ import annotations
