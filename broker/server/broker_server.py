@@ -150,7 +150,7 @@ class Broker:
     def _on_suspect(self, passed: bool) -> None:
         assert self._data is not None
         assert self._data.manager is not None
-        self._data.manager.set_session_deadline_passed(passed)
+        self._data.manager.replicas.set_session_deadline_passed(passed)
 
     def _on_unfit(self, error: Exception) -> None:
         _log.error("stopping: %s", error)
@@ -204,7 +204,7 @@ class Broker:
         assert self._data is not None
         assert self._data.manager is not None
         manager = self._data.manager
-        had_clients = self._settings.controlled_shutdown_enable and manager.leads_replicated()
+        had_clients = self._settings.controlled_shutdown_enable and manager.replicas.leads_replicated()
         self._control.controlled_shutdown(lambda: self._take_leave(manager, had_clients))
 
     def _take_leave(self, manager: ReplicaManager, had_clients: bool) -> None:
@@ -217,7 +217,7 @@ class Broker:
         def look() -> None:
             if not had_clients or self._halted:
                 self._loop.stop()
-            elif manager.leads_replicated() and self._loop.now_ms() - began < _HAND_OVER_MAX_MS:
+            elif manager.replicas.leads_replicated() and self._loop.now_ms() - began < _HAND_OVER_MAX_MS:
                 self._loop.call_later(_HAND_OVER_LOOK_MS, look)
             else:
                 self._loop.call_later(self._settings.controlled_shutdown_farewell_ms, self._loop.stop)

@@ -145,12 +145,19 @@ class DataPlane:
         control.cache.add_listener(lambda: manager.on_live_brokers(control.cache.brokers.keys()))
         # The logs were opened with what was read before; notifications of what changed since may be gone.
         control.configs.add_first_listener(self.store.learn_config)
-        control.configs.add_listener(lambda topic, _: manager.on_topic_config(topic))
+        control.configs.add_listener(lambda topic, _: manager.hosting.on_topic_config(topic))
         control.dynamic.add_listener(lambda: self._on_broker_config(control, manager))
         self._on_broker_config(control, manager)
         self._loop.add_before_send(manager.end_of_turn)
-        requests = ReplicaRequests(manager)
-        reports = ReplicaReports(manager, control.cache)
+        requests = ReplicaRequests(manager.role_changes)
+        reports = ReplicaReports(
+            manager.replicas,
+            self.store,
+            control.cache,
+            manager.remade_logs,
+            lambda: control.registration.broker_epoch,
+            manager.controller_fence,
+        )
         control.cache.add_listener(reports.on_metadata)
         self._dispatcher = Dispatcher(
             {
@@ -174,9 +181,9 @@ class DataPlane:
 
     def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:
         """Settings of this broker changed at run time: topics without overrides have others now."""
-        manager.throttle.set_rates(*control.dynamic.throttle_rates)
+        manager.quotas.set_rates(*control.dynamic.throttle_rates)
         if self.store.update_defaults(self.settings.topic_defaults):
-            manager.on_defaults(control.configs.knows)
+            manager.hosting.on_defaults(control.configs.knows)
 
     def listen(self) -> None:
         """Bind every listener; requests wait until the loop runs. Raises OSError naming the address."""
@@ -224,7 +231,7 @@ class DataPlane:
     def _make_cleaner(self, manager: ReplicaManager) -> LogCleaner:
         settings = self.settings
         rate = settings.log_cleaner_io_max_bytes_per_second
-        replicas = CleanableReplicas(manager)
+        replicas = CleanableReplicas(manager.replicas)
         return LogCleaner(
             self.store,
             replicas,
@@ -242,13 +249,14 @@ class DataPlane:
 
     def _apply_retention(self) -> None:
         assert self.manager is not None
-        high_watermarks = {r.topic_partition: r.high_watermark for r in self.manager.replicas.values() if not r.offline}
+        replicas = self.manager.replicas.by_partition.values()
+        high_watermarks = {r.topic_partition: r.high_watermark for r in replicas if not r.offline}
         self.store.delete_old_segments(time.time_ns() / 1e6, high_watermarks, self._on_damage)
 
     def _on_damage(self, damage: CorruptLog) -> None:
-        replica = self.manager.replicas.get(damage.topic_partition) if self.manager is not None else None
+        replica = self.manager.replicas.by_partition.get(damage.topic_partition) if self.manager is not None else None
         if self.manager is not None and replica is not None:
-            self.manager.take_offline(replica, damage)
+            self.manager.replicas.take_offline(replica, damage)
 
     def _on_file_failure(self, _: FileFailure) -> None:
         """An answer's bytes could not be read, of which log is not known here: all check again what they serve next.
@@ -260,7 +268,7 @@ class DataPlane:
         if self.manager is None or now_ms - self._distrusted_ms < _DISTRUST_MS:
             return
         self._distrusted_ms = now_ms
-        for replica in self.manager.replicas.values():
+        for replica in self.manager.replicas.by_partition.values():
             if not replica.offline:
                 replica.log.distrust()
 
@@ -287,7 +295,7 @@ class DataPlane:
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
-        if self.manager is not None and not self.manager.stopped:
+        if self.manager is not None and not self.manager.replicas.stopped:
             self.manager.shutdown(clean)
         if self.cleaner is not None:
             self.cleaner.close()

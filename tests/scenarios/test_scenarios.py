@@ -128,7 +128,7 @@ class Script:
 
     def see_known(self, leader: str, *pairs: str) -> tuple[object, object]:
         """What the leader knows of each LEO: `1=5 2=3`."""
-        role = self.cluster.nodes[int(leader)].up.replicas[(TOPIC, 0)].leader
+        role = self.cluster.nodes[int(leader)].up.replicas.by_partition[(TOPIC, 0)].leader
         assert role is not None, f"{leader} does not lead"
         wanted = {int(broker): int(leo) for broker, leo in (pair.split("=") for pair in pairs)}
         return role.leos(), wanted

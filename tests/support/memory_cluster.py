@@ -155,7 +155,7 @@ class MemoryCluster:
         """kill -9: nothing of the process is left but what it wrote."""
         node = self.nodes[i]
         if node.manager is not None:
-            node.manager.stopped = True
+            node.manager.replicas.stopped = True
         node.manager = None
         node.paused = False
         node.incarnation += 1
@@ -205,7 +205,7 @@ class MemoryCluster:
     def broker_hears(self, i: int, min_isr: int) -> None:
         """Of another min.insync.replicas than it had."""
         self.nodes[i].min_isr = min_isr
-        self.nodes[i].up.on_topic_config(TOPIC)
+        self.nodes[i].up.hosting.on_topic_config(TOPIC)
 
     def controller_hears(self, min_isr: int) -> None:
         """The same; an ISR that meets a smaller one voids eligibility, under a new leader epoch."""

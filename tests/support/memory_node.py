@@ -103,7 +103,7 @@ class Node:
 
     @property
     def hw(self) -> int:
-        return self.up.replicas[(TOPIC, 0)].high_watermark
+        return self.up.replicas.by_partition[(TOPIC, 0)].high_watermark
 
     @property
     def event_log(self) -> RecordingEventLog:

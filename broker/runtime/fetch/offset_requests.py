@@ -7,15 +7,18 @@ Source: Partition.fetchOffsetForTimestamp, lastOffsetForLeaderEpoch; KIP-207 (er
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker.core.replication.fencing import check_current_leader_epoch
 from broker.core.replication.leader import Leader
 from broker.model.ids import Offset
 from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree
+from broker.runtime.event_log import EventLog
 from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
+from broker.wire.list_offsets_timestamps import EARLIEST, LATEST, MAX_TIMESTAMP
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -33,12 +36,6 @@ from broker.wire.messages.offset_for_leader_epoch import (
 from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import HEADER_SIZE, CorruptBatch, read_header
 
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
-
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
 _EPOCH_FROM = 4
 _OFFSET_NOT_AVAILABLE_FROM = 5
 _MAX_TIMESTAMP_FROM = 7
@@ -67,8 +64,9 @@ def _behind_hole(replica: Replica, end_offset: Offset) -> Offset:
 class OffsetsHandler:
     """Both APIs, answered at once."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
+    def __init__(self, replicas: Replicas, event_log: EventLog | None) -> None:
+        self._replicas = replicas
+        self._event_log = event_log
 
     def handle_list_offsets(self, request: Request) -> None:
         try:
@@ -122,7 +120,7 @@ class OffsetsHandler:
         except NoDescriptorFree:
             return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)
         except (LogDirFailed, CorruptLog) as failure:
-            self._manager.take_offline(replica, failure)
+            self._replicas.take_offline(replica, failure)
             return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)
         if found is None:
             if not follower and not role.offsets_available:
@@ -158,14 +156,14 @@ class OffsetsHandler:
             except NoDescriptorFree:
                 return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
             except (LogDirFailed, CorruptLog) as failure:
-                self._manager.take_offline(replica, failure)
+                self._replicas.take_offline(replica, failure)
                 return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
         return EpochEndOffset(0, asked.partition, epoch, end_offset)
 
     def _led(self, topic: str, partition: int, current_leader_epoch: int) -> _Led:
-        replica = self._manager.replicas.get((topic, partition))
+        replica = self._replicas.by_partition.get((topic, partition))
         if replica is None:
-            return _Led(self._manager.unhosted_error(topic, partition))
+            return _Led(self._replicas.unhosted_error(topic, partition))
         if replica.offline:
             return _Led(ErrorCode.KAFKA_STORAGE_ERROR)
         error = check_current_leader_epoch(current_leader_epoch, replica.partition.leader_epoch)
@@ -177,7 +175,7 @@ class OffsetsHandler:
         return _Led(ErrorCode.NONE, replica, role)
 
     def _log_visible(self, replica: Replica, role: Leader, upto: int) -> None:
-        log = self._manager.event_log
+        log = self._event_log
         if log is not None:
             log.emit(
                 "visible",

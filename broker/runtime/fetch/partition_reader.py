@@ -6,20 +6,18 @@ Source: Partition.fetchRecords, readRecords; ReplicaManager.readFromLog.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.core.replication import epochs
 from broker.core.replication.fencing import check_current_leader_epoch
 from broker.core.replication.leader import Leader
 from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree, OffsetOutOfRange
 from broker.runtime.fetch.sessions import SessionPartition
+from broker.runtime.ports import Loop
 from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replicas import Replicas
+from broker.runtime.replicas.replication_quotas import ReplicationQuotas
 from broker.wire.chunks import Chunk, chunk_length
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import FetchPartitionResult, FetchRequest
-
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
 
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _READ_COMMITTED = 1
@@ -28,14 +26,16 @@ _READ_COMMITTED = 1
 class PartitionReader:
     """Reads for fetch answers; changes nothing but what it learns of broken files."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
+    def __init__(self, replicas: Replicas, loop: Loop, quotas: ReplicationQuotas) -> None:
+        self._replicas = replicas
+        self._loop = loop
+        self._quotas = quotas
 
     def replica_of(self, part: SessionPartition) -> Replica | None:
         """The replica that a session's partition means, looked up once."""
         replica = part.replica
         if replica is None:
-            replica = part.replica = self._manager.replicas.get((part.topic, part.partition))
+            replica = part.replica = self._replicas.by_partition.get((part.topic, part.partition))
             if replica is not None and part.topic_id and replica.topic_id != part.topic_id:
                 replica = part.replica = None
         return replica
@@ -80,12 +80,12 @@ class PartitionReader:
         part.at_end = offset >= limit
         records: Chunk = b""
         if asked.replica_id >= 0:
-            throttle = self._manager.throttle.leader
+            throttle = self._quotas.leader
             if (
                 throttle is not None
                 and asked.replica_id not in role.isr.committed
                 and throttle.covers(part.topic, part.partition)
-                and throttle.exceeded(self._manager.loop.now_ms())
+                and throttle.exceeded(self._loop.now_ms())
             ):
                 limit = offset
         if offset < limit and (bytes_left > 0 or min_one_batch):
@@ -97,7 +97,7 @@ class PartitionReader:
                 # Clients and followers take it for something that passes.
                 return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
             except (LogDirFailed, CorruptLog) as failure:
-                self._manager.take_offline(replica, failure)
+                self._replicas.take_offline(replica, failure)
                 return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
         has_records = chunk_length(records) > 0
         if not (has_records or full or part.hw_sent != high_watermark or part.log_start_sent != log_start):
@@ -133,15 +133,15 @@ class PartitionReader:
         )
 
     def _unhosted(self, part: SessionPartition) -> ErrorCode:
-        if part.topic_id and (not part.topic or (part.topic, part.partition) in self._manager.replicas):
+        if part.topic_id and (not part.topic or (part.topic, part.partition) in self._replicas.by_partition):
             # A replica of that name is another topic's: it was made anew.
             return ErrorCode.UNKNOWN_TOPIC_ID
-        return self._manager.unhosted_error(part.topic, part.partition)
+        return self._replicas.unhosted_error(part.topic, part.partition)
 
     def error(self, part: SessionPartition, error: ErrorCode) -> FetchPartitionResult:
         leader = (-1, -1)
         if error in _LEADER_ERRORS:
-            leader = self._manager.topic_configs.leader_of(part.topic, part.partition)
+            leader = self._replicas.topic_configs.leader_of(part.topic, part.partition)
         return FetchPartitionResult(
             part.topic,
             part.topic_id,

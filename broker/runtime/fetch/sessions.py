@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from broker.core.replication.follower import Presence
 from broker.model.ids import Epoch, Offset
+from broker.runtime.replicas.replica import Replica
+from broker.runtime.requests.request import Request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import (
     FINAL_SESSION_EPOCH,
@@ -22,10 +23,6 @@ from broker.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
 )
-
-if TYPE_CHECKING:
-    from broker.runtime.fetch.handler import FetchWait
-    from broker.runtime.replicas.replica import Replica
 
 EVICTION_IDLE_MS = 120_000.0
 _EPOCH_MAX = 2**31 - 1
@@ -83,6 +80,10 @@ class SessionPartition:
         self.error_sent = error
 
 
+NamedPartitions = list[tuple[SessionKey, SessionPartition]]
+"""The partitions that one request names."""
+
+
 class FetchSession:
     """`session_id` 0: only for one request. follower_id −1: a consumer's.
 
@@ -135,6 +136,23 @@ class FetchSession:
         self.partitions[key] = part
         self.changed.pop(key, None)
         self.changed[key] = part
+
+
+class FetchWait:
+    """One fetch request from arrival to answer. full: every partition of the session is answered, changed or not."""
+
+    __slots__ = ("armed", "asked", "done", "full", "max_bytes", "request", "session")
+
+    def __init__(
+        self, request: Request, asked: FetchRequest, session: FetchSession, full: bool, max_bytes: int
+    ) -> None:
+        self.request = request
+        self.asked = asked
+        self.session = session
+        self.full = full
+        self.max_bytes = max_bytes
+        self.armed = False
+        self.done = False
 
 
 class FetchSessions:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from broker.config.settings import Settings
 from broker.core.replication import epochs
 from broker.core.replication.partition import Following
-from broker.model.ids import Offset
+from broker.model.ids import BrokerId, Offset
 from broker.model.log_errors import CorruptLog, LogDirFailed
-from broker.runtime.fetch.offset_requests import EARLIEST, LATEST
+from broker.runtime.follower.partition_fetch_state import PartitionFetchState
+from broker.runtime.ports import Peer
+from broker.runtime.replicas.replicas import Replicas
+from broker.runtime.replicas.truncation import ReplicaTruncation
 from broker.wire.api import ApiKey
+from broker.wire.list_offsets_timestamps import EARLIEST, LATEST
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -23,10 +27,6 @@ from broker.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from broker.wire.primitives import MalformedFrame
-
-if TYPE_CHECKING:
-    from broker.runtime.follower.replica_fetcher import Fetcher, Followed
-    from broker.runtime.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
 
@@ -36,37 +36,51 @@ LIST_OFFSETS_VERSION = 7
 class OutOfRange:
     """Resolves out-of-range positions of one fetcher. Failures are left to the next fetch, which will ask again."""
 
-    def __init__(self, manager: ReplicaManager, fetcher: Fetcher) -> None:
-        self._manager = manager
-        self._fetcher = fetcher
+    def __init__(
+        self,
+        leader: BrokerId,
+        replicas: Replicas,
+        settings: Settings,
+        peers: Callable[[BrokerId], Peer | None],
+        truncation: ReplicaTruncation,
+        is_fetched: Callable[[PartitionFetchState], bool],
+        resume: Callable[[PartitionFetchState], None],
+    ) -> None:
+        """is_fetched: whether a partition is still fetched in this state. resume: its log was reset, fetch again."""
+        self._leader = leader
+        self._replicas = replicas
+        self._settings = settings
+        self._peers = peers
+        self._truncation = truncation
+        self._is_fetched = is_fetched
+        self._resume = resume
 
-    def resolve(self, followed: Followed) -> None:
+    def resolve(self, state: PartitionFetchState) -> None:
         """Ask for the leader's end, then its start, then reset the replica."""
 
-        leo = followed.replica.log.leo
+        leo = state.replica.log.leo
 
         def with_latest(latest: Offset) -> None:
-            self._ask(followed, EARLIEST, lambda earliest: self._reset(followed, leo, earliest, latest))
+            self._request(state, EARLIEST, lambda earliest: self._reset(state, leo, earliest, latest))
 
-        self._ask(followed, LATEST, with_latest)
+        self._request(state, LATEST, with_latest)
 
-    def _ask(self, followed: Followed, timestamp: int, then: Callable[[Offset], None]) -> None:
-        manager = self._manager
-        peer = manager.peers(self._fetcher.leader)
+    def _request(self, state: PartitionFetchState, timestamp: int, then: Callable[[Offset], None]) -> None:
+        peer = self._peers(self._leader)
         if peer is None:
             return
-        topic, index = followed.replica.topic_partition
+        topic, index = state.replica.topic_partition
         request = ListOffsetsRequest(
-            manager.settings.broker_id,
+            self._settings.broker_id,
             0,
-            [ListOffsetsTopic(topic, [ListOffsetsPartition(index, followed.leader_epoch, timestamp)])],
+            [ListOffsetsTopic(topic, [ListOffsetsPartition(index, state.leader_epoch, timestamp)])],
         )
 
         def on_response(view: memoryview) -> None:
             try:
                 answer = ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, view).topics[0].partitions[0]
             except (MalformedFrame, IndexError) as error:
-                logger.warning("%s: ListOffsets answer of the leader: %s", followed.replica.name, error)
+                logger.warning("%s: ListOffsets answer of the leader: %s", state.replica.name, error)
                 return
             if answer.error_code == 0:
                 then(answer.offset)
@@ -76,42 +90,40 @@ class OutOfRange:
             LIST_OFFSETS_VERSION,
             request.encode(LIST_OFFSETS_VERSION),
             on_response,
-            lambda reason: logger.info("%s: ListOffsets to the leader: %s", followed.replica.name, reason),
-            manager.settings.request_timeout_ms,
+            lambda reason: logger.info("%s: ListOffsets to the leader: %s", state.replica.name, reason),
+            self._settings.request_timeout_ms,
         )
 
-    def _reset(self, followed: Followed, leo: Offset, leader_log_start: Offset, leader_leo: Offset) -> None:
-        """leo: of this log when it was asked. It has followed since if it has another, and may be in sync."""
-        replica = followed.replica
+    def _reset(self, state: PartitionFetchState, leo: Offset, leader_log_start: Offset, leader_leo: Offset) -> None:
+        """leo: of this log when the leader was asked. It has state since if it has another, and may be in sync."""
+        replica = state.replica
         role = replica.partition.role
         if (
-            self._fetcher.partitions.get(followed.key) is not followed
+            not self._is_fetched(state)
             or not isinstance(role, Following)
-            or role.leader_epoch != followed.leader_epoch
+            or role.leader_epoch != state.leader_epoch
             or replica.log.leo != leo
         ):
             return
-        manager = self._manager
-        may_cut = replica.unclean or not manager.truncates_by_epoch
+        may_cut = replica.unclean or self._settings.replica_truncation != "leader-epoch"
         reset = epochs.out_of_range_reset(
             replica.log.log_start_offset,
             replica.log.leo,
             leader_log_start,
             leader_leo,
             replica.high_watermark,
-            manager.broker_id in role.isr,
+            self._replicas.broker_id in role.isr,
             may_cut,
         )
         try:
             if reset.truncate_to is not None:
-                manager.follower_logs.truncate(replica, reset.truncate_to, "out-of-range")
+                self._truncation.truncate(replica, reset.truncate_to, "out-of-range")
             elif reset.start_at is not None:
-                manager.follower_logs.start_anew(replica, reset.start_at)
+                self._truncation.start_anew(replica, reset.start_at)
         except (LogDirFailed, CorruptLog) as failure:
-            manager.take_offline(replica, failure)
+            self._replicas.take_offline(replica, failure)
             return
         if reset.truncate_to is None and reset.start_at is None:
             # The same fetch may be out of range again, so its pause holds.
             return
-        self._fetcher.delay(followed, 0.0)
-        manager.wake_fetcher(self._fetcher)
+        self._resume(state)

@@ -11,15 +11,23 @@ Source: AbstractFetcherThread, ReplicaFetcherThread, FetchSessionHandler; KIP-22
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from broker.config.settings import Settings
 from broker.core.replication.partition import Following
-from broker.model.ids import BrokerId, Epoch, Offset
+from broker.model.ids import BrokerId, Epoch
 from broker.model.log_errors import CorruptLog, LogDirFailed, UnexpectedAppendOffset
+from broker.runtime.event_log import EventLog
+from broker.runtime.follower.fetch_events import log_answered, log_sent
 from broker.runtime.follower.out_of_range import OutOfRange
-from broker.runtime.follower.response_processor import Fall, FallenEpoch, FetchAnswers
-from broker.runtime.ports import Timer
+from broker.runtime.follower.partition_fetch_state import FetchKey, PartitionFetchState, Position
+from broker.runtime.follower.response_processor import ResponseProcessor, StaleEpochBatch
+from broker.runtime.ports import Loop, Peer, Timer
+from broker.runtime.replicas.group_commit import GroupCommit
 from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replicas import Replicas
+from broker.runtime.replicas.replication_quotas import ReplicationQuotas
+from broker.runtime.replicas.truncation import ReplicaTruncation
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode, error_name
 from broker.wire.messages.fetch import (
@@ -34,9 +42,6 @@ from broker.wire.messages.fetch import (
 )
 from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import CorruptBatch
-
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
 
@@ -56,59 +61,46 @@ _SOON_OVER = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+_ANOTHERS: Position = (-1, -1, -1, -1)
+"""A position that no log has: the leader's session holds the partition still, for who state it before."""
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
-_Position = tuple[Offset, Epoch, Epoch, Offset]
-"""Fetch offset, leader epoch, last fetched epoch, log start offset."""
-_ANOTHERS: _Position = (-1, -1, -1, -1)
-"""A position that no log has: the leader's session holds the partition still, for who followed it before."""
-_Key = tuple[str, int]
 
 
-class Followed:
-    """One partition that is fetched.
-
-    sent: the position that the leader's session holds, None when it has none; sent_in: number of the request that
-    named it, so that answers to earlier ones are not taken for answers to it.
-    """
-
-    __slots__ = (
-        "delayed_until_ms",
-        "failures",
-        "fell",
-        "key",
-        "lag",
-        "last_error",
-        "leader_epoch",
-        "replica",
-        "sent",
-        "sent_in",
-    )
-
-    def __init__(self, replica: Replica, leader_epoch: Epoch) -> None:
-        self.replica = replica
-        self.key: _Key = (replica.topic_id, replica.topic_partition.partition)
-        self.leader_epoch = leader_epoch
-        self.sent: _Position | None = None
-        self.sent_in = 0
-        self.delayed_until_ms = 0.0
-        self.lag = 0
-        """Offsets to the leader's watermark, as of the last answer; at most 0 where there is none."""
-        self.last_error = 0
-        self.failures = 0
-        self.fell: Fall | None = None
-        """A batch of an older epoch than the one before it, which was refused once."""
-
-
-class Fetcher:
+class ReplicaFetcher:
     """Fetches all partitions that this broker follows from one leader broker."""
 
-    def __init__(self, manager: ReplicaManager, leader: BrokerId) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        leader: BrokerId,
+        replicas: Replicas,
+        settings: Settings,
+        loop: Loop,
+        event_log: EventLog | None,
+        peers: Callable[[BrokerId], Peer | None],
+        broker_epoch: Callable[[], int],
+        quotas: ReplicationQuotas,
+        group_commit: GroupCommit,
+        truncation: ReplicaTruncation,
+        processor: ResponseProcessor,
+        wake: Callable[[ReplicaFetcher], None],
+    ) -> None:
+        """wake: lets a fetcher send at the end of this turn, after the log writes."""
         self.leader = leader
-        self.partitions: dict[_Key, Followed] = {}
-        self._due: dict[_Key, Followed] = {}
+        self._replicas = replicas
+        self._settings = settings
+        self._truncates_by_epoch = settings.replica_truncation == "leader-epoch"
+        self._loop = loop
+        self._event_log = event_log
+        self._peers = peers
+        self._broker_epoch = broker_epoch
+        self._quotas = quotas
+        self._group_commit = group_commit
+        self._processor = processor
+        self._wake = wake
+        self.partitions: dict[FetchKey, PartitionFetchState] = {}
+        self._due: dict[FetchKey, PartitionFetchState] = {}
         """Those whose position may differ from what the leader's session holds, or that are delayed."""
-        self._forget: list[_Key] = []
+        self._forget: list[FetchKey] = []
         self._session_id = NO_SESSION_ID
         self._session_epoch = INITIAL_SESSION_EPOCH
         self._session_refused = False
@@ -117,42 +109,43 @@ class Fetcher:
         self._paused_until_ms = 0.0
         self._timer: Timer | None = None
         self._generation = 0
-        self._out_of_range = OutOfRange(manager, self)
-        self._answers = FetchAnswers(manager)
+        self._out_of_range = OutOfRange(
+            leader, replicas, settings, peers, truncation, self._holds, self._resume_after_reset
+        )
 
     # -- what to fetch ---------------------------------------------------------------------------------------------
 
     def add(self, replica: Replica, leader_epoch: Epoch) -> None:
         """Follow from the end of the replica's log. An earlier epoch's answers no longer count."""
-        followed = Followed(replica, leader_epoch)
-        key = followed.key
+        state = PartitionFetchState(replica, leader_epoch)
+        key = state.key
         old = self.partitions.get(key)
         if old is not None:
-            followed.sent, followed.sent_in = old.sent, old.sent_in
+            state.sent, state.sent_in = old.sent, old.sent_in
         if key in self._forget:
             # The leader's session holds it until it is named again, or forgotten after all. Never both in one request:
             # Kafka's leaders forget last.
             self._forget.remove(key)
-            followed.sent = _ANOTHERS
-        self.partitions[key] = self._due[key] = followed
+            state.sent = _ANOTHERS
+        self.partitions[key] = self._due[key] = state
         # To be told to follow it is news of that broker: no need to sit out the pause after a failure.
         self.retry_now()
 
     def remove(self, replica: Replica) -> None:
         key = (replica.topic_id, replica.topic_partition.partition)
-        followed = self.partitions.pop(key, None)
+        state = self.partitions.pop(key, None)
         self._due.pop(key, None)
-        if followed is not None and followed.sent is not None:
+        if state is not None and state.sent is not None:
             self._forget.append(key)
 
     def follows(self, replica: Replica) -> bool:
-        followed = self.partitions.get((replica.topic_id, replica.topic_partition.partition))
-        return followed is not None and followed.replica is replica
+        state = self.partitions.get((replica.topic_id, replica.topic_partition.partition))
+        return state is not None and state.replica is replica
 
     def retry_now(self) -> None:
         """The cluster has changed: what failed before may work now."""
         self._paused_until_ms = 0.0
-        self._manager.wake_fetcher(self)
+        self._wake(self)
 
     def close(self) -> None:
         """No more requests, no more answers."""
@@ -163,15 +156,24 @@ class Fetcher:
             self._timer.cancel()
             self._timer = None
 
-    def delay(self, followed: Followed, ms: float) -> None:
+    def delay(self, state: PartitionFetchState, ms: float) -> None:
         """Leave a partition out for a while."""
-        followed.delayed_until_ms = self._manager.loop.now_ms() + ms
-        self.look_at(followed)
+        state.delayed_until_ms = self._loop.now_ms() + ms
+        self.look_at(state)
 
-    def look_at(self, followed: Followed) -> None:
+    def look_at(self, state: PartitionFetchState) -> None:
         """Its position may have changed: the next request names it if so."""
-        if self.partitions.get(followed.key) is followed:
-            self._due[followed.key] = followed
+        if self.partitions.get(state.key) is state:
+            self._due[state.key] = state
+
+    def _holds(self, state: PartitionFetchState) -> bool:
+        """Whether this is still how the partition is fetched."""
+        return self.partitions.get(state.key) is state
+
+    def _resume_after_reset(self, state: PartitionFetchState) -> None:
+        """The log has been cut to what the leader has: fetch from there at once."""
+        self.delay(state, 0.0)
+        self._wake(self)
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -180,46 +182,41 @@ class Fetcher:
         full = self._session_epoch == INITIAL_SESSION_EPOCH
         if not self.partitions or self._in_flight >= (1 if full else _IN_FLIGHT_MAX):
             return
-        behind = self._manager.group_commit.behind
+        behind = self._group_commit.behind
         if behind and any(map(self.follows, behind.values())):
             # A fetch says what this broker has on disk: one round, one flush.
             return
-        now = self._manager.loop.now_ms()
+        now = self._loop.now_ms()
         if now < self._paused_until_ms:
             self._wake_at(self._paused_until_ms)
             return
         forgotten = [] if full else [ForgottenPartition("", topic_id, index) for topic_id, index in self._forget]
-        named: list[tuple[Followed, FetchPartition]] = []
+        named: list[tuple[PartitionFetchState, FetchPartition]] = []
         delayed = 0
         next_due = float("inf")
-        throttle = self._manager.throttle.follower
+        throttle = self._quotas.follower
         held_back = throttle is not None and throttle.exceeded(now)
-        for key, followed in list((self.partitions if full or held_back else self._due).items()):
-            if (
-                held_back
-                and followed.lag > 0
-                and throttle is not None
-                and throttle.covers(*followed.replica.topic_partition)
-            ):
-                followed.delayed_until_ms = max(followed.delayed_until_ms, now + _THROTTLED_MS)
-            if followed.delayed_until_ms > now:
+        for key, state in list((self.partitions if full or held_back else self._due).items()):
+            if held_back and state.lag > 0 and throttle is not None and throttle.covers(*state.replica.topic_partition):
+                state.delayed_until_ms = max(state.delayed_until_ms, now + _THROTTLED_MS)
+            if state.delayed_until_ms > now:
                 delayed += 1
-                self._due[key] = followed
-                next_due = min(next_due, followed.delayed_until_ms)
-                if followed.sent is not None:
-                    followed.sent = None
+                self._due[key] = state
+                next_due = min(next_due, state.delayed_until_ms)
+                if state.sent is not None:
+                    state.sent = None
                     if not full:
                         forgotten.append(ForgottenPartition("", *key))
                 continue
             self._due.pop(key, None)
-            position = self._position(followed)
-            if full or followed.sent != position:
-                followed.sent, followed.sent_in = position, self._requests + 1
-                named.append((followed, self._ask(followed, position)))
+            position = self._position(state)
+            if full or state.sent != position:
+                state.sent, state.sent_in = position, self._requests + 1
+                named.append((state, self._ask(state, position)))
         if next_due != float("inf"):
             self._wake_at(next_due)
         if forgotten and named:
-            again = {followed.key for followed, _ in named}
+            again = {state.key for state, _ in named}
             forgotten = [one for one in forgotten if (one.topic_id, one.partition) not in again]
         active = len(self.partitions) - delayed
         if not active and not forgotten:
@@ -231,29 +228,28 @@ class Fetcher:
         self._forget.clear()
         self._send(named, forgotten, wait=active > 0 and (not full or self._session_refused))
 
-    def _position(self, followed: Followed) -> _Position:
-        log = followed.replica.log
-        last_fetched = log.latest_epoch if self._manager.truncates_by_epoch else -1
-        return (followed.replica.replicated_leo, followed.leader_epoch, last_fetched, log.log_start_offset)
+    def _position(self, state: PartitionFetchState) -> Position:
+        log = state.replica.log
+        last_fetched = log.latest_epoch if self._truncates_by_epoch else -1
+        return (state.replica.replicated_leo, state.leader_epoch, last_fetched, log.log_start_offset)
 
-    def _ask(self, followed: Followed, position: _Position) -> FetchPartition:
+    def _ask(self, state: PartitionFetchState, position: Position) -> FetchPartition:
         offset, leader_epoch, last_fetched, log_start = position
-        topic_id, index = followed.key
-        max_bytes = self._manager.settings.replica_fetch_max_bytes
+        topic_id, index = state.key
+        max_bytes = self._settings.replica_fetch_max_bytes
         row = ("", topic_id, index, leader_epoch, offset, last_fetched, log_start, max_bytes)
         return _new(FetchPartition, row)
 
     def _send(
-        self, named: list[tuple[Followed, FetchPartition]], forgotten: list[ForgottenPartition], wait: bool
+        self, named: list[tuple[PartitionFetchState, FetchPartition]], forgotten: list[ForgottenPartition], wait: bool
     ) -> None:
         """wait: let the leader hold it; a request that opens a session is answered at once, so that it can be used."""
-        manager = self._manager
-        settings = manager.settings
+        settings = self._settings
         body = encode_request(
             FETCH_VERSION,
             FetchRequest(
                 settings.broker_id,
-                manager.broker_epoch(),
+                self._broker_epoch(),
                 settings.replica_fetch_wait_max_ms if wait else 0,
                 settings.replica_fetch_min_bytes,
                 settings.replica_fetch_response_max_bytes,
@@ -264,7 +260,7 @@ class Fetcher:
                 forgotten,
             ),
         )
-        peer = manager.peers(self.leader)
+        peer = self._peers(self.leader)
         if peer is None:
             self._fail("refused: the address of the leader is not known yet")
             return
@@ -283,23 +279,10 @@ class Fetcher:
             lambda reason: self._on_failure(generation, reason),
             min(float(settings.replica_socket_timeout_ms), settings.replica_fetch_wait_max_ms + _SILENT_LEADER_MS),
         )
-        log = manager.event_log
+        log = self._event_log
         rid.append(f"{log.incarnation}:{correlation_id}" if log is not None else "")
         if log is not None:
-            log.emit(
-                "fetch_sent",
-                rid=rid[0],
-                leader=self.leader,
-                parts=[
-                    [
-                        followed.replica.name,
-                        asked.fetch_offset,
-                        asked.current_leader_epoch,
-                        asked.last_fetched_epoch,
-                    ]
-                    for followed, asked in named
-                ],
-            )
+            log_sent(log, self.leader, rid[0], named)
 
     def _wake_at(self, due_ms: float) -> None:
         if self._timer is not None:
@@ -307,9 +290,9 @@ class Fetcher:
 
         def wake() -> None:
             self._timer = None
-            self._manager.wake_fetcher(self)
+            self._wake(self)
 
-        loop = self._manager.loop
+        loop = self._loop
         self._timer = loop.call_later(max(0.0, due_ms - loop.now_ms()), wake)
 
     def _reset_session(self) -> None:
@@ -319,8 +302,8 @@ class Fetcher:
         self._session_id = NO_SESSION_ID
         self._session_epoch = INITIAL_SESSION_EPOCH
         self._forget.clear()
-        for followed in self.partitions.values():
-            followed.sent = None
+        for state in self.partitions.values():
+            state.sent = None
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
@@ -331,8 +314,8 @@ class Fetcher:
     def _fail(self, reason: str) -> None:
         logger.info("fetch from broker %d failed: %s", self.leader, reason)
         self._reset_session()
-        self._paused_until_ms = self._manager.loop.now_ms() + self._manager.settings.replica_fetch_backoff_ms
-        self._manager.wake_fetcher(self)
+        self._paused_until_ms = self._loop.now_ms() + self._settings.replica_fetch_backoff_ms
+        self._wake(self)
 
     def _on_response(self, generation: int, number: int, opening: bool, rid: str, view: memoryview) -> None:
         if generation != self._generation:
@@ -343,8 +326,9 @@ class Fetcher:
         except MalformedFrame as error:
             self._fail(f"malformed answer: {error}")
             return
-        self._log_answered(response.results, rid)
-        self._manager.wake_fetcher(self)
+        if self._event_log is not None:
+            log_answered(self._event_log, self.leader, rid, response.results, self.partitions)
+        self._wake(self)
         if response.error:
             logger.info("fetch session with broker %d ended: %s", self.leader, error_name(response.error))
             self._reset_session()
@@ -355,71 +339,51 @@ class Fetcher:
             if response.session_id != NO_SESSION_ID:
                 self._session_epoch = 1
         for result in response.results:
-            followed = self.partitions.get((result.topic_id, result.partition))
-            if followed is not None and followed.sent_in <= number:
-                self._take(followed, result, rid)
-                self.look_at(followed)
+            state = self.partitions.get((result.topic_id, result.partition))
+            if state is not None and state.sent_in <= number:
+                self._take(state, result, rid)
+                self.look_at(state)
 
-    def _take(self, followed: Followed, result: FetchPartitionResult, rid: str) -> None:
+    def _take(self, state: PartitionFetchState, result: FetchPartitionResult, rid: str) -> None:
         """One partition's answer, if it is an answer to where the replica now stands."""
-        replica = followed.replica
+        replica = state.replica
         role = replica.partition.role
         if (
             not isinstance(role, Following)
             or role.leader != self.leader
-            or role.leader_epoch != followed.leader_epoch
+            or role.leader_epoch != state.leader_epoch
             or replica.offline
-            or followed.sent is None
-            or followed.sent[:2] != (replica.log.leo, followed.leader_epoch)
+            or state.sent is None
+            or state.sent[:2] != (replica.log.leo, state.leader_epoch)
         ):
             return
         if result.error:
-            self._on_error(followed, result.error)
+            self._on_error(state, result.error)
             return
-        followed.last_error = followed.failures = 0
-        throttle = self._manager.throttle.follower
+        state.last_error = state.failures = 0
+        throttle = self._quotas.follower
         if throttle is not None and throttle.covers(*replica.topic_partition):
-            throttle.record(len(result.records_view), self._manager.loop.now_ms())
+            throttle.record(len(result.records_view), self._loop.now_ms())
         try:
-            self._answers.take(replica, role, result, rid, followed.fell)
-            followed.lag = result.high_watermark - replica.log.leo
+            self._processor.take(replica, role, result, rid, state.fell)
+            state.lag = result.high_watermark - replica.log.leo
         except (CorruptBatch, UnexpectedAppendOffset) as error:
-            followed.fell = error.fell if isinstance(error, FallenEpoch) else None
+            state.fell = error.fell if isinstance(error, StaleEpochBatch) else None
             logger.error("%s: bad batches from leader %d: %s", replica.name, self.leader, error)
-            self.delay(followed, self._manager.settings.replica_fetch_backoff_ms)
+            self.delay(state, self._settings.replica_fetch_backoff_ms)
         except (LogDirFailed, CorruptLog) as failure:
-            self._manager.take_offline(replica, failure)
+            self._replicas.take_offline(replica, failure)
 
-    def _on_error(self, followed: Followed, error: int) -> None:
-        name = followed.replica.name
-        if error != followed.last_error:
+    def _on_error(self, state: PartitionFetchState, error: int) -> None:
+        name = state.replica.name
+        if error != state.last_error:
             logger.info("fetch of %s from broker %d: %s", name, self.leader, error_name(error))
-            followed.last_error = error
-        backoff_ms = float(self._manager.settings.replica_fetch_backoff_ms)
+            state.last_error = error
+        backoff_ms = float(self._settings.replica_fetch_backoff_ms)
         if error in _SOON_OVER:
             # Most often the leader has yet to hear that it leads: LeaderAndIsr reaches no two brokers at once.
-            backoff_ms = min(backoff_ms, _FIRST_RETRY_MS * 2**followed.failures)
-            followed.failures = min(followed.failures + 1, 16)
-        self.delay(followed, backoff_ms)
+            backoff_ms = min(backoff_ms, _FIRST_RETRY_MS * 2**state.failures)
+            state.failures = min(state.failures + 1, 16)
+        self.delay(state, backoff_ms)
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._out_of_range.resolve(followed)
-
-    def _log_answered(self, results: list[FetchPartitionResult], rid: str) -> None:
-        log = self._manager.event_log
-        if log is None:
-            return
-        parts: list[list[object]] = []
-        for result in results:
-            followed = self.partitions.get((result.topic_id, result.partition))
-            if followed is not None:
-                parts.append(
-                    [
-                        followed.replica.name,
-                        result.error,
-                        result.high_watermark,
-                        len(result.records_view),
-                        result.diverging_epoch,
-                        result.diverging_end_offset,
-                    ]
-                )
-        log.emit("fetch_answered", rid=rid, leader=self.leader, parts=parts)
+            self._out_of_range.resolve(state)

@@ -1,6 +1,6 @@
-"""A follower takes its leader's fetch answer, one partition at a time: append, cut, learn the watermark.
+"""A follower takes its leader's fetch response, one partition at a time: append, cut, learn the watermark.
 
-An answer counts only for the position and the epoch that it was asked for; anything else is an echo. Batches are
+A response counts only for the position and the epoch that it was asked for; anything else is an echo. Batches are
 checked (CRC, leader epoch) before they are written, and written before anything that rests on them is said or logged.
 Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncateOnFetchResponse; KAFKA-18723.
 """
@@ -8,43 +8,57 @@ Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from broker.core.replication import epochs
 from broker.core.replication.partition import Following
 from broker.model.ids import Epoch, Offset
 from broker.model.log_errors import UnexpectedAppendOffset
+from broker.runtime.event_log import EventLog
+from broker.runtime.ports import Loop
+from broker.runtime.replicas.delete_records import DeleteRecordsHandler
+from broker.runtime.replicas.group_commit import GroupCommit
 from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.truncation import ReplicaTruncation
 from broker.wire.messages.fetch import FetchPartitionResult
 from broker.wire.record_batch import BatchHeader, CorruptBatch, checked_headers
-
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
-
 
 Fall = tuple[Offset, Epoch, Epoch]
 """Where a leader epoch is followed by an older one: at which offset, which, by which."""
 
 
-class FetchAnswers:
-    """Applies successful answers to replicas."""
+class ResponseProcessor:
+    """Applies successful responses to replicas."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        loop: Loop,
+        event_log: EventLog | None,
+        truncation: ReplicaTruncation,
+        group_commit: GroupCommit,
+        delete_records: DeleteRecordsHandler,
+        truncates_by_epoch: bool,
+    ) -> None:
+        """truncates_by_epoch: False where followers cut their logs to the watermark, as before KIP-101."""
+        self._loop = loop
+        self._event_log = event_log
+        self._truncation = truncation
+        self._group_commit = group_commit
+        self._delete_records = delete_records
+        self._truncates_by_epoch = truncates_by_epoch
 
     def take(
         self, replica: Replica, role: Following, result: FetchPartitionResult, rid: str, fell: Fall | None = None
     ) -> None:
         """Raises CorruptBatch or UnexpectedAppendOffset for bytes that cannot be right, LogDirFailed, CorruptLog.
 
-        fell: of the FallenEpoch that the answer before raised; the same batch is taken now.
+        fell: of the StaleEpochBatch that the response before raised; the same batch is taken now.
         """
         if result.diverging_epoch >= 0:
             end = epochs.EpochEnd(result.diverging_epoch, result.diverging_end_offset)
             log = replica.log
             target = epochs.truncation_offset(end, log.end_offset_for_epoch, log.leo)
-            self._manager.follower_logs.truncate(replica, target, "diverging-epoch")
-            # Nothing else is taken from this answer: the watermark waits until the logs agree.
+            self._truncation.truncate(replica, target, "diverging-epoch")
+            # Nothing else is taken from this response: the watermark waits until the logs agree.
             return
         if result.records:
             self._append(replica, role, result.records_view, fell)
@@ -56,7 +70,7 @@ class FetchAnswers:
         headers, end = checked_headers(view)
         if not headers:
             return
-        if self._manager.truncates_by_epoch:
+        if self._truncates_by_epoch:
             # Where logs are cut to the watermark, as before KIP-101, epochs may fall along a log that nobody damaged.
             log = replica.log
             of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch, fell)
@@ -71,19 +85,19 @@ class FetchAnswers:
             if log.leo != log.log_start_offset or not first.base_offset < log.leo <= first.last_offset:
                 raise
             # Nothing is here, and the leader's log begins inside of a batch (DeleteRecords): begin where that does.
-            self._manager.follower_logs.start_anew(replica, first.base_offset)
+            self._truncation.start_anew(replica, first.base_offset)
             replica.log.append_as_follower(view[:end], headers)
         replica.log.write()
-        self._manager.group_commit.note(replica)
-        runs = replica.take_producers(headers, self._manager.loop.now_ms())
-        event_log = self._manager.event_log
+        self._group_commit.note(replica)
+        runs = replica.take_producers(headers, self._loop.now_ms())
+        event_log = self._event_log
         if event_log is not None:
             for run in runs:
                 event_log.emit("append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last)
 
     def _learn_high_watermark(self, replica: Replica, role: Following, high_watermark: int, rid: str) -> None:
         rose = replica.partition.learn_high_watermark(high_watermark, replica.log.written_leo)
-        event_log = self._manager.event_log
+        event_log = self._event_log
         if rose and event_log is not None:
             event_log.emit(
                 "hw", p=replica.name, le=role.leader_epoch, role="follower", hw=replica.high_watermark, rid=rid
@@ -92,10 +106,10 @@ class FetchAnswers:
     def _learn_log_start(self, replica: Replica, leader_log_start: Offset) -> None:
         """What the leader has deleted goes here too; never beyond what is known committed."""
         if replica.log.maybe_raise_log_start(min(leader_log_start, replica.high_watermark)):
-            self._manager.delete_records.on_raised(replica)
+            self._delete_records.on_raised(replica)
 
 
-class FallenEpoch(CorruptBatch):
+class StaleEpochBatch(CorruptBatch):
     """The first batch is of an older leader epoch than the log's last. fell: its offset, that epoch, its own."""
 
     def __init__(self, fell: Fall) -> None:
@@ -111,7 +125,7 @@ def _count_of_history(headers: Sequence[BatchHeader], last: Epoch, leader_epoch:
     their epochs tell: what was written since is newer than `leader_epoch`, or, after an unclean election, may be older
     than what was before it. But who says again that epochs fall there (fell: what was refused before) has them in its
     log: a bit of an epoch has flipped, or ZooKeeper was put back. −1 is no epoch: logs that came from elsewhere have
-    such batches. Raises CorruptBatch where it is none at all, FallenEpoch.
+    such batches. Raises CorruptBatch where it is none at all, StaleEpochBatch.
     """
     for count, header in enumerate(headers):
         epoch = header.partition_leader_epoch
@@ -121,7 +135,7 @@ def _count_of_history(headers: Sequence[BatchHeader], last: Epoch, leader_epoch:
                 if count:
                     return count
                 if epoch < last:
-                    raise FallenEpoch(fall)
+                    raise StaleEpochBatch(fall)
                 raise CorruptBatch(0, f"leader epoch {epoch}, from a leader of epoch {leader_epoch}")
             last = epoch
     return len(headers)

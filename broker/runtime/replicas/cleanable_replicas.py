@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from broker.model.ids import Offset, TopicPartition
 from broker.model.log_errors import CorruptLog
-
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replicas.replicas import Replicas
 
 _logger = logging.getLogger(__name__)
 
@@ -18,17 +15,17 @@ _logger = logging.getLogger(__name__)
 class CleanableReplicas:
     """The replicas of one broker. Implements `broker.log.cleaner.schedule.Replicas`."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
 
     def last_stable_offset(self, topic_partition: TopicPartition) -> Offset | None:
-        replica = self._manager.replicas.get(topic_partition)
+        replica = self._replicas.by_partition.get(topic_partition)
         if replica is None or replica.offline:
             return None
         return replica.last_stable_offset
 
     def active_producers(self, topic_partition: TopicPartition) -> Mapping[int, Offset]:
-        replica = self._manager.replicas.get(topic_partition)
+        replica = self._replicas.by_partition.get(topic_partition)
         if replica is None:
             return {}
         return {pid: entry.batches[-1].last_offset for pid, entry in replica.producers if entry.batches}
@@ -37,11 +34,11 @@ class CleanableReplicas:
         """The replica goes offline, to be fetched anew. A leader that is the whole ISR is served on: nobody could lead
         in its place, nor give it back what is damaged.
         """
-        replica = self._manager.replicas.get(damage.topic_partition)
+        replica = self._replicas.by_partition.get(damage.topic_partition)
         if replica is None:
             return
         role = replica.leader
-        if role is not None and role.isr.committed == {self._manager.broker_id}:
+        if role is not None and role.isr.committed == {self._replicas.broker_id}:
             _logger.error("%s: served on, for nobody else is in sync: %s", replica.name, damage)
             return
-        self._manager.take_offline(replica, damage)
+        self._replicas.take_offline(replica, damage)

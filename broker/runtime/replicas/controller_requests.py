@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replicas.role_changes import RoleChanges
 from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
@@ -12,8 +12,8 @@ from broker.wire.primitives import MalformedFrame
 class ReplicaRequests:
     """See the module."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
+    def __init__(self, role_changes: RoleChanges) -> None:
+        self._role_changes = role_changes
 
     def handle_leader_and_isr(self, request: Request) -> None:
         try:
@@ -21,8 +21,8 @@ class ReplicaRequests:
         except MalformedFrame as error:
             refuse(request, f"LeaderAndIsr: {error}")
             return
-        answer = self._manager.apply_leader_and_isr(body, request.api_version)
-        respond(request, answer.encode(request.api_version))
+        response = self._role_changes.apply_leader_and_isr(body, request.api_version)
+        respond(request, response.encode(request.api_version))
 
     def handle_stop_replica(self, request: Request) -> None:
         try:
@@ -30,4 +30,4 @@ class ReplicaRequests:
         except MalformedFrame as error:
             refuse(request, f"StopReplica: {error}")
             return
-        respond(request, self._manager.stop_replicas(body).encode(request.api_version))
+        respond(request, self._role_changes.stop_replicas(body).encode(request.api_version))

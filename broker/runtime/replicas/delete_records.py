@@ -8,12 +8,14 @@ Source: ReplicaManager.deleteRecords, DelayedDeleteRecords, Partition.deleteReco
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from broker.core.admin import topic_names
 from broker.core.replication.leader import Leader
 from broker.model.ids import Offset
+from broker.runtime.ports import LogStore, Loop
 from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.deadlines import Deadlines
 from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
@@ -27,9 +29,6 @@ from broker.wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from broker.wire.primitives import MalformedFrame
-
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
 
@@ -65,10 +64,16 @@ class _Wait:
 class DeleteRecordsHandler:
     """All DeleteRecords requests of this broker, and what becomes of a risen log start."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
+    def __init__(
+        self, replicas: Replicas, loop: Loop, log_store: LogStore, on_log_start: Callable[[Replica], None]
+    ) -> None:
+        """on_log_start: called with each replica whose log begins later than before."""
+        self._replicas = replicas
+        self._loop = loop
+        self._log_store = log_store
+        self._on_log_start = on_log_start
         self._waits: dict[Replica, list[_Wait]] = {}
-        self._deadlines: Deadlines[_Pending] = Deadlines(manager.loop, self._time_out)
+        self._deadlines: Deadlines[_Pending] = Deadlines(loop, self._time_out)
         self._checkpoint_due = False
 
     def handle(self, request: Request) -> None:
@@ -88,9 +93,8 @@ class DeleteRecordsHandler:
             self._answer(pending)
 
     def _raise(self, pending: _Pending, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        manager = self._manager
         result = DeleteRecordsPartitionResult(asked.partition_index, NO_LOW_WATERMARK, ErrorCode.NONE)
-        replica = manager.replicas.get((topic, asked.partition_index))
+        replica = self._replicas.by_partition.get((topic, asked.partition_index))
         role = replica.leader if replica is not None else None
         result.error_code = self._refusal(topic, asked, replica, role)
         if result.error_code or replica is None or role is None:
@@ -114,14 +118,13 @@ class DeleteRecordsHandler:
     def _refusal(
         self, topic: str, asked: DeleteRecordsPartition, replica: Replica | None, role: Leader | None
     ) -> ErrorCode:
-        manager = self._manager
         if topic in topic_names.INTERNAL:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if replica is None:
-            return manager.unhosted_error(topic, asked.partition_index)
+            return self._replicas.unhosted_error(topic, asked.partition_index)
         if replica.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if role is None or manager.stands_still:
+        if role is None or self._replicas.fenced_now():
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if not replica.deletes_records:
             return ErrorCode.POLICY_VIOLATION
@@ -129,15 +132,15 @@ class DeleteRecordsHandler:
 
     def on_raised(self, replica: Replica) -> None:
         """This replica's log begins later than before, by request or because its leader's does."""
-        self._manager.fetch.on_log_start(replica)
+        self._on_log_start(replica)
         if not self._checkpoint_due:
             self._checkpoint_due = True
-            self._manager.loop.call_later(_CHECKPOINT_DELAY_MS, self._checkpoint)
+            self._loop.call_later(_CHECKPOINT_DELAY_MS, self._checkpoint)
 
     def _checkpoint(self) -> None:
         self._checkpoint_due = False
-        if not self._manager.stopped:
-            self._manager.log_store.checkpoint_log_start_offsets()
+        if not self._replicas.stopped:
+            self._log_store.checkpoint_log_start_offsets()
 
     def on_follower(self, replica: Replica, role: Leader) -> None:
         """A follower has told its log start, or a broker is gone: is any wait over?"""

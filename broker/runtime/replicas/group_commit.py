@@ -9,22 +9,26 @@ Source: none in Kafka; docs/adr (group commit).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from broker.core.replication.leader import Leader
 from broker.model.log_errors import CorruptLog, LogDirFailed
+from broker.runtime.event_log import EventLog
 from broker.runtime.replicas.replica import Replica
-
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replicas.replicas import Replicas
 
 
 class GroupCommit:
     """`behind`: replicas of such topics whose log is not all on disk, by identity."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
+    def __init__(
+        self, replicas: Replicas, event_log: EventLog | None, on_follower_flushed: Callable[[Replica], None]
+    ) -> None:
+        """on_follower_flushed: a log that does not lead is on disk, or nothing waits for that any more."""
+        self._replicas = replicas
+        self._event_log = event_log
+        self._on_follower_flushed = on_follower_flushed
         self._due: list[Replica] = []
         self.behind: dict[int, Replica] = {}
 
@@ -33,7 +37,7 @@ class GroupCommit:
         if not replica.group_commit:
             if self.behind.pop(id(replica), None) is not None:
                 # Nothing waits for its flush any more, fetches among it.
-                self._manager.follower_logs.on_flushed(replica)
+                self._on_follower_flushed(replica)
         elif not replica.offline and replica.log.recovery_point < replica.log.written_leo:
             self.behind[id(replica)] = replica
             self._due.append(replica)
@@ -52,16 +56,15 @@ class GroupCommit:
                 try:
                     replica.log.commit(partial(self._flushed, replica))
                 except (LogDirFailed, CorruptLog) as failure:
-                    self._manager.take_offline(replica, failure)
+                    self._replicas.take_offline(replica, failure)
 
     def _flushed(self, replica: Replica) -> None:
-        manager = self._manager
-        if replica.offline or manager.replicas.get(replica.topic_partition) is not replica:
+        if replica.offline or self._replicas.by_partition.get(replica.topic_partition) is not replica:
             self.forget(replica)
             return
         flushed = replica.log.recovery_point
-        if manager.event_log is not None:
-            manager.event_log.emit("flush", p=replica.name, upto=flushed)
+        if self._event_log is not None:
+            self._event_log.emit("flush", p=replica.name, upto=flushed)
         if flushed >= replica.log.written_leo:
             self.forget(replica)
         else:
@@ -69,6 +72,6 @@ class GroupCommit:
         role = replica.partition.role
         if isinstance(role, Leader):
             role.advance_leo(max(role.leo, replica.replicated_leo))
-            manager.maybe_advance(replica, role)
+            self._replicas.maybe_advance(replica, role)
         else:
-            manager.follower_logs.on_flushed(replica)
+            self._on_follower_flushed(replica)

@@ -9,16 +9,15 @@ Source: kafka.server.AlterPartitionManager; Partition.submitAlterPartition.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from broker.core.replication.isr import AnswerEffect, Proposal
 from broker.core.replication.leader import Leader
+from broker.runtime.event_log import EventLog
+from broker.runtime.ports import Loop
 from broker.runtime.replicas.ports import AlterPartitionAnswer, AlterPartitionSender
 from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replicas import Replicas
 from broker.wire.errors import ErrorCode, error_name
-
-if TYPE_CHECKING:
-    from broker.runtime.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
 
@@ -30,13 +29,23 @@ FRESH_FETCH_MS = 1000.0
 _OWN_STOP_LAG_FRACTION = 0.75
 
 
-class IsrChanges:
+class IsrManager:
     """All proposals of this broker's leaders; at most one per partition."""
 
-    def __init__(self, manager: ReplicaManager, sender: AlterPartitionSender) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        replicas: Replicas,
+        loop: Loop,
+        event_log: EventLog | None,
+        sender: AlterPartitionSender,
+        lag_time_max_ms: float,
+    ) -> None:
+        self._replicas = replicas
+        self._loop = loop
+        self._event_log = event_log
         self._sender = sender
-        self._ticked_ms = manager.loop.now_ms()
+        self._lag_time_max_ms = lag_time_max_ms
+        self._ticked_ms = loop.now_ms()
         self.shrinks = 0
         self.expansions = 0
 
@@ -46,22 +55,21 @@ class IsrChanges:
         After a stop of this very process nobody could fetch: the followers get one more interval to show themselves.
         A joiner that is late is waited for no more: nothing else happens to an idle partition when its time is over.
         """
-        manager = self._manager
-        now = manager.loop.now_ms()
+        now = self._loop.now_ms()
         since_ms, self._ticked_ms = now - self._ticked_ms, now
-        if manager.stands_still or since_ms > manager.settings.replica_lag_time_max_ms * _OWN_STOP_LAG_FRACTION:
+        if self._replicas.fenced_now() or since_ms > self._lag_time_max_ms * _OWN_STOP_LAG_FRACTION:
             return
-        for replica in manager.replicas.values():
+        for replica in self._replicas.by_partition.values():
             role = replica.leader
             if role is not None:
                 proposal = role.propose_shrink(now)
                 if proposal is not None:
                     self.submit(replica, role, proposal)
-                manager.maybe_advance(replica, role)
+                self._replicas.maybe_advance(replica, role)
 
     def submit(self, replica: Replica, role: Leader, proposal: Proposal) -> None:
         """Send a proposal that `role` has just put in flight."""
-        log = self._manager.event_log
+        log = self._event_log
         if log is not None:
             log.emit_now(
                 "isr_propose",
@@ -73,7 +81,7 @@ class IsrChanges:
                 reason=proposal.reason,
                 bes={str(broker): epoch for broker, epoch in proposal.broker_epochs.items()},
             )
-        self._send(replica, role, proposal, self._manager.loop.now_ms())
+        self._send(replica, role, proposal, self._loop.now_ms())
 
     def _send(self, replica: Replica, role: Leader, proposal: Proposal, submitted_ms: float) -> None:
         self._sender.send(
@@ -88,7 +96,7 @@ class IsrChanges:
     ) -> None:
         if replica.partition.role is not role:
             return
-        manager = self._manager
+        replicas = self._replicas
         effect = role.handle_alter_answer(
             proposal, answer.error, answer.isr, answer.partition_epoch, answer.leader_epoch, answer.elr_min_isr
         )
@@ -105,14 +113,14 @@ class IsrChanges:
                     proposal.kind,
                     proposal.reason,
                 )
-                manager.log_isr_commit(replica, role)
-                manager.maybe_advance(replica, role)
-                manager.settle_later(replica)
+                log_isr_commit(self._event_log, replica, role)
+                replicas.maybe_advance(replica, role)
+                replicas.settle_later(replica)
                 self._next(replica, role, submitted_ms)
             case AnswerEffect.REVERTED:
                 self._log_reject(replica, proposal, answer.error)
-                role.defer_join(proposal, manager.loop.now_ms() + REFUSED_JOIN_PAUSE_MS)
-                manager.maybe_advance(replica, role)
+                role.defer_join(proposal, self._loop.now_ms() + REFUSED_JOIN_PAUSE_MS)
+                replicas.maybe_advance(replica, role)
                 self._next(replica, role, submitted_ms)
             case AnswerEffect.RETRY:
                 if answer.error != ErrorCode.REQUEST_TIMED_OUT:
@@ -126,20 +134,20 @@ class IsrChanges:
 
     def _next(self, replica: Replica, role: Leader, submitted_ms: float) -> None:
         """Whose fetch came while the proposal was out does not wait for its next one, which may be a long poll away."""
-        now = self._manager.loop.now_ms()
+        now = self._loop.now_ms()
         proposal = role.propose_next(now, max(submitted_ms, now - FRESH_FETCH_MS))
         if proposal is not None:
             self.submit(replica, role, proposal)
 
     def _again(self, replica: Replica, role: Leader, proposal: Proposal, submitted_ms: float, delay_ms: float) -> None:
         def resend() -> None:
-            if replica.partition.role is role and role.isr.pending is proposal and not self._manager.stopped:
+            if replica.partition.role is role and role.isr.pending is proposal and not self._replicas.stopped:
                 self._send(replica, role, proposal, submitted_ms)
 
-        self._manager.loop.call_later(delay_ms, resend)
+        self._loop.call_later(delay_ms, resend)
 
     def _log_reject(self, replica: Replica, proposal: Proposal, error: int) -> None:
-        log = self._manager.event_log
+        log = self._event_log
         if log is not None:
             log.emit(
                 "isr_reject",
@@ -148,3 +156,15 @@ class IsrChanges:
                 pe=proposal.partition_epoch,
                 error=error_name(error),
             )
+
+
+def log_isr_commit(event_log: EventLog | None, replica: Replica, role: Leader) -> None:
+    """Write to the event log that a leader counts with another ISR from here on."""
+    if event_log is not None:
+        event_log.emit(
+            "isr_commit",
+            p=replica.name,
+            le=role.leader_epoch,
+            pe=role.isr.partition_epoch,
+            isr=sorted(role.isr.committed),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker.core.producers import snapshot as producer_snapshot
 from broker.core.producers.state import ProducerStates
@@ -18,10 +18,11 @@ from broker.core.replication.partition import Following, Partition
 from broker.core.replication.purgatory import OffsetWaiters
 from broker.model.ids import Epoch, Offset, TopicPartition
 from broker.model.log_errors import CorruptLog, NoDescriptorFree, ProducersUnread
-from broker.runtime.ports import Log
+from broker.runtime.ports import Log, ResponseSlot
 from broker.runtime.replicas.append_policy import AppendPolicy
 from broker.runtime.replicas.ports import SnapshotLog
 from broker.wire.chunks import FileSlice
+from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import (
     HEADER,
     HEADER_SIZE,
@@ -32,11 +33,9 @@ from broker.wire.record_batch import (
     read_header,
 )
 
-if TYPE_CHECKING:
-    from broker.runtime.produce.handler import AckWait
-
 _REPLAY_BYTES = 1 << 20
 _LOOK_BYTES = 4096
+_NONE = ErrorCode.NONE
 
 
 class EpochRun(NamedTuple):
@@ -45,6 +44,72 @@ class EpochRun(NamedTuple):
     epoch: Epoch
     base: Offset
     last: Offset
+
+
+class PendingAppend:
+    """One batch from `append_records` until its outcome is known; `done` gets it then, once.
+
+    error: NONE where the batch is in the log; message says more of a refusal, and malformed that the bytes are no batch
+    that a producer may send. base_offset, log_start_offset and log_append_time are −1 where there is none to tell.
+    """
+
+    __slots__ = (
+        "acks",
+        "base_offset",
+        "done",
+        "error",
+        "finished",
+        "in_turn",
+        "last_offset",
+        "log_append_time",
+        "log_start_offset",
+        "malformed",
+        "message",
+        "partition",
+        "replica",
+        "slot",
+        "timeout_ms",
+        "waits",
+    )
+
+    def __init__(
+        self,
+        partition: tuple[str, int],
+        acks: int,
+        timeout_ms: int,
+        done: Callable[[PendingAppend], None],
+        slot: ResponseSlot | None,
+    ) -> None:
+        """slot: of the client that waits for the outcome, None where none does."""
+        self.partition = partition
+        self.acks = acks
+        self.timeout_ms = max(0, timeout_ms)
+        self.done = done
+        self.slot = slot
+        self.replica: Replica | None = None
+        """Where the batch is, None when it was refused."""
+        self.error = _NONE
+        self.message = ""
+        self.malformed = False
+        self.base_offset: Offset = -1
+        self.last_offset: Offset = -1
+        self.log_start_offset: Offset = -1
+        self.log_append_time = -1
+        self.waits = False
+        """For the watermark, by acks=all."""
+        self.in_turn = True
+        """The turn in which it was appended has not ended."""
+        self.finished = False
+
+    def refuse(self, error: ErrorCode, message: str) -> None:
+        """The batch is not appended."""
+        self.error = error
+        self.message = message
+
+    def fail(self, error: ErrorCode) -> None:
+        """The batch was staged, and this replica will not confirm it."""
+        self.error = error
+        self.base_offset = self.log_start_offset = -1
 
 
 class Replica:
@@ -78,7 +143,7 @@ class Replica:
         clamped = max(log.log_start_offset, min(high_watermark, log.leo))
         self.partition = Partition(broker_id, clamped, log.latest_epoch)
         self.producers = ProducerStates()
-        self.ack_waits: OffsetWaiters[AckWait] = OffsetWaiters()
+        self.ack_waits: OffsetWaiters[PendingAppend] = OffsetWaiters()
         self.dirty = False
         self.offline = False
         self.damaged = False

@@ -10,12 +10,16 @@ Source: R12 of docs/guarantees.md; docs/adr/0010.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from broker.core.controller import election
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed
 from broker.runtime.metadata.cache import MetadataCache
-from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.ports import LogStore
+from broker.runtime.replicas.controller_fence import ControllerFence
+from broker.runtime.replicas.remade_logs import RemadeLogs
+from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.replica_report import (
@@ -37,9 +41,22 @@ _log = logging.getLogger("broker")
 class ReplicaReports:
     """`handle` requests; `on_metadata` after every UpdateMetadata."""
 
-    def __init__(self, manager: ReplicaManager, cache: MetadataCache) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        replicas: Replicas,
+        log_store: LogStore,
+        cache: MetadataCache,
+        remade_logs: RemadeLogs,
+        broker_epoch: Callable[[], int],
+        fence: ControllerFence,
+    ) -> None:
+        """broker_epoch: of this broker's registration."""
+        self._replicas = replicas
+        self._log_store = log_store
         self._cache = cache
+        self._remade_logs = remade_logs
+        self._broker_epoch = broker_epoch
+        self._fence = fence
         self._told_epoch = cache.told_epoch
         self._outside: set[TopicPartition] = set()
         """Marked partitions that were told, or made, under this registration, without this broker in their ISR."""
@@ -53,7 +70,7 @@ class ReplicaReports:
         respond(request, self.answer(body).encode(request.api_version))
 
     def answer(self, request: ReplicaReportRequest) -> ReplicaReportResponse:
-        refused = self._manager.state_changes.refusal(request.controller_epoch, request.broker_epoch)
+        refused = self._fence.check(request.controller_epoch, request.broker_epoch)
         if refused is not ErrorCode.NONE:
             return ReplicaReportResponse(refused)
         return ReplicaReportResponse(
@@ -65,12 +82,12 @@ class ReplicaReports:
         )
 
     def _report(self, topic_partition: TopicPartition, topic_id: str) -> ReportedPartition:
-        manager = self._manager
+        log_store = self._log_store
         reported = ReportedPartition(*topic_partition)
-        replica = manager.replicas.get(topic_partition)
+        replica = self._replicas.by_partition.get(topic_partition)
         if replica is None:
             reported.unclean = True
-            if manager.log_store.out_of_reach(topic_partition):
+            if log_store.out_of_reach(topic_partition):
                 reported.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         elif replica.offline:
             reported.error_code = ErrorCode.KAFKA_STORAGE_ERROR
@@ -78,14 +95,14 @@ class ReplicaReports:
             reported.unclean = True
         else:
             log = replica.log
-            reported.unclean = topic_partition in manager.log_store.unclean
+            reported.unclean = topic_partition in log_store.unclean
             reported.end_offset = log.written_leo
             reported.log_start_offset = log.log_start_offset
             if log.written_leo > log.log_start_offset:
                 reported.last_epoch = min(log.epoch_at(log.written_leo - 1), EPOCH_MAX)
             reported.known_epoch = min(replica.partition.known_epoch, EPOCH_MAX)
             reported.epochs = [ReportedEpoch(min(epoch, EPOCH_MAX), start) for epoch, start in log.history[-_EPOCHS:]]
-            reported.shortened = manager.log_store.is_shortened(topic_partition)
+            reported.shortened = log_store.is_shortened(topic_partition)
             if reported.known_epoch > election.OUTDONE_MAX:
                 _log.error(
                     "%s: leader epoch %d in its log must be damage: it leads nothing",
@@ -97,16 +114,16 @@ class ReplicaReports:
     def on_metadata(self) -> None:
         """Whoever was outside of the ISR and is now in it was admitted under this registration.
 
-        One that is elected is trusted as it begins to lead (`state_changes`).
+        One that is elected is trusted as it begins to lead (`role_changes`).
         """
-        manager, store = self._manager, self._manager.log_store
+        store = self._log_store
         self._outside &= store.unclean.keys()
         if self._cache.told_epoch != self._told_epoch:
             self._told_epoch = self._cache.told_epoch
             self._outside.clear()
-        if self._told_epoch != manager.broker_epoch():
+        if self._told_epoch != self._broker_epoch():
             return
-        made = manager.state_changes.made_outside
+        made = self._remade_logs.outside
         for topic_partition, epoch in list(made.items()):
             if topic_partition not in store.unclean or epoch < self._told_epoch:
                 del made[topic_partition]
@@ -115,10 +132,10 @@ class ReplicaReports:
         for topic_partition in list(store.unclean):
             topic = self._cache.topics.get(topic_partition.topic)
             state = None if topic is None else topic.partitions.get(topic_partition.partition)
-            replica = manager.replicas.get(topic_partition)
+            replica = self._replicas.by_partition.get(topic_partition)
             if state is None or (replica is not None and state.leader_epoch < replica.partition.leader_epoch):
                 continue
-            if manager.broker_id not in state.isr:
+            if self._replicas.broker_id not in state.isr:
                 self._outside.add(topic_partition)
             elif state.leader >= 0 and topic_partition in self._outside:
                 self._outside.discard(topic_partition)

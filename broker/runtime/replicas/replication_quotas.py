@@ -43,7 +43,7 @@ class Throttle:
         return self._window.bytes_per_s(now_ms) > self._rate
 
 
-class ReplicationThrottle:
+class ReplicationQuotas:
     """Both directions of one broker."""
 
     def __init__(self, broker_id: BrokerId, samples: int, window_ms: float) -> None:

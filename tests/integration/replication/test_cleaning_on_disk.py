@@ -70,7 +70,7 @@ def cluster(tmp_path: Path) -> Iterator[DiskCluster]:
 
 def _cleaner(cluster: DiskCluster, i: int, runner: HereRunner | None = None) -> LogCleaner:
     node = cluster.nodes[i]
-    replicas = CleanableReplicas(node.up)
+    replicas = CleanableReplicas(node.up.replicas)
     return LogCleaner(
         node.store,  # type: ignore[arg-type]
         replicas,
@@ -365,7 +365,7 @@ def test_damage_that_a_cleaning_meets_takes_the_replica_offline_and_it_is_fetche
         # A file that ends with a batch looks whole to whoever opens it.
         path.write_bytes(content[:last] if harm == "shorter" else content[:-1] + bytes([content[-1] ^ 1]))
     _cleaner(cluster, 1).check()
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].damaged
     cluster.write(leader=2, leader_epoch=cluster.state.leader_epoch + 1, isr=(2, 3))
     cluster.advance(3000)
     assert set(cluster.state.isr) == {1, 2, 3}
@@ -408,7 +408,7 @@ def test_idempotent_producer_is_known_after_its_records_were_compacted_away(clus
 def test_deleted_records_stay_deleted_over_kills_and_new_leaders(cluster: DiskCluster) -> None:
     cluster.topic_config["cleanup.policy"] = "delete"
     for node in cluster.nodes.values():
-        node.up.on_topic_config(TOPIC)
+        node.up.hosting.on_topic_config(TOPIC)
     _write(cluster, 1, range(40))
     request = DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 77)])], 5000)
     slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, request.encode(2))
@@ -439,7 +439,7 @@ def test_deleted_records_stay_deleted_over_kills_and_new_leaders(cluster: DiskCl
 def test_replica_that_ends_below_what_was_deleted_begins_anew_behind_it(cluster: DiskCluster) -> None:
     cluster.topic_config["cleanup.policy"] = "delete"
     for node in cluster.nodes.values():
-        node.up.on_topic_config(TOPIC)
+        node.up.hosting.on_topic_config(TOPIC)
     _write(cluster, 1, range(10))
     cluster.stop(3)
     cluster.expire(3)
@@ -473,7 +473,7 @@ def test_idle_producer_expires_also_while_its_broker_is_away(
     cluster.stop(3)
     wall[0] += away_ms
     cluster.start(3, tell=False)
-    producers = dict(cluster.nodes[3].up.replicas[(TOPIC, 0)].producers)
+    producers = dict(cluster.nodes[3].up.replicas.by_partition[(TOPIC, 0)].producers)
     assert (5 in producers) is known
 
 
@@ -490,6 +490,6 @@ def test_damage_that_a_cleaning_meets_costs_a_leader_its_place_unless_nobody_cou
     cleaner = _cleaner(cluster, 1)
     cleaner.check()
     assert cleaner.uncleanable.keys() == {(TOPIC, 0)}
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].offline is not alone
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].offline is not alone
     if alone:
         _put(cluster, 1, (b"more", b"value"))

@@ -58,7 +58,7 @@ def test_leader_whose_open_file_was_cut_takes_no_record_more_and_none_is_lost(
     answer = produced(cluster.produce(1, value))
     assert answer is not None
     assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].offline
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].offline
     assert active.stat().st_size == at, "no hole was made"
     assert len(list(active.parent.glob("*.log"))) == 1, "nor was anything begun behind it"
     cluster.give_way_and_come_back(1)
@@ -82,7 +82,7 @@ def test_consumer_is_given_no_bytes_of_a_hole_that_reaches_past_the_log(cluster:
     result = fetched(cluster.fetch(1, 0, min_bytes=1 << 20))
     assert result is not None
     assert result.error == ErrorCode.KAFKA_STORAGE_ERROR
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].offline
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].offline
 
 
 def _batches(count: int) -> bytearray:

@@ -30,7 +30,7 @@ _MAGIC_AT = 16
 
 
 def _offline(cluster: DiskCluster, i: int) -> bool:
-    return cluster.nodes[i].up.replicas[(TOPIC, 0)].offline
+    return cluster.nodes[i].up.replicas.by_partition[(TOPIC, 0)].offline
 
 
 def _within_a_turn(cluster: DiskCluster, i: int, body: bytearray) -> FakeSlot:
@@ -89,7 +89,7 @@ def _damage_before_the_recovery_point(cluster: DiskCluster, i: int, policy: str 
     *_, (position, _) = iter_batches(memoryview(before.read_bytes()), verify_crc=False)
     flip(before, position + _MAGIC_AT, 0xFF)
     cluster.topic_config["flush.policy"] = policy
-    cluster.nodes[i].up.on_topic_config(TOPIC)
+    cluster.nodes[i].up.hosting.on_topic_config(TOPIC)
     cluster.tell(i)
     cluster.elect(i)
     cluster.settle()
@@ -108,7 +108,7 @@ def test_damage_that_a_flush_finds_in_an_older_segment_costs_this_replica_alone(
     answer = produced(slot)
     assert answer is not None
     assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].damaged
     cluster.give_way_and_come_back(1)
     assert cluster.values(1) == cluster.values(cluster.state.leader), "found again, and fetched anew"
 
@@ -118,7 +118,7 @@ def test_damage_that_a_flush_finds_by_its_time_costs_this_replica_alone(cluster:
     _damage_before_the_recovery_point(cluster, 1)
     cluster.topic_config["flush.ms"] = "1"
     node = cluster.nodes[1]
-    node.up.on_topic_config(TOPIC)
+    node.up.hosting.on_topic_config(TOPIC)
     cluster.produce(1, "more", acks=1)
     cluster.advance(10)
     told: list[CorruptLog] = []
@@ -269,7 +269,7 @@ def test_replica_that_cannot_read_its_producers_after_a_cut_goes_offline(
     assert _offline(cluster, 1)
     assert 1 not in cluster.state.isr
     assert bool(cluster.nodes[1].store.offline_dirs) == (number == errno.EIO)
-    assert not cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
+    assert not cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].damaged
     cluster.stop(1)
     cluster.start(1)
     cluster.advance(3000)

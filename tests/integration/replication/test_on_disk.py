@@ -128,7 +128,7 @@ def test_damaged_replica_in_the_isr_keeps_its_log_and_never_leads(cluster: DiskC
     cluster.start(3)
     cluster.elect(3)
     cluster.advance(3000)
-    assert cluster.nodes[3].up.replicas[(TOPIC, 0)].offline
+    assert cluster.nodes[3].up.replicas.by_partition[(TOPIC, 0)].offline
     result = produced(cluster.produce(3, "x", acks=1))
     assert result is not None
     assert result.error == ErrorCode.KAFKA_STORAGE_ERROR

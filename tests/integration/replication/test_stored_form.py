@@ -34,7 +34,7 @@ def cluster(tmp_path: Path) -> Iterator[DiskCluster]:
 def configure(cluster: DiskCluster, **topic: str) -> None:
     cluster.topic_config.update({name.replace("_", "."): value for name, value in topic.items()})
     for i in cluster.ids:
-        cluster.nodes[i].up.on_topic_config(TOPIC)
+        cluster.nodes[i].up.hosting.on_topic_config(TOPIC)
     cluster.settle()
 
 

@@ -95,7 +95,7 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
         overrides = OVERRIDES.get(topic_partition.topic, {})
         store.create(topic_partition, topic_id, overrides, new=topic_partition != BYSTANDER)
     manager = _started(store)
-    log, other, cleaned = (manager.replicas[topic_partition] for topic_partition in PARTITIONS)
+    log, other, cleaned = (manager.replicas.by_partition[topic_partition] for topic_partition in PARTITIONS)
     appended: dict[TopicPartition, list[bytes]] = {topic_partition: [] for topic_partition in PARTITIONS}
 
     def append(replica: Replica, data: memoryview, epoch: int) -> None:
@@ -133,7 +133,7 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
         manager.shutdown(clean=True)
         store.close(clean=True)
     else:
-        manager.stopped = True
+        manager.replicas.stopped = True
         kill(store)
     root = Path(path)
     files = {str(file.relative_to(root)): file.read_bytes() for file in root.rglob("*") if file.is_file()}
@@ -280,7 +280,7 @@ def judge(template: Template, seed: int, path: str) -> Outcome:
         if name != f"{BYSTANDER}/{UNCLEAN_MARK}" or kind != "delete":
             assert BYSTANDER in store.unclean or BYSTANDER in store.offline_logs, "damage made a stop clean"
         manager = _started(store)
-        for replica in manager.replicas.values():
+        for replica in manager.replicas.by_partition.values():
             if not replica.offline:
                 _judge_start(template.kept[replica.topic_partition], replica, name)
         for tp in PARTITIONS:
@@ -288,7 +288,7 @@ def judge(template: Template, seed: int, path: str) -> Outcome:
                 # Damage to one partition's files is that partition's alone.
                 log = store.get(tp)
                 assert log is not None, store.offline_logs[tp]
-                assert not manager.replicas[tp].offline
+                assert not manager.replicas.by_partition[tp].offline
                 assert read_all(log, holes=True) == template.kept[tp].batches
         looked_at = TP if hurt is None else hurt
         kept = template.kept[looked_at]
@@ -361,7 +361,7 @@ def _judge_open(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: To
         assert name.endswith(".log") or name == checkpoints.LOG_STARTS
         if log.leo < kept.recovery_point:
             assert report.cut_below == log.leo
-    if manager.replicas[tp].offline or not _reads_true(kept, log):
+    if manager.replicas.by_partition[tp].offline or not _reads_true(kept, log):
         log.distrust()
         store.offline_logs[tp] = CorruptLog(tp, store._dirs[0].path, "found by a read")
         store.delete(tp)
@@ -407,7 +407,7 @@ def _follow(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicP
     """Fetch from a leader that has everything; the copy then equals it, and survives a clean stop."""
     log = store.get(tp)
     assert log is not None
-    replica = manager.adopt(log, 0, clean=False)
+    replica = manager.hosting.adopt(log, 0, clean=False)
     begin = read_header(memoryview(kept.batches[0])).base_offset
     if log.leo < begin or log.leo not in {begin, *(_last(content) + 1 for content in kept.batches)}:
         log.truncate_fully_and_start_at(begin)

@@ -40,7 +40,7 @@ class SessionRun(Run):
                 self.register_again(i)
         elif roll < 0.17:
             if node.manager is not None and not node.paused:
-                node.manager.set_session_deadline_passed(not node.manager.frozen)
+                node.manager.replicas.set_session_deadline_passed(not node.manager.replicas.locally_fenced)
         elif roll < 0.40:
             self.send(i)
         else:
@@ -53,7 +53,7 @@ class SessionRun(Run):
         cluster = self.cluster
         node = cluster.nodes[i]
         node.up.resign_all()
-        node.up.set_session_deadline_passed(False)
+        node.up.replicas.set_session_deadline_passed(False)
         cluster.register(i)
         self.unregistered.discard(i)
         cluster.elect_if_leaderless()
@@ -84,7 +84,7 @@ class SessionRun(Run):
         for i, node in cluster.nodes.items():
             if node.manager is not None:
                 node.paused = False
-                node.manager.set_session_deadline_passed(False)
+                node.manager.replicas.set_session_deadline_passed(False)
                 if i not in cluster.registered:
                     self.register_again(i)
         super().heal()

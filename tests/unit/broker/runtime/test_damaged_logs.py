@@ -20,7 +20,8 @@ def told(cluster: MemoryCluster, i: int) -> ErrorCode:
 def damage(cluster: MemoryCluster, i: int) -> None:
     manager = cluster.nodes[i].up
     topic_partition = TopicPartition(TOPIC, 0)
-    manager.take_offline(manager.replicas[topic_partition], CorruptLog(topic_partition, "a segment", "flipped"))
+    replica = manager.replicas.by_partition[topic_partition]
+    manager.replicas.take_offline(replica, CorruptLog(topic_partition, "a segment", "flipped"))
 
 
 def about_to_be_admitted() -> MemoryCluster:

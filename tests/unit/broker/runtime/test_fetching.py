@@ -87,7 +87,7 @@ def test_producer_that_is_gone_leaves_no_time_out_behind_and_its_records_commit(
     slot = cluster.produce(1, "a", timeout_ms=2**31 - 1)
     slot.open = False
     cluster.advance(15_000)
-    assert len(cluster.nodes[1].up.produce._deadlines) == 0
+    assert len(cluster.nodes[1].up.appender._deadlines) == 0
     cluster.hold = lambda message: False
     cluster.release()
     cluster.advance(1_000)
@@ -222,7 +222,7 @@ def test_fetch_of_bytes_damaged_under_the_leader_takes_the_replica_offline_and_n
     answer = fetched(slot)
     assert answer is not None
     assert (answer.error, list(answer.records)) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
-    replica = node.up.replicas[(TOPIC, 0)]
+    replica = node.up.replicas.by_partition[(TOPIC, 0)]
     assert (replica.offline, replica.damaged) == (True, True)
 
 
@@ -511,7 +511,7 @@ def test_follower_outside_the_assignment_is_refused(cluster: MemoryCluster) -> N
 def test_dead_incarnations_fetch_is_refused_and_counts_nothing(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
-    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    role = cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].leader
     assert role is not None
     answer = follower_answer(follower_fetch(cluster, 3, cluster.nodes[3].broker_epoch - 1, 1))
     assert answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -522,7 +522,7 @@ def test_dead_incarnations_fetch_is_refused_and_counts_nothing(cluster: MemoryCl
 def test_new_incarnations_fetch_voids_what_was_known(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
-    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    role = cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].leader
     assert role is not None
     assert role.leos()[3] == 1
     follower_fetch(cluster, 3, cluster.nodes[3].broker_epoch + 1, 0)
@@ -533,7 +533,7 @@ def test_new_incarnations_fetch_voids_what_was_known(cluster: MemoryCluster) -> 
 def test_diverging_fetch_is_told_where_and_counts_nothing(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
-    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    role = cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].leader
     assert role is not None
     answer = follower_answer(follower_fetch(cluster, 3, cluster.nodes[3].broker_epoch, 5, last=0))
     assert (answer.error, answer.diverging_epoch, answer.diverging_end_offset) == (0, 0, 1)

@@ -136,7 +136,7 @@ def test_follower_that_begins_anew_knows_no_producer_until_it_has_its_records(cl
         send(cluster, "b", sequence)
     cluster.settle()
     for i in (1, 2):
-        cluster.nodes[i].up.replicas[("t", 0)].log.maybe_raise_log_start(4)
+        cluster.nodes[i].up.replicas.by_partition[("t", 0)].log.maybe_raise_log_start(4)
     cluster.start(3)
     cluster.advance(2000)
     assert cluster.nodes[3].log.log_start_offset == 4

@@ -84,7 +84,7 @@ def test_deletion_of_a_replaced_topic_leaves_the_new_ones_log_alone() -> None:
     cluster.produce(1, "new", acks=1)
     assert stop(cluster, TOPIC_ID) == ErrorCode.NONE
     assert cluster.nodes[1].log.values() == ["new"]
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].leader is not None
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].leader is not None
 
 
 def test_replica_that_was_moved_away_may_come_back() -> None:
@@ -152,5 +152,5 @@ def test_fetch_by_the_id_of_a_replaced_topic_is_of_an_unknown_topic() -> None:
     # Partition 1 is still the old topic's.
     assert (error(0), error(1)) == (ErrorCode.UNKNOWN_TOPIC_ID, 0)
     both(NEW_ID)
-    assert manager.topic_of_id(TOPIC_ID) == ""
+    assert manager.replicas.topic_of_id(TOPIC_ID) == ""
     assert (error(0), error(1)) == (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID)

@@ -327,7 +327,7 @@ def test_leader_that_was_stopped_itself_blames_no_follower() -> None:
     # The process stands still for longer than the lag time; a produce is the first thing that it sees then.
     cluster.loop.now += 25000
     cluster.produce(1, "b")
-    cluster.nodes[1].up.isr_changes.shrink_late()
+    cluster.nodes[1].up.isr_manager.shrink_late()
     cluster.settle()
     assert cluster.nodes[1].event_log.of("isr_propose") == []
     cluster.advance(20000)
@@ -447,7 +447,7 @@ def test_new_epoch_interrupts_the_long_poll() -> None:
     cluster.nodes[1].deaf = False
     cluster.tell(1)
     cluster.advance(50)
-    role = cluster.nodes[1].up.replicas[(TOPIC, 0)].leader
+    role = cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].leader
     assert role is not None
     assert role.leader_epoch == 1
     assert role.leos() == {1: 1, 2: 1, 3: 1}
@@ -497,10 +497,10 @@ def test_leader_and_isr_of_an_old_controller_is_refused() -> None:
 
 def test_leader_and_isr_of_known_state_changes_nothing() -> None:
     cluster = settled()
-    before = cluster.nodes[1].up.replicas[(TOPIC, 0)].partition.role
+    before = cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].partition.role
     answer = cluster.apply(1, cluster.leader_and_isr(cluster.state, cluster.nodes[1].broker_epoch))
     assert answer.topics[0].partition_errors[0].error_code == ErrorCode.STALE_CONTROLLER_EPOCH
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].partition.role is before
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].partition.role is before
 
 
 def test_restarted_broker_never_leads_under_its_earlier_epoch() -> None:
@@ -535,7 +535,7 @@ def test_passed_session_deadline_commits_nothing_until_it_is_over() -> None:
     cluster = settled()
     cluster.hold = lambda message: message.kind == "request" and message.target == 1
     slot = cluster.produce(1, "a")
-    cluster.nodes[1].up.set_session_deadline_passed(True)
+    cluster.nodes[1].up.replicas.set_session_deadline_passed(True)
     cluster.hold = lambda message: False
     cluster.release()
     cluster.settle()
@@ -545,7 +545,7 @@ def test_passed_session_deadline_commits_nothing_until_it_is_over() -> None:
     assert refused is not None
     assert refused.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert sent_away.closed is not None, "its metadata would go on naming itself"
-    cluster.nodes[1].up.set_session_deadline_passed(False)
+    cluster.nodes[1].up.replicas.set_session_deadline_passed(False)
     cluster.settle()
     result = produced(slot)
     assert result is not None
@@ -558,7 +558,7 @@ def test_leader_stands_still_from_the_very_moment_of_its_sessions_deadline(monke
     waiting = cluster.produce(1, "a")
     manager = cluster.nodes[1].up
     deadline = cluster.loop.now + 1
-    monkeypatch.setattr(manager, "_session_deadline_ms", lambda: deadline)
+    monkeypatch.setattr(manager.replicas, "_session_deadline_ms", lambda: deadline)
     before = produced(cluster.produce(1, "b", acks=1))
     assert before is not None
     assert before.error == 0
@@ -572,8 +572,8 @@ def test_leader_stands_still_from_the_very_moment_of_its_sessions_deadline(monke
     cluster.settle()
     assert produced(waiting) is None
     assert cluster.nodes[1].hw == 0
-    monkeypatch.setattr(manager, "_session_deadline_ms", lambda: deadline + 10_000)
-    manager.set_session_deadline_passed(False)
+    monkeypatch.setattr(manager.replicas, "_session_deadline_ms", lambda: deadline + 10_000)
+    manager.replicas.set_session_deadline_passed(False)
     cluster.settle()
     result = produced(waiting)
     assert result is not None
@@ -594,7 +594,7 @@ def test_stop_replica_with_delete_removes_the_log() -> None:
     )
     assert node.up.stop_replicas(request).partition_errors[0].error_code == 0
     assert not node.store.logs()
-    assert (TOPIC, 0) not in node.up.replicas
+    assert (TOPIC, 0) not in node.up.replicas.by_partition
 
 
 def test_log_with_another_topic_id_that_the_partition_rests_on_is_kept_and_goes_offline() -> None:
@@ -606,7 +606,7 @@ def test_log_with_another_topic_id_that_the_partition_rests_on_is_kept_and_goes_
     answer = cluster.apply(1, request)
     assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster.nodes[1].log.values() == ["kept"]
-    assert cluster.nodes[1].up.replicas[(TOPIC, 0)].damaged
+    assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].damaged
 
 
 def test_deleted_topics_log_gives_way_to_a_new_topic_of_that_name() -> None:
@@ -665,7 +665,7 @@ def test_produce_versions_that_know_no_storage_error_are_told_to_look_for_the_le
 def test_role_is_not_taken_up_by_a_log_whose_last_write_as_leader_fails(leader: int) -> None:
     cluster = settled()
     node = cluster.nodes[1]
-    replica = node.up.replicas[(TOPIC, 0)]
+    replica = node.up.replicas.by_partition[(TOPIC, 0)]
     # Staged in the very turn in which the next role comes.
     slot = FakeSlot()
     batch = memoryview(bytearray(encode_batch([NewRecord(None, b"a")], timestamps=1)))
@@ -679,7 +679,7 @@ def test_role_is_not_taken_up_by_a_log_whose_last_write_as_leader_fails(leader: 
     assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert replica.offline
     assert replica.partition.role is None
-    assert not any(fetcher.follows(replica) for fetcher in node.up.follower_logs.fetchers.values())
+    assert not any(fetcher.follows(replica) for fetcher in node.up.fetchers.fetchers.values())
     cluster.settle()
     result = produced(slot)
     assert result is not None
@@ -698,7 +698,7 @@ def test_leadership_that_the_log_cannot_note_is_none(failure: Exception, monkeyp
     state = replace(cluster.state, leader=2, leader_epoch=1, partition_epoch=1)
     answer = cluster.apply(2, cluster.leader_and_isr(state, cluster.registered[2]))
     assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert node.up.replicas[(TOPIC, 0)].partition.role is None
+    assert node.up.replicas.by_partition[(TOPIC, 0)].partition.role is None
 
 
 def test_min_isr_raised_at_run_time_holds_for_the_next_append() -> None:
@@ -707,7 +707,7 @@ def test_min_isr_raised_at_run_time_holds_for_the_next_append() -> None:
     cluster.expire(3)
     cluster.settle()
     cluster.topic_config["min.insync.replicas"] = "3"
-    cluster.nodes[1].up.on_topic_config(TOPIC)
+    cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     result = produced(cluster.produce(1, "a"))
     assert result is not None
     assert result.error == ErrorCode.NOT_ENOUGH_REPLICAS

@@ -57,7 +57,15 @@ def reported_by(cluster: MemoryCluster, broker: int) -> ReportedPartition:
     manager = cluster.nodes[broker].up
     cache: Any = SimpleNamespace(told_epoch=-1)
     request = ReplicaReportRequest(9, 1, cluster.registered[broker], [ReportTopic(TOPIC, TOPIC_ID, [0])])
-    (reported,) = ReplicaReports(manager, cache).answer(request).partitions
+    reports = ReplicaReports(
+        manager.replicas,
+        cluster.nodes[broker].store,
+        cache,
+        manager.remade_logs,
+        lambda: cluster.nodes[broker].broker_epoch,
+        manager.controller_fence,
+    )
+    (reported,) = reports.answer(request).partitions
     return reported
 
 

@@ -62,7 +62,7 @@ def test_eligible_replica_that_threw_its_log_away_is_not_elected_without_it() ->
 def test_replica_that_threw_its_log_away_is_trusted_once_it_is_in_sync() -> None:
     cluster = eligible_that_fetches_anew()
     assert T0 in cluster.nodes[2].store.unclean
-    assert T0 in cluster.nodes[2].up.state_changes.made_outside
+    assert T0 in cluster.nodes[2].up.remade_logs.outside
     cluster.hold = lambda message: False
     cluster.release()
     cluster.advance(2000)

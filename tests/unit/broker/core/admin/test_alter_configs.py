@@ -16,7 +16,7 @@ from broker.core.admin.alter_configs import (
     edited,
     entity_of,
 )
-from broker.runtime.replicas.replication_quotas import ReplicationThrottle, throttled_partitions
+from broker.runtime.replicas.replication_quotas import ReplicationQuotas, throttled_partitions
 from broker.wire.errors import ErrorCode
 
 SETTINGS = Settings.parse({"zookeeper.connect": "x:1"})
@@ -132,7 +132,7 @@ def test_throttled_partitions_are_those_of_this_broker() -> None:
 
 
 def test_throttle_is_armed_only_with_a_rate_and_a_list() -> None:
-    throttle = ReplicationThrottle(1, 11, 1000)
+    throttle = ReplicationQuotas(1, 11, 1000)
     throttle.set_rates(100, None)
     assert throttle.leader is None
     throttle.set_topic("t", {THROTTLED: "0:1", "follower.replication.throttled.replicas": "*"})

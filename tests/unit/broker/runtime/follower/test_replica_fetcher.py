@@ -155,7 +155,7 @@ class Follower:
         self.manager.end_of_turn()
 
     def log(self, partition: int) -> MemoryLog:
-        log = self.manager.replicas[(TOPIC, partition)].log
+        log = self.manager.replicas.by_partition[(TOPIC, partition)].log
         assert isinstance(log, MemoryLog)
         return log
 
@@ -211,7 +211,7 @@ def test_answer_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Fo
     long_poll.answer(result(0, "of epoch 0", epoch=0, hw=1))
     follower.turn()
     assert follower.log(0).values() == []
-    assert follower.manager.replicas[(TOPIC, 0)].high_watermark == 0
+    assert follower.manager.replicas.by_partition[(TOPIC, 0)].high_watermark == 0
     renewed = next(sent for sent in follower.leader.sent if sent.positions == {0: 0} and sent is not long_poll)
     renewed.answer(result(0, "of epoch 2", epoch=2))
     follower.turn()
@@ -234,7 +234,7 @@ def test_batch_that_a_deposed_leader_has_in_the_place_of_its_own_is_not_taken(fo
     follower.turn()
     assert follower.log(0).values() == ["a", "b"]
     assert follower.log(0).latest_epoch == 5
-    assert follower.manager.replicas[(TOPIC, 0)].high_watermark == 0
+    assert follower.manager.replicas.by_partition[(TOPIC, 0)].high_watermark == 0
     # It asks again, but not at once: there is nothing new that it could be told.
     assert all(sent.positions.get(0) is None for sent in follower.leader.sent[asked:])
     follower.loop.advance(follower.manager.settings.replica_fetch_backoff_ms)
@@ -351,7 +351,7 @@ def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goe
 ) -> None:
     follower.leader.sent[-1].answer(result(0, "a", "b"))
     follower.turn()
-    role = follower.manager.replicas[(TOPIC, 0)].following
+    role = follower.manager.replicas.by_partition[(TOPIC, 0)].following
     assert role is not None
     role.isr = frozenset({1, 2} if in_isr else {1})
     log = follower.log(0)
@@ -366,7 +366,7 @@ def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goe
 
 
 def test_fetcher_that_waits_for_the_flush_of_a_partition_goes_on_when_that_one_is_deleted(follower: Follower) -> None:
-    follower.manager.replicas[(TOPIC, 0)].group_commit = True
+    follower.manager.replicas.by_partition[(TOPIC, 0)].group_commit = True
     follower.leader.sent[-1].answer(result(0, "a"))
     follower.turn()
     asked = len(follower.leader.sent)
@@ -377,18 +377,18 @@ def test_fetcher_that_waits_for_the_flush_of_a_partition_goes_on_when_that_one_i
     follower.turn()
     flush[1]()
     follower.turn()
-    assert (TOPIC, 0) not in follower.manager.replicas
+    assert (TOPIC, 0) not in follower.manager.replicas.by_partition
     assert len(follower.leader.sent) == asked + 1
 
 
 def test_fetcher_that_waits_for_a_flush_goes_on_when_group_commit_is_turned_off(follower: Follower) -> None:
-    replica = follower.manager.replicas[(TOPIC, 0)]
+    replica = follower.manager.replicas.by_partition[(TOPIC, 0)]
     replica.group_commit = True
     follower.leader.sent[-1].answer(result(0, "a"))
     follower.turn()
     asked = len(follower.leader.sent)
     assert follower.manager.group_commit.behind
-    follower.manager.configure(replica)
+    follower.manager.hosting.configure(replica)
     assert not replica.group_commit
     follower.turn()
     assert not follower.manager.group_commit.behind
@@ -398,8 +398,8 @@ def test_fetcher_that_waits_for_a_flush_goes_on_when_group_commit_is_turned_off(
 def test_late_answer_to_where_the_leaders_log_is_cuts_nothing_that_was_fetched_since(follower: Follower) -> None:
     follower.leader.sent[-1].answer(result(0, "a", "b"))
     follower.turn()
-    late = follower.manager.follower_logs.fetchers[1]._out_of_range
-    followed = next(f for f in follower.manager.follower_logs.fetchers[1].partitions.values() if f.key[1] == 0)
+    late = follower.manager.fetchers.fetchers[1]._out_of_range
+    followed = next(f for f in follower.manager.fetchers.fetchers[1].partitions.values() if f.key[1] == 0)
     follower.leader.end = 1
     leo = follower.log(0).leo
     follower.leader.sent[-1].answer(result(0, "c", base=2))
@@ -412,7 +412,7 @@ def test_late_answer_to_where_the_leaders_log_is_cuts_nothing_that_was_fetched_s
 
 def behind_its_disk(follower: Follower) -> Callable[[], None]:
     """Partition 1's flush holds all fetches back; returns what ends it."""
-    follower.manager.replicas[(TOPIC, 1)].group_commit = True
+    follower.manager.replicas.by_partition[(TOPIC, 1)].group_commit = True
     follower.leader.sent[-1].answer(result(1, "a"))
     follower.turn()
     assert follower.manager.group_commit.behind
@@ -472,7 +472,7 @@ def test_log_found_damaged_by_a_cut_after_an_out_of_range_answer_goes_offline(
 ) -> None:
     follower.leader.sent[-1].answer(result(0, "a", "b"))
     follower.turn()
-    replica = follower.manager.replicas[(TOPIC, 0)]
+    replica = follower.manager.replicas.by_partition[(TOPIC, 0)]
 
     def damaged(offset: int) -> None:
         raise CorruptLog(replica.topic_partition, "a segment", "flipped")
@@ -484,4 +484,4 @@ def test_log_found_damaged_by_a_cut_after_an_out_of_range_answer_goes_offline(
     )
     follower.turn()
     assert (replica.offline, replica.damaged) == (True, True)
-    assert not follower.manager.follower_logs.fetchers[1].follows(replica)
+    assert not follower.manager.fetchers.fetchers[1].follows(replica)

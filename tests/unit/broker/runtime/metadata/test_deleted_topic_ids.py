@@ -76,5 +76,5 @@ def test_replicas_keep_the_newest_of_the_topics_that_are_gone() -> None:
     for number in range(3 * KEPT):
         assert tell(number) == ErrorCode.NONE
         delete(number)
-    assert len(cluster.nodes[1].up.state_changes._gone) == KEPT
+    assert len(cluster.nodes[1].up.controller_fence.deleted_topic_ids) == KEPT
     assert {tell(number) for number in range(2 * KEPT, 3 * KEPT)} == {ErrorCode.INCONSISTENT_TOPIC_ID}

@@ -45,7 +45,7 @@ def _cluster(**topic: str) -> MemoryCluster:
     cluster = MemoryCluster()
     cluster.topic_config.update({name.replace("_", "."): value for name, value in topic.items()})
     for i in cluster.ids:
-        cluster.nodes[i].up.on_topic_config(TOPIC)
+        cluster.nodes[i].up.hosting.on_topic_config(TOPIC)
     cluster.settle()
     return cluster
 
@@ -70,7 +70,7 @@ def _stored(cluster: MemoryCluster, i: int = 1) -> list[bytes]:
 def test_ordinary_topic_has_no_policy() -> None:
     assert AppendPolicy.of({}, SETTINGS) is None
     assert AppendPolicy.of({"compression.type": "producer", "compression.zstd.level": "9"}, SETTINGS) is None
-    assert _cluster().nodes[1].up.replicas[(TOPIC, 0)].append_policy is None
+    assert _cluster().nodes[1].up.replicas.by_partition[(TOPIC, 0)].append_policy is None
 
 
 def test_ordinary_topic_asks_no_wall_clock() -> None:
@@ -79,10 +79,10 @@ def test_ordinary_topic_asks_no_wall_clock() -> None:
     def ask() -> int:
         raise AssertionError("the wall clock was read")
 
-    cluster.nodes[1].up.wall_ms = ask
+    cluster.nodes[1].up.appender.wall_ms = ask
     assert _send(cluster, _batch(b"a")).error == 0
     cluster.topic_config.update(APPEND_TIME)
-    cluster.nodes[1].up.on_topic_config(TOPIC)
+    cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     with pytest.raises(AssertionError, match="the wall clock was read"):
         _send(cluster, _batch(b"a"))
 
@@ -166,10 +166,10 @@ def test_settings_that_change_at_run_time_change_what_comes_next_only() -> None:
     cluster = _cluster()
     _send(cluster, _batch(b"a"))
     cluster.topic_config.update({"compression.type": "gzip"})
-    cluster.nodes[1].up.on_topic_config(TOPIC)
+    cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     _send(cluster, _batch(b"b"))
     cluster.topic_config.pop("compression.type")
-    cluster.nodes[1].up.on_topic_config(TOPIC)
+    cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     _send(cluster, _batch(b"c"))
     assert [read_header(memoryview(data)).compression for data in _stored(cluster)] == [0, 1, 0]
 
@@ -284,7 +284,7 @@ def test_timestamp_too_far_ahead_of_the_leader_is_invalid() -> None:
     assert _send(cluster, _batch(b"a", timestamp=cluster.wall_ms + 1000)).error == 0
     assert _send(cluster, _batch(b"a", timestamp=-1)).error == 0
     cluster.topic_config.update(APPEND_TIME)
-    cluster.nodes[1].up.on_topic_config(TOPIC)
+    cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     assert _send(cluster, ahead).error == 0
 
 

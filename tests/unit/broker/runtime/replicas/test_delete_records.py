@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.runtime.fetch.offset_requests import EARLIEST
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.list_offsets_timestamps import EARLIEST
 from broker.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -106,7 +106,7 @@ def test_delete_from_a_topic_that_is_only_compacted_is_a_policy_violation(
     cluster: MemoryCluster, policy: str, error: int
 ) -> None:
     cluster.topic_config["cleanup.policy"] = policy
-    cluster.nodes[1].up.on_topic_config(TOPIC)
+    cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     slot = delete(cluster, 4)
     cluster.settle()
     assert answer(slot).error_code == error
@@ -158,7 +158,7 @@ def test_delete_that_does_not_decode_closes_the_connection(cluster: MemoryCluste
 
 def test_follower_never_begins_beyond_what_it_knows_to_be_committed(cluster: MemoryCluster) -> None:
     follower = cluster.nodes[2].up
-    replica = follower.replicas[(TOPIC, 0)]
-    handler = follower.follower_logs.fetchers[1]._answers
-    handler._learn_log_start(replica, 10_000)
+    replica = follower.replicas.by_partition[(TOPIC, 0)]
+    processor = follower.fetchers.fetchers[1]._processor
+    processor._learn_log_start(replica, 10_000)
     assert replica.log.log_start_offset == replica.high_watermark == 10

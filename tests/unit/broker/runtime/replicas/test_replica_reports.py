@@ -9,9 +9,10 @@ import pytest
 
 from broker.model.ids import TopicPartition
 from broker.runtime.metadata.cache import MetadataCache
-from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.replicas.controller_fence import ControllerFence
+from broker.runtime.replicas.remade_logs import RemadeLogs
 from broker.runtime.replicas.replica_reports import ReplicaReports
-from broker.wire.errors import ErrorCode
+from broker.runtime.replicas.replicas import Replicas
 from broker.wire.messages.replica_report import (
     ReplicaReportRequest,
     ReplicaReportResponse,
@@ -41,15 +42,17 @@ class World:
             partition=SimpleNamespace(leader_epoch=-1, known_epoch=7), offline=False, topic_id="", log=self.log
         )
         self.cache = MetadataCache("c", "P", lambda: self.epoch, lambda topic: {}, lambda topic: None)
-        self.made_outside: dict[TopicPartition, int] = {}
-        manager: Any = SimpleNamespace(
-            broker_id=ME,
-            log_store=self.store,
-            replicas={T0: self.replica},
-            broker_epoch=lambda: self.epoch,
-            state_changes=SimpleNamespace(made_outside=self.made_outside, refusal=lambda *epochs: ErrorCode.NONE),
+        remade_logs = RemadeLogs(lambda: self.epoch)
+        self.made_outside = remade_logs.outside
+        replicas: Any = SimpleNamespace(broker_id=ME, by_partition={T0: self.replica})
+        self.reports = ReplicaReports(
+            cast(Replicas, replicas),
+            self.store,
+            self.cache,
+            remade_logs,
+            lambda: self.epoch,
+            ControllerFence(lambda: self.epoch),
         )
-        self.reports = ReplicaReports(cast(ReplicaManager, manager), self.cache)
         self.cache.add_listener(self.reports.on_metadata)
 
     def tell(self, version: int, *isr: int, leader: int = 1, leader_epoch: int = 5, controller_epoch: int = 1) -> None:

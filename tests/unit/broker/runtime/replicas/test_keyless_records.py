@@ -62,7 +62,7 @@ def test_produce_of_records_that_do_not_decode_to_a_compacted_topic_is_corrupt(c
 
 def test_policy_that_changes_changes_what_is_refused(cluster: MemoryCluster) -> None:
     cluster.topic_config["cleanup.policy"] = "delete"
-    cluster.nodes[1].up.on_topic_config(TOPIC)
+    cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     slot = cluster.produce_raw(1, _batch([None]))
     cluster.settle()
     result = produced(slot)
@@ -73,7 +73,7 @@ def test_policy_that_changes_changes_what_is_refused(cluster: MemoryCluster) -> 
 def test_produce_of_more_records_than_can_be_looked_at_in_time_is_too_large(
     cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.runtime.produce.keyless_records.RECORDS_MAX", 3)
+    monkeypatch.setattr("broker.runtime.replicas.keyless_records.RECORDS_MAX", 3)
     accepted = produced(cluster.produce_raw(1, _batch([b"k"] * 3), acks=1))
     assert accepted is not None
     assert accepted.error == 0

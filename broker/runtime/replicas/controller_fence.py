@@ -1,0 +1,41 @@
+"""Which requests of a controller are obeyed: none of an older controller, none meant for another registration.
+
+Source: ReplicaManager.becomeLeaderOrFollower (controllerEpoch), KIP-380 (broker epoch).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
+from broker.runtime.metadata.deleted_topic_ids import GoneTopics
+from broker.wire.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+class ControllerFence:
+    """Remembers the newest controller epoch, and which topic ids that controller has deleted."""
+
+    def __init__(self, broker_epoch: Callable[[], int]) -> None:
+        """broker_epoch: czxid of this broker's registration."""
+        self._broker_epoch = broker_epoch
+        self._controller_epoch = -1
+        self.deleted_topic_ids = GoneTopics()
+
+    def check(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        """The error for a request of an old controller, or for another registration; NONE remembers the epoch."""
+        error = check_controller_epoch(controller_epoch, self._controller_epoch)
+        if error is not ErrorCode.NONE:
+            logger.warning("request of controller epoch %d refused: %s", controller_epoch, error.name)
+            return error
+        registered = self._broker_epoch()
+        error = check_broker_epoch(broker_epoch, registered)
+        if error is not ErrorCode.NONE:
+            logger.warning("request for broker epoch %d refused: this broker's is %d", broker_epoch, registered)
+            return error
+        if controller_epoch > self._controller_epoch:
+            self.deleted_topic_ids.clear()
+        self._controller_epoch = controller_epoch
+        return ErrorCode.NONE
