@@ -55,7 +55,7 @@ from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings
 from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
-from checkers.verdicts.catalogue import ALL
+from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, judge, worst
 from checkers.white_box.families import white_box
@@ -77,6 +77,9 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
     began = time.monotonic()
     run_dir = run_dir.resolve()
     info = load_run_info(run_dir)
+    if info.checkers is not None and (not info.checkers or info.checkers - set(BY_NAME)):
+        wrong = ", ".join(sorted(info.checkers - set(BY_NAME))) or "no checker at all"
+        raise UnreadableRun(f"{run_dir / 'run.json'}: checkers: {wrong}; there are {', '.join(BY_NAME)}")
     path = run_dir / "history.jsonl"
     if not path.is_file():
         raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
@@ -211,10 +214,10 @@ def _checks(
     marks: Sequence[Mapping[str, Any]],
     evidence: Evidence,
 ) -> list[CheckResult]:
-    """One result for each checker of the catalogue."""
+    """One result for each checker that the run asks for."""
     missing_evidence = missing_evidence_of(info, health, prepared, rows, marks)
     checks = []
-    for spec in ALL:
+    for spec in (spec for spec in ALL if info.asks_for(spec.name)):
         mine = [row for row in rows if row.checker == spec.name]
         allowed = reason_for(
             spec.name,
@@ -267,7 +270,7 @@ def _floor(
             too_short=too_short(info, faults, load_end_ns(marks)),
             still=still,
             reached=reached,
-            drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result()),
+            drain_gaps=_drain_gaps(info, judged.rows, queries.replicas.result()),
             writes_impossible=writes_impossible(info, faults),
             unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
         ),
@@ -320,11 +323,16 @@ def _results(
     }
 
 
+def _drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
+    """A workload that asks for no drain proves in its own way that records are there; its checkers judge that."""
+    return drain_gaps(info, rows, replicas) if info.asks_for("final-drain") else []
+
+
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
     """What was not read to the end, and by which reader: the healed cluster, and each replica's leadership.
 
     Healed: no broker of it was restarted since. Every run that gets this far has that round, whatever its faults and
-    nodes (harness/runs/final_phase.py), with as much time as each later one (`limits.drain_s`).
+    nodes (harness/workloads/append_poll/final_phase.py), with as much time as each later one (`limits.drain_s`).
     """
     names = {node.broker_id: node.name for node in info.brokers}
     drained = {(row.p, row.detail) for row in rows if row.checker == "final-drain" and row.kind == "figure"}

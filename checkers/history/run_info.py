@@ -42,7 +42,8 @@ class RunInfo:
 
     min_insync_replicas: the least that any broker applies. unclean: some broker may elect from outside the ISR.
     fault_kinds: those that the run file asks for. request_timeout_ms: how long a client waits for an answer.
-    record_bytes: what one record adds to a log at most.
+    record_bytes: what one record adds to a log at most. checkers: names of those that the workload and the system of
+    the run ask for; None: all.
     """
 
     name: str
@@ -67,6 +68,11 @@ class RunInfo:
     request_timeout_ms: int = 3000
     analysis_limit_s: float | None = None
     record_bytes: int = RECORD_BYTES_MAX
+    checkers: frozenset[str] | None = None
+
+    def asks_for(self, checker: str) -> bool:
+        """Whether this checker has a verdict in the run's results."""
+        return self.checkers is None or checker in self.checkers
 
     @property
     def brokers(self) -> tuple[NodeInfo, ...]:
@@ -125,6 +131,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
         analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),
         record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
+        checkers=None if raw.get("checkers") is None else frozenset(str(name) for name in raw["checkers"]),
     )
 
 

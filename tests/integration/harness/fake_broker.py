@@ -52,14 +52,16 @@ class Partition:
 class FakeBroker:
     """One broker with one topic."""
 
-    def __init__(self, topic: str = "hw", partitions: int = 1, broker_id: int = 1) -> None:
+    def __init__(
+        self, topic: str = "hw", partitions: int = 1, broker_id: int = 1, *, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self.topic = topic
         self.broker_id = broker_id
         self.partitions = {index: Partition(leader=broker_id) for index in range(partitions)}
         self.lock = threading.Lock()
         self.requests: list[tuple[ApiKey, str | None]] = []
         self.misbehave: dict[ApiKey, deque[Misbehaviour]] = {}
-        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server = socket.create_server((host, port))
         self.port: int = self._server.getsockname()[1]
         self._sockets: set[socket.socket] = set()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]

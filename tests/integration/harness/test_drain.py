@@ -14,6 +14,7 @@ from harness.clients.router import Cluster, Leader
 from harness.clients.values import encode_value
 from harness.operations.history import History, read_lines
 from harness.plan.plan import TopicPlan
+from harness.workloads.append_poll import drain as drain_module
 from harness.workloads.append_poll.drain import Drain
 from harness.workloads.append_poll.leader_rotation import Rotation, current_leaders
 from tests.integration.harness.fake_broker import FakeBroker
@@ -93,6 +94,22 @@ def test_drain_real_client_says_where_it_stands(broker: FakeBroker, cluster: Clu
     ]
     assert own
     assert all(stands == asked for stands, asked in own), own
+
+
+def test_drain_reads_past_the_sentinel_to_the_high_watermark_by_both_readers(
+    broker: FakeBroker, cluster: Cluster, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies between the sentinel and the high watermark is committed too, and may be what was lost."""
+    fill(broker, 0, list(range(30)))
+    # One fetch must not bring everything: the sentinel is reached long before the high watermark.
+    monkeypatch.setattr(drain_module, "POLL_BYTES", 300)
+    assert make(cluster, history, {0: 4}).round([0], lambda _p: Leader(1, 5), 30) == 0
+    assert [(line["reader"], line["start"], line["end"]) for line in lines(history, "drain-complete")] == [
+        ("wire", 0, 30),
+        ("confluent", 0, 30),
+    ]
+    assert drained(history, "wire") == list(range(30))
+    assert drained(history, "confluent") == list(range(30))
 
 
 def test_drain_sentinel_that_is_not_there_is_incomplete(broker: FakeBroker, cluster: Cluster, history: History) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.commands import main as cli
 from harness.operations.history import read_lines, recover
 from harness.plan.plan import Plan
 from harness.plan.run_file import parse_plan
@@ -292,6 +295,33 @@ def test_run_that_breaks_off_is_judged_all_the_same_and_a_loss_counts(
     assert ended.exit_code == code
     assert ended.judged is not None
     assert "disk full" in str(ended.problem)
+
+
+def test_run_whose_analysis_takes_too_long_names_the_command_that_judges_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is whole, whatever the machine was busy with when it was judged."""
+    program = tmp_path / "fake" / "checkers" / "__main__.py"
+    program.parent.mkdir(parents=True)
+    program.with_name("__init__.py").write_text("")
+    program.write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
+    monkeypatch.chdir(tmp_path)
+    plan = parse_plan("flow.toml", TEXT + "analysis_s = 1\n")
+    ended = run(plan, Options(tmp_path / "a store", ("highwater", "test")))
+    assert (ended.exit_code, ended.judged) == (255, None)
+    assert "the checkers did not end within limits.analysis_s = 1 s" in str(ended.problem)
+    assert ended.store.read_run()["finished"] is True
+    (command,) = re.findall("`(.*)`", str(ended.problem))
+    program.write_text(
+        "import json, sys\n"
+        "out = open(sys.argv[1] + '/results.json', 'w')\n"
+        "json.dump({'verdict': 'valid', 'sentence': 'Fine.', 'checkers': {}}, out)\n"
+    )
+    name, *arguments = shlex.split(command)
+    assert name == "highwater"
+    assert cli.main(arguments) == 0
+    assert ended.store.results.is_file()
 
 
 def test_run_nodes_that_do_not_open_are_closed_all_the_same(world: World, tmp_path: Path) -> None:

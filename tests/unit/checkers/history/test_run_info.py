@@ -31,6 +31,21 @@ def _write(folder: Path, **changes: Any) -> Path:
     return folder
 
 
+def test_run_info_without_a_list_of_checkers_asks_for_all(tmp_path: Path) -> None:
+    assert load_run_info(_write(tmp_path)).asks_for("duplicate")
+    asked = load_run_info(_write(tmp_path, checkers=["lost-write"]))
+    assert (asked.asks_for("lost-write"), asked.asks_for("duplicate")) == (True, False)
+
+
+@pytest.mark.parametrize(("asked", "wrong"), [([], "no checker at all"), (["lost-write", "lost-wirte"], "lost-wirte")])
+def test_run_that_asks_for_no_known_checker_is_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], wrong: str
+) -> None:
+    """A run judged by nothing would be valid."""
+    assert main([str(_write(tmp_path, checkers=asked))]) == CRASH
+    assert f"run.json: checkers: {wrong}; there are fabricated-value, " in capsys.readouterr().err
+
+
 def test_run_info_names_partitions_and_nodes(tmp_path: Path) -> None:
     info = load_run_info(_write(tmp_path))
     assert info.partitions == ("hw-0", "hw-1")

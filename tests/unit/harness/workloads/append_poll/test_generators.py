@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -32,6 +33,22 @@ def test_partition_that_answers_is_asked_while_the_others_hang(f: str, seed: int
     asked = [op.time_ns for op in ops if op.partition == PARTITIONS - 1 and 8 * SECOND < op.time_ns < 15 * SECOND]
     assert len(asked) > 100
     assert max(after - before for before, after in pairwise(asked)) < SECOND
+
+
+@pytest.mark.parametrize("free", [tuple(range(THREADS)), (3, 4), (5,)])
+def test_every_partition_is_chosen_equally_often(free: tuple[int, ...]) -> None:
+    """However many threads are idle; the last partition is no exception."""
+    spread, rng = Spread(0, THREADS, PARTITIONS), Rng(7)
+    chosen: Counter[int] = Counter()
+    for _ in range(4000):
+        found = spread.next(rng, free)
+        assert found is not None
+        thread, partition, rng, spread = found
+        chosen[partition] += 1
+        spread = spread.over(thread)
+    assert {partition: round(count / 1000, 1) for partition, count in chosen.items()} == dict.fromkeys(
+        range(PARTITIONS), pytest.approx(1.0, abs=0.1)
+    )
 
 
 def test_threads_meet_on_a_partition_while_several_are_idle() -> None:

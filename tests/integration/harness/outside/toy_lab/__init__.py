@@ -1,0 +1,1 @@
+"""A workload and a system of another package than the lab's, as somebody who installs the lab would write them."""

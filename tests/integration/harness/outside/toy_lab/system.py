@@ -1,0 +1,112 @@
+"""The toy system: `server` as a daemon on n1."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.nodes.base import DaemonSpec, Node
+from harness.plan.plan import Plan
+from harness.systems.coordination import PartitionState
+from harness.systems.highwater.source import broker_source
+from harness.systems.view import SystemView
+from harness.systems.waiting import await_daemon
+
+DAEMON = "toy"
+PORT = 7000
+
+
+class OnlyBroker:
+    """The one broker leads and controls."""
+
+    def partition(self, topic: str, partition: int) -> PartitionState:
+        return PartitionState(1, 5, (1,), 1, 0)
+
+    def controller(self) -> int:
+        return 1
+
+
+class ToySystem:
+    """Implements `harness.systems.base.System`."""
+
+    def __init__(self, node: Node, plan: Plan) -> None:
+        self._node = node
+        self._plan = plan
+
+    def setup(self) -> None:
+        self.start_broker(self._node.name)
+
+    def bootstrap(self) -> Sequence[tuple[str, str, int]]:
+        return [(self._node.name, self._node.address, PORT)]
+
+    def view(self) -> SystemView:
+        return SystemView(
+            [self._node],
+            [],
+            OnlyBroker(),
+            self._plan.topic.name,
+            self._plan.topic.partitions,
+            replication_factor=1,
+            copies_acknowledged=1,
+            broker_daemon=DAEMON,
+            restart=self.start_broker,
+            expect_down=lambda _name: None,
+            crashed=self.crashed,
+            event_log=lambda _name: "/nonexistent",
+            clock_files={},
+        )
+
+    def start_broker(self, name: str) -> None:
+        node = self._node
+        if node.pid(DAEMON) is None:
+            lost = self._plan.system.settings.get("lost.offset", "-1")
+            argv = (node.python, "-m", "toy_lab.server", node.address, str(PORT), self._plan.topic.name, lost)
+            # The harness's own path: the package, the fake broker of the tests, and the lab.
+            node.start(DaemonSpec(DAEMON, argv, {"PYTHONPATH": ":".join(path for path in sys.path if path)}, node.root))
+        await_daemon(node, DAEMON, self._responds, 20.0)
+
+    def _responds(self) -> bool:
+        try:
+            socket.create_connection((self._node.address, PORT), timeout=1.0).close()
+        except OSError:
+            return False
+        return True
+
+    def stop_broker(self, name: str) -> str | None:
+        self._node.signal(DAEMON, signal.SIGTERM)
+        return None if self._node.wait_gone(DAEMON, 10.0) else "did not end"
+
+    def crashed(self) -> Sequence[tuple[str, str]]:
+        return []
+
+    def collect(self, evidence: Path) -> Sequence[tuple[str, str | None]]:
+        self._node.get(f"{self._node.root}/logs", evidence / self._node.name / "logs")
+        return [(self._node.name, None)]
+
+    def collect_logs(self, evidence: Path) -> Sequence[tuple[str, str]]:
+        return []
+
+    def teardown(self) -> None:
+        if self._node.pid(DAEMON) is not None:
+            self._node.signal(DAEMON, signal.SIGKILL)
+
+
+class Toy:
+    """Implements `harness.systems.base.SystemKind`."""
+
+    event_log = False
+    checkers = ()
+
+    def check(self, plan: Plan) -> None: ...
+
+    def source(self, plan: Plan) -> Path:
+        return broker_source(None)
+
+    def describe(self, plan: Plan) -> Mapping[str, object]:
+        return {"toy": True}
+
+    def open(self, nodes: Mapping[str, Node], plan: Plan) -> ToySystem:
+        return ToySystem(nodes["n1"], plan)

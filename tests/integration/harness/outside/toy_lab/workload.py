@@ -1,0 +1,152 @@
+"""The toy workload: one process sends single values, another polls; at the end a third reads everything."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.clients.connection import Address, Connection
+from harness.clients.fetch import fetch_one, poll_fields
+from harness.clients.requests import produce_one
+from harness.operations.generator import Completed, Context, Generator, Op, Pending, fixed
+from harness.operations.op import Completion, Invocation
+from harness.plan.plan import Plan
+from harness.plan.toml_source import PlanError
+from harness.workloads.base import Brokers, FinalTools, RunContext, ScriptSender
+
+TIMEOUT_NS = 5_000_000_000
+
+
+class ToyClient:
+    """Implements `harness.operations.interpreter.Client`."""
+
+    def __init__(self, process: int, topic: str, address: Address, phase: Callable[[], str]) -> None:
+        self._process, self._topic, self._phase = process, topic, phase
+        self._connection = Connection(address, f"toy-{process}")
+        self._position = 0
+
+    def resolve(self, op: Op) -> Invocation:
+        self._connection.connect(time.monotonic_ns() + TIMEOUT_NS)
+        fields: dict[str, object] = {"values": list(op.values), "acks": -1, "sentinel": op.sentinel}
+        if op.f == "poll":
+            fields = {
+                "position": self._position,
+                "leader_epoch": 5,
+                "isolation": 0,
+                "reader": "wire",
+                "consumer": f"toy-{self._process}",
+                "max_bytes": 1 << 20,
+            }
+        return Invocation(self._process, op.f, self._phase(), self._topic, op.partition, "n1", fields)
+
+    def invoke(self, invocation: Invocation) -> Completion:
+        deadline_ns = time.monotonic_ns() + TIMEOUT_NS
+        if invocation.f == "send":
+            values = invocation.fields["values"]
+            assert isinstance(values, list)
+            sent = produce_one(
+                self._connection,
+                self._topic,
+                0,
+                values,
+                acks=-1,
+                record_bytes=60,
+                timeout_ms=1000,
+                deadline_ns=deadline_ns,
+            )
+            assert sent.error is None
+            return Completion("ok", sent.at_ns, None, {"base_offset": sent.base_offset})
+        polled = fetch_one(
+            self._connection,
+            self._topic,
+            0,
+            position=self._position,
+            leader_epoch=5,
+            isolation=0,
+            max_wait_ms=0,
+            max_bytes=1 << 20,
+            deadline_ns=deadline_ns,
+        )
+        assert polled.error is None
+        self._position = polled.next_position
+        return Completion("ok", polled.at_ns, None, poll_fields(polled))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """A send by thread 0, then a poll by thread 1, and so on."""
+
+    left: int
+    number: int = 0
+
+    def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        if not self.left:
+            return None
+        thread = self.number % 2
+        if len(context.free) < context.threads:
+            return "pending"
+        values = (self.number,) if thread == 0 else ()
+        op = Op(context.time_ns, thread, "poll" if thread else "send", 0, values)
+        return op, InTurn(self.left - 1, self.number + 1)
+
+    def update(self, completed: Completed) -> Generator:
+        return self
+
+
+class ToyRun:
+    """Implements `harness.workloads.base.Workload`."""
+
+    threads = 2
+
+    def __init__(self, plan: Plan, brokers: Brokers, run: RunContext) -> None:
+        self._plan, self._run = plan, run
+        ((_, host, port),) = brokers.bootstrap()
+        self._address = Address(host, port)
+
+    def setup(self, limit_s: float) -> None:
+        self._run.show(f"toy workload with {limit_s:g} s to begin")
+
+    def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
+        return {"toy observer": self._observe}
+
+    def _observe(self, stop: threading.Event) -> None:
+        self._run.history.harness("toy-observer")
+        stop.wait()
+
+    def generator(self) -> Generator:
+        sends = self._plan.workload.options["sends"]
+        assert isinstance(sends, int)
+        return InTurn(2 * sends)
+
+    def open_client(self, process: int, thread: int) -> ToyClient:
+        return ToyClient(process, self._plan.topic.name, self._address, lambda: self._run.history.phase)
+
+    def script_sender(self) -> ScriptSender:
+        raise PlanError("script: the toy workload has none")
+
+    def final_phase(self, tools: FinalTools) -> None:
+        self._run.begin("final")
+        tools.carry_out(fixed([Op(0, 0, "send", 0, (10**12,), sentinel=True), Op(0, 1, "poll", 0)]))
+        tools.collect_evidence()
+
+    def close(self) -> None: ...
+
+
+class Toy:
+    """Implements `harness.workloads.base.WorkloadKind`."""
+
+    checkers = ("lost-write", "duplicate", "fabricated-value")
+
+    def check(self, plan: Plan) -> None:
+        sends = plan.workload.options.get("sends")
+        if not isinstance(sends, int) or sends < 1:
+            where = plan.workload.options_where.get("sends", "workload.options")
+            raise PlanError(f"{where}: workload.options.sends: {sends!r} is not a whole number from 1 on")
+
+    def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> ToyRun:
+        return ToyRun(plan, brokers, run)

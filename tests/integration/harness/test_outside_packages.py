@@ -1,0 +1,111 @@
+"""A workload and a system that another package adds by entry points run and are judged like the lab's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.operations.history import read_lines
+from harness.runs.store import RunStore, read_json
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PACKAGE = Path(__file__).parent / "outside" / "toy_lab"
+ENTRY_POINTS = """\
+[highwater.workloads]
+turns = toy_lab.workload:Toy
+[highwater.systems]
+toy = toy_lab.system:Toy
+"""
+RUN = """
+name = "outside"
+seed = 5
+[system]
+kind = "toy"
+[nodes]
+brokers = 1
+[topic]
+replication_factor = 1
+[workload]
+kind = "turns"
+[workload.options]
+sends = 40
+[checks]
+acknowledged = 1
+election_faults = 0
+lag_shrinks = 0
+expansions = 0
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder with the toy package and its metadata, as an installer leaves them."""
+    folder = tmp_path / "site"
+    shutil.copytree(PACKAGE, folder / "toy_lab")
+    info = folder / "toy_lab-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-lab\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+def run(installed: Path, text: str, *options: str) -> tuple[subprocess.CompletedProcess[str], RunStore]:
+    file = installed.parent / "run.toml"
+    file.write_text(text)
+    store = installed.parent / "store"
+    command = [sys.executable, "-m", "harness.commands", "test", str(file), "--store", str(store), *options]
+    environment = {**os.environ, "PYTHONPATH": f"{installed}:{REPOSITORY}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    return done, RunStore((store / "latest").resolve())
+
+
+def test_workload_and_system_of_another_package_are_run_by_their_names(installed: Path) -> None:
+    done, store = run(installed, RUN, "--no-analysis")
+    assert done.returncode == 0, done.stderr + done.stdout
+    run_json = read_json(store.run_json)
+    assert run_json["checkers"] == ["lost-write", "duplicate", "fabricated-value"]
+    system, workload = run_json["system"], run_json["workload"]
+    assert isinstance(system, dict)
+    assert isinstance(workload, dict)
+    assert (system["kind"], system["event_log"], system["toy"]) == ("toy", False, True)
+    assert (workload["kind"], workload["options"]) == ("turns", {"sends": 40})
+    lines = list(read_lines(store.history))
+    assert sum(line["f"] == "send" and line["type"] == "ok" for line in lines) == 41
+    assert [line["phase"] for line in lines if line["f"] == "phase"] == ["setup", "main", "heal", "final"]
+    assert [line["phase"] for line in lines if line["f"] == "toy-observer"] == ["setup"]
+    assert (store.evidence / "n1" / "logs" / "toy.log").is_file()
+
+
+def test_options_of_a_workload_of_another_package_are_its_own_to_refuse(installed: Path) -> None:
+    text = RUN.replace("sends = 40", "sends = 0")
+    done, _ = run(installed, text)
+    assert done.returncode == 254
+    line = text.splitlines().index("sends = 0") + 1
+    assert f"run.toml:{line}: workload.options.sends: 0 is not a whole number from 1 on" in done.stderr
+
+
+def test_name_that_no_package_adds_is_refused_with_the_names_that_there_are(installed: Path) -> None:
+    done, _ = run(installed, RUN.replace('kind = "turns"', 'kind = "turn"'))
+    assert done.returncode == 254
+    assert "workload.kind: 'turn' is not one of append-poll, turns" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("lost", "verdict", "code"), [(-1, "valid", 0), (20, "invalid", 1)])
+def test_run_of_another_package_is_judged_by_the_checkers_that_it_names(
+    installed: Path, lost: int, verdict: str, code: int
+) -> None:
+    text = RUN.replace('kind = "toy"\n', f'kind = "toy"\n[system.settings]\n"lost.offset" = {lost}\n')
+    done, store = run(installed, text)
+    results = read_json(store.results)
+    assert (results["verdict"], done.returncode) == (verdict, code), done.stdout + done.stderr
+    checkers = results["checkers"]
+    assert isinstance(checkers, dict)
+    assert set(checkers) == {"lost-write", "duplicate", "fabricated-value", "floor"}
+    assert checkers["lost-write"]["verdict"] == verdict
+    assert checkers["duplicate"]["verdict"] == "valid"
