@@ -41,6 +41,8 @@ MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
     ("confluent-repeat", "ok-read-on"): drain.repeat_ok_one_read_on,
     ("vanished-read", "bad-earliest"): records.vanished_below_earliest,
     ("final-drain", "bad-gone"): drain.drain_gone,
+    ("final-drain", "bad-begun-late"): drain.drain_begun_late,
+    ("final-drain", "bad-begun-untrue"): drain.drain_begun_untrue,
     ("lost-write", "ok-expired"): records.lost_expired,
     ("lost-write", "bad-young"): records.lost_young,
     ("lost-write", "bad-passed-over"): records.lost_passed_over,

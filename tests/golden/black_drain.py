@@ -80,6 +80,24 @@ def drain_bad(s: Story) -> None:
         s.drained(5, start=2, reader=reader)
 
 
+def _drained_from_the_third(s: Story, start: int) -> None:
+    """Nobody read the first two, so no figure but the drain's own beginning tells that they were passed by."""
+    log = _with_sentinel(s)
+    for reader in ("wire", "confluent"):
+        s.poll(2, log[2:], reader=reader, consumer=reader, phase="drain-current", process=900 + len(reader), epoch=5)
+        s.drained(5, start=start, reader=reader, phase="drain-current")
+
+
+def drain_begun_late(s: Story) -> None:
+    """Both readers say where they began: above acknowledged records."""
+    _drained_from_the_third(s, 2)
+
+
+def drain_begun_untrue(s: Story) -> None:
+    """Both readers say that they began with the log, but their polls did not."""
+    _drained_from_the_third(s, 0)
+
+
 def drain_gone(s: Story) -> None:
     """A record that was read once and that the drain does not return."""
     log = _with_sentinel(s)

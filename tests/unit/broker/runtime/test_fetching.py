@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from broker.model.ids import TopicPartition
+from broker.runtime.fetch.offset_requests import LATEST
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
@@ -277,10 +278,13 @@ def test_list_offsets_by_time_stops_at_the_watermark(cluster: MemoryCluster) -> 
     assert cluster.list_offsets(1, timestamp=2).offset == -1
 
 
+@pytest.mark.parametrize(("timestamp", "end"), [(LATEST, 1), (2, -1)], ids=["latest", "later-than-every-record"])
 @pytest.mark.parametrize(
     ("version", "error"), [(7, ErrorCode.OFFSET_NOT_AVAILABLE), (4, ErrorCode.LEADER_NOT_AVAILABLE)]
 )
-def test_new_leader_tells_no_end_before_its_watermark_reaches_its_epoch(version: int, error: int) -> None:
+def test_new_leader_tells_no_end_before_its_watermark_reaches_its_epoch(
+    version: int, error: int, timestamp: int, end: int
+) -> None:
     cluster = MemoryCluster()
     cluster.settle()
     cluster.produce(1, "a")
@@ -290,11 +294,13 @@ def test_new_leader_tells_no_end_before_its_watermark_reaches_its_epoch(version:
     cluster.expire(1)
     cluster.settle()
     assert cluster.nodes[2].hw == 0
-    assert cluster.list_offsets(2, version=version).error_code == error
+    assert cluster.list_offsets(2, version=version, timestamp=timestamp).error_code == error
+    # A follower is answered from the log's end: nothing there lies above what it may know.
+    assert cluster.list_offsets(2, version=version, timestamp=timestamp, replica_id=3).offset == end
     cluster.hold = lambda message: False
     cluster.release()
     cluster.advance(1500)
-    assert cluster.list_offsets(2, version=version).offset == 1
+    assert cluster.list_offsets(2, version=version, timestamp=timestamp).offset == end
 
 
 @pytest.mark.guarantee("long-polls")

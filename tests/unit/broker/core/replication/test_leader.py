@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.core.replication.follower import Presence
 from broker.core.replication.isr import AnswerEffect
 from broker.core.replication.leader import Leader
 from broker.wire.errors import ErrorCode
@@ -256,6 +257,24 @@ def test_removed_member_must_catch_up_again_before_it_is_waited_for() -> None:
     role.advance_leo(12)
     fetch(role, 2, 12, now=1.0)
     assert role.maybe_advance_high_watermark(1.0)
+    assert role.high_watermark == 12
+
+
+def test_member_that_a_committed_shrink_removed_must_catch_up_again_before_it_is_waited_for() -> None:
+    role = leader()
+    presence = Presence()
+    fetch(role, 2, 10, now=100.0)
+    fetch(role, 3, 9)
+    role.let_speak(3, presence)
+    proposal = role.propose_shrink(101.0)
+    assert proposal is not None
+    # It catches up while the controller decides.
+    fetch(role, 3, 10, now=102.0)
+    assert role.handle_alter_answer(proposal, 0, (1, 2), 5, 7) is AnswerEffect.COMMITTED
+    assert presence.lost, "each of its fetches must be counted again: one of them may let it join"
+    role.advance_leo(12)
+    fetch(role, 2, 12, now=103.0)
+    assert role.maybe_advance_high_watermark(103.0)
     assert role.high_watermark == 12
 
 

@@ -2,186 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 
 import pytest
 
-from broker.config.settings import Settings
-from broker.model.ids import BrokerId
+from broker.core.replication.partition import PartitionState
 from broker.model.log_errors import CorruptLog
-from broker.runtime.ports import Peer
-from broker.runtime.replica_manager import ReplicaManager
-from broker.runtime.replicas.ports import AlterPartitionSender
-from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import fetch
-from broker.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from broker.wire.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from broker.wire.record_batch import stamp
-from broker.wire.records import NewRecord, encode_batch
-from tests.support.fake_loop import FakeLoop
-from tests.support.memory_cluster import ProducerIds
-from tests.support.memory_log import MemoryLog, MemoryStore
-from tests.support.memory_node import TOPIC, TOPIC_ID, RecordingEventLog
+from tests.support.following_broker import Follower, result
+from tests.support.memory_node import TOPIC, TOPIC_ID
 
 pytestmark = pytest.mark.guarantee("R1")
-
-VERSION = 15
-SESSION = 77
-
-
-class Sent:
-    """One fetch request of the follower."""
-
-    def __init__(
-        self, body: bytes, on_response: Callable[[memoryview], None], on_failure: Callable[[str], None]
-    ) -> None:
-        self.request = fetch.decode_request(VERSION, memoryview(body))
-        self._on_response = on_response
-        self.fail = on_failure
-
-    @property
-    def forgotten(self) -> list[int]:
-        return [part.partition for part in self.request.forgotten]
-
-    @property
-    def positions(self) -> dict[int, int]:
-        """Fetch offset by partition, of those that are named."""
-        return {part.partition: part.fetch_offset for part in self.request.partitions}
-
-    def answer(self, *results: fetch.FetchPartitionResult, session_id: int = SESSION, error: int = 0) -> None:
-        chunks = fetch.encode_response(VERSION, list(results), session_id=session_id, error=error)
-        self._on_response(memoryview(b"".join(bytes(chunk) for chunk in chunks)))
-
-
-class Leader:
-    """The peer; keeps the fetches that it is sent, and answers ListOffsets with `end`, or 0 for the start."""
-
-    def __init__(self) -> None:
-        self.sent: list[Sent] = []
-        self.end = 0
-
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        if api_key == ApiKey.LIST_OFFSETS:
-            asked = ListOffsetsRequest.decode(api_version, body).topics[0].partitions[0]
-            offset = self.end if asked.timestamp == -1 else 0
-            found = ListOffsetsPartitionResponse(asked.partition_index, 0, -1, offset, 0)
-            answer = ListOffsetsResponse(0, [ListOffsetsTopicResponse(TOPIC, [found])])
-            on_response(memoryview(answer.encode(api_version)))
-            return 0
-        self.sent.append(Sent(body, on_response, on_failure))
-        return len(self.sent)
-
-    def close(self) -> None: ...
-
-
-class Topics:
-    def overrides(self, topic: str) -> Mapping[str, str]:
-        return {}
-
-    def has_partition(self, topic: str, partition: int) -> bool:
-        return True
-
-    def leader_of(self, topic: str, partition: int) -> tuple[int, int]:
-        return -1, -1
-
-    def live_brokers(self) -> Collection[int] | None:
-        return None
-
-
-class NoController(AlterPartitionSender):
-    def send(self, *_: object) -> None:
-        raise AssertionError("a follower proposes nothing")
-
-
-class Follower:
-    """Broker 2, which follows broker 1 in two partitions of a topic."""
-
-    def __init__(self, addresses_known: bool = True, more: Mapping[str, str] | None = None) -> None:
-        self.loop = FakeLoop()
-        self.store = MemoryStore()
-        self.leader = Leader()
-        self.leaders = {1: self.leader, 3: Leader()}
-        self.addresses_known = addresses_known
-        needed = {"broker.id": "2", "zookeeper.connect": "zk:2181", "log.dirs": "/none"}
-        settings = Settings.parse({**needed, **(more or {})})
-        self.manager = ReplicaManager(
-            settings,
-            self.loop,
-            self.store,
-            RecordingEventLog(2, "02"),
-            NoController(),
-            self._peer,
-            Topics(),
-            ProducerIds(),
-            lambda: 9,
-            wall_ms=lambda: 0,
-        )
-        self.manager.startup()
-
-    def _peer(self, broker: BrokerId) -> Peer | None:
-        return self.leaders[broker] if self.addresses_known else None
-
-    def follow(self, *partitions: int, leader_epoch: int = 0, leader: int = 1) -> None:
-        states = [
-            LeaderAndIsrPartitionState(index, 1, leader, leader_epoch, [leader, 2], leader_epoch, [leader, 2])
-            for index in partitions
-        ]
-        topics = [LeaderAndIsrTopicState(TOPIC, TOPIC_ID, states)]
-        answer = self.manager.apply_leader_and_isr(LeaderAndIsrRequest(9, False, 1, 9, 0, topics, []), 6)
-        assert all(part.error_code == 0 for part in answer.topics[0].partition_errors)
-        self.turn()
-
-    def turn(self) -> None:
-        self.loop.run_soon()
-        self.manager.end_of_turn()
-
-    def log(self, partition: int) -> MemoryLog:
-        log = self.manager.replicas.by_partition[(TOPIC, partition)].log
-        assert isinstance(log, MemoryLog)
-        return log
-
-    def open_session(self) -> None:
-        self.leader.sent[-1].answer()
-        self.turn()
-
-
-def result(partition: int, *values: str, base: int = 0, epoch: int = 0, hw: int = 0) -> fetch.FetchPartitionResult:
-    """An answer with one batch per value."""
-    records = bytearray()
-    for place, value in enumerate(values):
-        batch = bytearray(encode_batch([NewRecord(None, value.encode())], timestamps=1))
-        stamp(memoryview(batch), 0, base + place, epoch)
-        records += batch
-    return fetch.FetchPartitionResult(
-        "", TOPIC_ID, partition, 0, hw, hw, 0, records=[memoryview(records)] if records else []
-    )
-
-
-@pytest.fixture
-def follower() -> Follower:
-    follower = Follower()
-    follower.follow(0, 1)
-    follower.open_session()
-    return follower
 
 
 def test_older_answer_is_no_answer_to_a_position_that_a_newer_request_names(follower: Follower) -> None:
@@ -218,80 +51,20 @@ def test_answer_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Fo
     assert follower.log(0).values() == ["of epoch 2"]
 
 
-def _epoch_5_up_to_offset_2(follower: Follower) -> None:
-    follower.follow(0, leader_epoch=5)
-    follower.leader.sent[-1].answer(result(0, "a", "b", epoch=5))
+@pytest.mark.parametrize("fetcher_knows", [False, True])
+def test_answer_of_an_earlier_epoch_is_not_taken_before_the_next_request_either(
+    follower: Follower, fetcher_knows: bool
+) -> None:
+    # The role is of epoch 2 already; whether or not the fetcher was told, no newer request tells the positions apart.
+    long_poll = follower.leader.sent[-1]
+    replica = follower.manager.replicas.by_partition[(TOPIC, 0)]
+    replica.partition.apply(PartitionState(9, 1, 2, (1, 2), 2, (1, 2)), 0, 1, 1000.0, 0.0)
+    if fetcher_knows:
+        follower.manager.fetchers.fetchers[1].add(replica, 2)
+    long_poll.answer(result(0, "of epoch 0", epoch=0, hw=1))
     follower.turn()
-    assert follower.leader.sent[-1].positions == {0: 2}
-
-
-@pytest.mark.parametrize("epoch", [6, 4], ids=["of-its-next-leader", "older-after-an-unclean-election"])
-def test_batch_that_a_deposed_leader_has_in_the_place_of_its_own_is_not_taken(follower: Follower, epoch: int) -> None:
-    # KAFKA-18723: its answer was under way while it cut its log and wrote its leader's batches where its own had been.
-    _epoch_5_up_to_offset_2(follower)
-    asked = len(follower.leader.sent)
-    follower.leader.sent[-1].answer(result(0, "its leader's", base=2, epoch=epoch, hw=3))
-    follower.turn()
-    assert follower.log(0).values() == ["a", "b"]
-    assert follower.log(0).latest_epoch == 5
-    assert follower.manager.replicas.by_partition[(TOPIC, 0)].high_watermark == 0
-    # It asks again, but not at once: there is nothing new that it could be told.
-    assert all(sent.positions.get(0) is None for sent in follower.leader.sent[asked:])
-    follower.loop.advance(follower.manager.settings.replica_fetch_backoff_ms)
-    follower.turn()
-    assert follower.leader.sent[-1].positions == {0: 2}
-
-
-@pytest.mark.parametrize("epoch", [6, 4])
-def test_batches_before_one_that_a_deposed_leader_had_from_another_are_taken(follower: Follower, epoch: int) -> None:
-    _epoch_5_up_to_offset_2(follower)
-    records = bytes(result(0, "c", "d", base=2, epoch=5).records_view)
-    records += bytes(result(0, "its leader's", base=4, epoch=epoch).records_view)
-    records += bytes(result(0, "e", base=5, epoch=5).records_view)
-    answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 0, records=[memoryview(records)])
-    follower.leader.sent[-1].answer(answer)
-    follower.turn()
-    assert follower.log(0).values() == ["a", "b", "c", "d"]
-    assert follower.leader.sent[-1].positions == {0: 4}
-
-
-def test_epochs_that_fall_in_the_leaders_own_log_are_taken_when_it_says_so_again(follower: Follower) -> None:
-    # A bit of an epoch has flipped there, or ZooKeeper was put back: nobody would ever get past it (ADR 7).
-    follower.follow(0, leader_epoch=10)
-    records = b"".join(
-        bytes(result(0, str(e), base=base, epoch=e).records_view) for base, e in enumerate((4, 9, 4, 4, 2))
-    )
-    for taken, left in ((2, records), (4, records[2 * len(records) // 5 :]), (5, records[4 * len(records) // 5 :])):
-        for _ in range(2):
-            follower.loop.advance(follower.manager.settings.replica_fetch_backoff_ms)
-            follower.turn()
-            if follower.log(0).leo < taken:
-                answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 5, 5, 0, records=[memoryview(left)])
-                follower.leader.sent[-1].answer(answer)
-                follower.turn()
-        assert follower.log(0).leo == taken
-    assert follower.log(0).values() == ["4", "9", "4", "4", "2"]
-
-
-def test_older_truncation_of_the_lab_takes_what_it_gets() -> None:
-    # Before KIP-101 logs were cut to the watermark, and epochs could fall along one that nobody had damaged.
-    follower = Follower(more={"replica.truncation": "high-watermark"})
-    follower.follow(0, 1)
-    follower.open_session()
-    _epoch_5_up_to_offset_2(follower)
-    follower.leader.sent[-1].answer(result(0, "older", base=2, epoch=4))
-    follower.turn()
-    assert follower.log(0).values() == ["a", "b", "older"]
-
-
-def test_batches_of_rising_epochs_and_of_none_are_taken(follower: Follower) -> None:
-    follower.follow(0, leader_epoch=9)
-    epochs = (5, -1, 7, 9, 9)
-    records = b"".join(bytes(result(0, str(e), base=base, epoch=e).records_view) for base, e in enumerate(epochs))
-    answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 0, records=[memoryview(records)])
-    follower.leader.sent[-1].answer(answer)
-    follower.turn()
-    assert follower.log(0).values() == ["5", "-1", "7", "9", "9"]
+    assert follower.log(0).values() == []
+    assert replica.high_watermark == 0
 
 
 def test_leaders_are_fetched_from_side_by_side_each_with_one_request_for_all_its_partitions() -> None:
