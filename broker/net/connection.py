@@ -14,7 +14,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from broker.model.timers import TimerHandle
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
@@ -38,7 +38,7 @@ OnFileFailure = Callable[[FileFailure], None]
 class Connection:
     """A client's or another broker's connection to us.
 
-    context: whatever the frame handler wants to keep for this connection.
+    context: what the listener's owner keeps for this connection; see Listener's context_of.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class Connection:
         self._reading_done = False  # set by close_connection: later frames are not served
         self._closing = False  # a slot's request to close has come to the front: nothing more is answered
         self._linger: TimerHandle | None = None
-        self.context: object = None
+        self.context: Any = None
         self.open = True
         self.last_progress_ms = loop.now_ms()
         self._events = READABLE

@@ -9,6 +9,7 @@ import logging
 import resource
 import socket
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from broker.model.timers import TimerHandle
@@ -63,6 +64,7 @@ class Listener:
         send_buffer_bytes: int = SYSTEMS_CHOICE,
         receive_buffer_bytes: int = SYSTEMS_CHOICE,
         on_file_failure: OnFileFailure | None = None,
+        context_of: Callable[[str], object] | None = None,
     ) -> None:
         """host: "" for every address; port 0 for any. Raises OSError that names the address.
 
@@ -73,11 +75,13 @@ class Listener:
         more than net.core.wmem_max and rmem_max.
         idle_ms_max: negative to close none for being idle.
         on_file_failure(failure): a connection closed because a file slice of its answers could not be read.
+        context_of(host:port of the other end): makes the `context` of each connection, once, when it is accepted.
         """
         self._loop = loop
         self._on_frame = on_frame
         self._on_close = on_close
         self._on_file_failure = on_file_failure
+        self._context_of = context_of
         self._request_bytes_max = request_bytes_max
         self._idle_ms_max = idle_ms_max
         self._buffers = BufferPool(lambda: loop.turn)
@@ -141,19 +145,20 @@ class Listener:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             name = f"{address[0]}:{address[1]}"
-            self.connections.add(
-                Connection(
-                    self._loop,
-                    sock,
-                    name,
-                    self._on_frame,
-                    self._forget,
-                    self._request_bytes_max,
-                    self._buffers,
-                    self._held,
-                    self._on_file_failure,
-                )
+            connection = Connection(
+                self._loop,
+                sock,
+                name,
+                self._on_frame,
+                self._forget,
+                self._request_bytes_max,
+                self._buffers,
+                self._held,
+                self._on_file_failure,
             )
+            if self._context_of is not None:
+                connection.context = self._context_of(name)
+            self.connections.add(connection)
 
     def _turn_away(self, reason: str) -> None:
         """Accept nobody for a while; logged once, until it is over."""

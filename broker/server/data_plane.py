@@ -32,6 +32,7 @@ from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replicas.cleanable_replicas import CleanableReplicas
 from broker.runtime.replicas.controller_requests import ReplicaRequests
 from broker.runtime.replicas.replica_reports import ReplicaReports
+from broker.runtime.requests.context import RequestContext
 from broker.runtime.requests.dispatch import Dispatcher
 from broker.server.control_plane import ControlPlane, Handler
 from broker.server.workers import DeletionWorker, FileWorker, FlushWorkers
@@ -187,18 +188,24 @@ class DataPlane:
 
     def listen(self) -> None:
         """Bind every listener; requests wait until the loop runs. Raises OSError naming the address."""
+        dispatch = self._dispatcher.dispatch
+
+        def on_frame(connection: Connection, frame: memoryview, slot: ResponseSlot) -> None:
+            dispatch(frame, slot, connection.context)
+
         for endpoint in self.settings.listeners:
             self._listeners.append(
                 Listener(
                     self._loop,
                     endpoint.host,
                     endpoint.port,
-                    self._on_frame,
+                    on_frame,
                     request_bytes_max=self.settings.socket_request_max_bytes,
                     idle_ms_max=self.settings.connections_max_idle_ms,
                     send_buffer_bytes=self.settings.socket_send_buffer_bytes,
                     receive_buffer_bytes=self.settings.socket_receive_buffer_bytes,
                     on_file_failure=self._on_file_failure,
+                    context_of=partial(RequestContext, endpoint.name),
                 )
             )
 
@@ -206,9 +213,6 @@ class DataPlane:
     def ports(self) -> list[int]:
         """Bound ports, in the order of the listeners."""
         return [listener.port for listener in self._listeners]
-
-    def _on_frame(self, connection: Connection, frame: memoryview, slot: ResponseSlot) -> None:
-        self._dispatcher.dispatch(frame, slot)
 
     def start(self) -> None:
         """Take over the logs and begin the periodic duties."""

@@ -5,10 +5,12 @@ Source: kafka.server.KafkaApis.handle, without its 4,000 lines: handlers registe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.runtime.ports import ResponseSlot
+from broker.runtime.requests.chain import Handler, RequestChain
+from broker.runtime.requests.context import NO_CONNECTION, RequestContext
 from broker.runtime.requests.request import NO_BODY, Request, refuse, respond
 from broker.wire.api import (
     ADVERTISED,
@@ -20,8 +22,6 @@ from broker.wire.api import (
 )
 from broker.wire.headers import decode_request_header, usual_request_header
 from broker.wire.messages import api_versions
-
-Handler = Callable[[Request], None]
 
 
 class _Route(NamedTuple):
@@ -37,11 +37,16 @@ class _Route(NamedTuple):
 class Dispatcher:
     """The table of handlers, by API key; and by key and version, for the usual request.
 
-    Whoever waits keeps its request, and with the body all that was received beside it: it goes when a handler returns.
+    A handler that waits keeps its request. The request's body is a view into all that was received with it, so the
+    dispatcher takes the body back when the handler returns.
     """
 
-    def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
+    def __init__(self, handlers: Mapping[ApiKey, Handler], chain: RequestChain | None = None) -> None:
+        """chain: what requests pass before the handlers; None for nothing. Steps that it lacks cost no request."""
+        chain = chain or RequestChain()
+        handlers = {key: chain.before(key, handler) for key, handler in handlers.items()}
         self._handlers = {int(key): handler for key, handler in handlers.items()}
+        self._handle_api_versions = chain.before(ApiKey.API_VERSIONS, self._answer_api_versions)
         self._routes = {
             key << 16 | version: _Route(
                 handlers[key],
@@ -59,8 +64,11 @@ class Dispatcher:
         self._api_versions = api_versions.answer(ADVERTISED)
         self._encoded_api_versions: dict[int, bytes] = {}
 
-    def dispatch(self, frame: memoryview, slot: ResponseSlot) -> None:
-        """Serve one request. Raises MalformedFrame for bytes that are no request: the connection closes."""
+    def dispatch(self, frame: memoryview, slot: ResponseSlot, context: RequestContext = NO_CONNECTION) -> None:
+        """Serve one request of the connection that context describes.
+
+        Raises MalformedFrame for bytes that are no request: the connection closes.
+        """
         header = usual_request_header(frame)
         if header is not None:
             api, correlation_id, client_id, start = header
@@ -69,13 +77,13 @@ class Dispatcher:
                 handler, key, version, request_flexible, response_flexible = route
                 if not request_flexible or frame[start] == 0:
                     body = frame[start + request_flexible :]
-                    request = Request(key, version, correlation_id, client_id, body, slot, response_flexible)
+                    request = Request(key, version, correlation_id, client_id, body, slot, response_flexible, context)
                     handler(request)
                     request.body = NO_BODY
                     return
-        self._dispatch_any(frame, slot)
+        self._dispatch_any(frame, slot, context)
 
-    def _dispatch_any(self, frame: memoryview, slot: ResponseSlot) -> None:
+    def _dispatch_any(self, frame: memoryview, slot: ResponseSlot, context: RequestContext) -> None:
         """A header with tags or without a client id, ApiVersions, and all that is refused."""
         key, version, correlation_id, client, body_start = decode_request_header(frame)
         request = Request(
@@ -86,9 +94,11 @@ class Dispatcher:
             frame[body_start:],
             slot,
             response_header_version(key, version) == 1,
+            context,
         )
         if key == ApiKey.API_VERSIONS:
-            self._answer_api_versions(request)
+            self._handle_api_versions(request)
+            request.body = NO_BODY
             return
         handler = self._handlers.get(key)
         if handler is None or not is_supported(key, version):

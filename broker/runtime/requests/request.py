@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.runtime.ports import ResponseSlot
+from broker.runtime.requests.context import NO_CONNECTION, Principal, RequestContext
 from broker.wire.chunks import Chunk
 
 _CORRELATION = struct.Struct(">i")
@@ -26,10 +27,20 @@ class Request:
     body: the bytes after the request header, writable. The dispatcher takes it back when the handler returns: a view
     keeps all that was received with it in memory, for as long as the request waits. A handler that needs it later
     goes on with `with_own_body`. What it cut from the body is valid until the end of this turn.
+    context: what it shares with the other requests of its connection: listener and principal.
     response_flexible: the response header carries a tag buffer (header v1); False for ApiVersions at every version.
     """
 
-    __slots__ = ("api_key", "api_version", "body", "client_id", "correlation_id", "response_flexible", "slot")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "body",
+        "client_id",
+        "context",
+        "correlation_id",
+        "response_flexible",
+        "slot",
+    )
 
     def __init__(
         self,
@@ -40,6 +51,7 @@ class Request:
         body: memoryview,
         slot: ResponseSlot,
         response_flexible: bool,
+        context: RequestContext = NO_CONNECTION,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version
@@ -48,6 +60,7 @@ class Request:
         self.body = body
         self.slot = slot
         self.response_flexible = response_flexible
+        self.context = context
 
     def with_own_body(self) -> Request:
         """The same request with a copy of the body, writable too, for a handler that hands it on in a later turn."""
@@ -60,7 +73,18 @@ class Request:
             body,
             self.slot,
             self.response_flexible,
+            self.context,
         )
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener that accepted the connection."""
+        return self.context.listener
+
+    @property
+    def principal(self) -> Principal:
+        """Who sent it."""
+        return self.context.principal
 
     @property
     def open(self) -> bool:

@@ -677,3 +677,19 @@ def test_listener_stop_accepting_keeps_the_connections(server: Server, until: Un
         socket.create_connection(("127.0.0.1", server.listener.port), timeout=5)
     client.send(framed(b"still"))
     assert read_frames(client, 1, until) == [b"still"]
+
+
+def test_each_connection_has_a_context_made_once_from_its_address(loop: EpollLoop, until: Until) -> None:
+    made: list[str] = []
+    server = Server(loop, context_of=lambda address: made.append(address) or f"context of {address}")  # type: ignore[func-returns-value]
+    contexts: list[object] = []
+    server.listener._on_frame = lambda connection, _, __: contexts.append(connection.context)
+    names = []
+    for _ in range(2):
+        client = server.connect()
+        names.append("{}:{}".format(*client.getsockname()))
+        client.sendall(framed(b"one", b"two"))
+    until(lambda: len(contexts) == 4)
+    assert sorted(made) == sorted(names)
+    assert sorted(map(str, contexts)) == sorted(f"context of {name}" for name in names * 2)
+    shut(server)
