@@ -12,6 +12,7 @@ class BareView:
     """Implements `ClusterView` for nodes without leaders, controller or processes."""
 
     def __init__(self, brokers: Sequence[Node], zookeepers: Sequence[Node] = ()) -> None:
+        """brokers: at least one. zookeepers: none where no ZooKeeper is the run's own."""
         self.broker_nodes: Sequence[Node] = tuple(brokers)
         self.zookeeper_nodes: Sequence[Node] = tuple(zookeepers)
 

@@ -1,17 +1,20 @@
 """The nemesis's contract: what a fault is, and what it may know of the cluster it hurts.
 
 A fault changes something outside the broker and the harness, says what it saw of its own effect from outside, and takes
-it back. It knows nodes and the view below, nothing of clients or checkers.
+it back. It knows nodes and the view below, nothing of clients or checkers. A `Family` is what a plug-in brings: one
+file, one line of registration (`nemesis.catalogue`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from random import Random
 from typing import Protocol
 
 from harness.nodes.base import Node
+from nemesis.kinds import FaultKind
 
 BROKER = "broker"
 """Name of the daemon that is the broker, on every broker node."""
@@ -48,22 +51,34 @@ class ClusterView(Protocol):
     """What targets are chosen from. Reads may be stale or fail (None); a fault then picks by the seed among all."""
 
     @property
-    def broker_nodes(self) -> Sequence[Node]: ...
+    def broker_nodes(self) -> Sequence[Node]:
+        """The nodes of the run's brokers, n1 first."""
+        ...
 
     @property
-    def zookeeper_nodes(self) -> Sequence[Node]: ...
+    def zookeeper_nodes(self) -> Sequence[Node]:
+        """The nodes of the run's own ZooKeeper servers; none where the ensemble is somebody else's."""
+        ...
 
-    def node(self, name: str) -> Node: ...
+    def node(self, name: str) -> Node:
+        """The node of that name, broker's or ZooKeeper's."""
+        ...
 
     def leader(self, partition: int) -> str | None:
         """Name of the node that leads the partition of the run's topic, now, as ZooKeeper says."""
         ...
 
-    def isr(self, partition: int) -> Sequence[str]: ...
+    def isr(self, partition: int) -> Sequence[str]:
+        """Names of the nodes in the ISR of the partition of the run's topic; empty where it is not known."""
+        ...
 
-    def controller(self) -> str | None: ...
+    def controller(self) -> str | None:
+        """Name of the node whose broker is the controller, now, as ZooKeeper says."""
+        ...
 
-    def partitions(self) -> int: ...
+    def partitions(self) -> int:
+        """How many partitions the run's topic has; they are numbered from 0."""
+        ...
 
     def replication_factor(self) -> int:
         """Of the run's topic."""
@@ -85,7 +100,7 @@ class ClusterView(Protocol):
         ...
 
     def crashed(self) -> Sequence[tuple[str, str]]:
-        """(node, log tail) of daemons that ended though nobody was to end them; each is told once."""
+        """(node, log tail) of daemons that ended though nobody was to end them, since the last call."""
         ...
 
     def daemon(self, node: str) -> str:
@@ -110,9 +125,12 @@ class ClusterView(Protocol):
 
 
 class Fault(Protocol):
-    """One family. Instances keep what they need to take the effect back; `stop` is idempotent."""
+    """One kind of fault in one run. Instances keep what they need to take the effect back; `stop` is idempotent."""
 
-    name: str
+    @property
+    def kind(self) -> FaultKind:
+        """What there is to say of it without carrying it out."""
+        ...
 
     def probe(self, view: ClusterView) -> str | None:
         """None when every node of the run can do it, else what is missing and how to get it."""
@@ -121,13 +139,49 @@ class Fault(Protocol):
     def draw(
         self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
     ) -> Injection:
-        """Choose targets and parameters. target: one of the run file's selectors; wanted: parameters already fixed."""
+        """Choose targets and parameters. target: one of the run file's selectors; wanted: parameters already fixed.
+
+        Raises Unavailable when this draw would come to nothing in this run.
+        """
         ...
 
     def claims(self, injection: Injection) -> frozenset[str]:
-        """What this injection needs for itself while it is active; two active ones never share a claim."""
+        """What this injection needs for itself while it is active; two active ones never share a claim.
+
+        By convention `process:<node>`, `clock:<node>`, `network`, `files`.
+        """
         ...
 
-    def start(self, view: ClusterView, injection: Injection) -> Observation: ...
+    def start(self, view: ClusterView, injection: Injection) -> Observation:
+        """Apply it, and say what was seen of its effect. What it raises is recorded, and `stop` is called all the
+        same.
+        """
+        ...
 
-    def stop(self, view: ClusterView, injection: Injection) -> Observation: ...
+    def stop(self, view: ClusterView, injection: Injection) -> Observation:
+        """Take it back, and say what was seen of its end."""
+        ...
+
+
+class Heal(Enum):
+    """When a family's faults are taken back at the end of a run: a broker starts only when it reaches ZooKeeper, and
+    shows its clock only when it runs.
+    """
+
+    FIRST = 0
+    BETWEEN = 1
+    LAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Kinds of faults that hurt the same thing in the same way.
+
+    make: fresh instances of all its kinds, for one run; they may share state. sweep: takes back whatever of this
+    family is in force on any node, whoever caused it; None where stopping the faults and starting the daemons is all.
+    """
+
+    name: str
+    make: Callable[[], Iterable[Fault]]
+    sweep: Callable[[ClusterView], None] | None = None
+    heal: Heal = Heal.BETWEEN

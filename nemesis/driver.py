@@ -1,27 +1,25 @@
-"""Carries out a schedule of faults, writes each into the history, and takes every effect back.
+"""Carries out a schedule of faults.
 
-One thread per lane of the schedule. Targets are drawn when a fault fires, from the seed and its number. A fault that
-fails is recorded with its error and reverted all the same; one that this run cannot do is recorded as unavailable.
-Invariant: after `heal_all` returned without errors, no fault of any kind is in force on any node, whoever caused it.
+One thread per lane of the schedule. Targets are drawn when a fault fires, from the seed and its number. A kind that
+this run cannot have is recorded as unavailable, a fault for which there was no time left as skipped.
 Must not know clients, workloads or verdicts.
 """
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from random import Random
 from typing import Protocol
 
 from harness.plan.plan import Plan
-from nemesis import clock, partition, schedule
-from nemesis.base import ClusterView, Fault, Injection, Observation, Unavailable
-from nemesis.process import process_state
-from nemesis.registry import make_faults
+from nemesis import schedule
+from nemesis.active_faults import ActiveFaults, Recorder
+from nemesis.base import ClusterView, Fault, Unavailable
+from nemesis.catalogue import Catalogue, load_catalogue
+from nemesis.kinds import Timing
 from nemesis.schedule import Mix, Slot
 
 REDRAWS = 8
@@ -29,157 +27,17 @@ WATCH_S = 2.0
 IN_FORCE_S = 2.0
 """How long a fault stays once it was seen, at least."""
 
-_HEAL_ORDER = {**dict.fromkeys(schedule.CUTS | {"cut-zookeeper"}, 0), **dict.fromkeys(schedule.CLOCKS, 2)}
-
-
-class Recorder(Protocol):
-    """Where lines go: the history. Safe to call from any thread."""
-
-    def nemesis(
-        self,
-        f: str,
-        *,
-        fault: str,
-        fault_id: int,
-        targets: list[str],
-        params: Mapping[str, object],
-        observed: bool,
-        observation: str,
-        error: str | None = None,
-        began_ns: int | None = None,
-        file: str | None = None,
-    ) -> None:
-        """began_ns: CLOCK_MONOTONIC just before the change that the line tells of was begun. file: what it damaged."""
-        ...
-
-    def harness(self, f: str, *, error: str | None = None, **fields: object) -> None: ...
-
 
 class Stop(Protocol):
     """What ends a run early; a threading.Event."""
 
-    def is_set(self) -> bool: ...
+    def is_set(self) -> bool:
+        """Whether the run is to end now."""
+        ...
 
-    def wait(self, timeout: float | None = None) -> bool: ...
-
-
-@dataclass(slots=True)
-class Active:
-    """A fault in force, from before it is applied until it was taken back."""
-
-    fault_id: int
-    fault: Fault
-    injection: Injection
-
-
-class Ledger:
-    """The faults in force: applies them, takes them back, and records both. Safe to use from many threads."""
-
-    def __init__(self, view: ClusterView, record: Recorder, faults: Mapping[str, Fault] | None = None) -> None:
-        self.view = view
-        self.faults = make_faults() if faults is None else faults
-        self._record = record
-        self._active: dict[int, Active] = {}
-        self._claimed: dict[str, int] = {}
-        self._next_id = 1
-        self._changed = threading.Condition()
-
-    @property
-    def active(self) -> Sequence[Active]:
-        with self._changed:
-            return tuple(self._active.values())
-
-    def claim(self, injection: Injection) -> int | None:
-        """A new fault id that holds what the injection claims, or None while another one holds some of it."""
-        fault = self.faults[injection.fault]
-        claims = fault.claims(injection)
-        with self._changed:
-            if any(claim in self._claimed for claim in claims):
-                return None
-            fault_id = self.admit(injection)
-            self._claimed.update(dict.fromkeys(claims, fault_id))
-            return fault_id
-
-    def admit(self, injection: Injection) -> int:
-        """A new fault id whatever else is in force: a script says itself what may meet what."""
-        with self._changed:
-            fault_id = self._next_id
-            self._next_id += 1
-            self._active[fault_id] = Active(fault_id, self.faults[injection.fault], injection)
-            return fault_id
-
-    def wait_for_change(self, timeout_s: float) -> None:
-        """Return when a claim was given back, or after the time."""
-        with self._changed:
-            self._changed.wait(timeout_s)
-
-    def start(self, fault_id: int) -> Observation:
-        """Apply a claimed fault and record its start; an error is recorded, and its text is the observation."""
-        active = self._active[fault_id]
-        return self._do("start", active, active.fault.start)
-
-    def stop(self, fault_id: int) -> Observation | None:
-        """Take a fault back, record it, and give its claims back; None when it was no longer active."""
-        with self._changed:
-            active = self._active.pop(fault_id, None)
-        if active is None:
-            return None
-        try:
-            return self._do("stop", active, active.fault.stop)
-        finally:
-            with self._changed:
-                self._claimed = {claim: holder for claim, holder in self._claimed.items() if holder != fault_id}
-                self._changed.notify_all()
-
-    def _do(self, f: str, active: Active, act: Callable[[ClusterView, Injection], Observation]) -> Observation:
-        error = None
-        began_ns = time.monotonic_ns()
-        try:
-            observation = act(self.view, active.injection)
-        except Exception as failure:
-            # Whatever went wrong on a node is a fact about the run: it is recorded, and the other faults go on.
-            error = f"{type(failure).__name__}: {failure}"
-            observation = Observation(False, error)
-        self._record.nemesis(
-            f,
-            fault=active.injection.fault,
-            fault_id=active.fault_id,
-            targets=list(active.injection.targets),
-            params=active.injection.params,
-            observed=observation.seen,
-            observation=observation.text,
-            error=error,
-            began_ns=began_ns,
-            file=observation.file,
-        )
-        return observation
-
-    def heal_all(self) -> list[str]:
-        """Take back every fault, known or not; what could not be taken back, as texts. Idempotent."""
-        # A broker starts only when it reaches ZooKeeper, and shows its clock only when it runs.
-        for active in sorted(self.active, key=lambda one: _HEAL_ORDER.get(one.injection.fault, 1)):
-            self.stop(active.fault_id)
-        errors: list[str] = []
-
-        def attempt(what: str, act: Callable[[], object]) -> None:
-            try:
-                act()
-            except Exception as failure:
-                errors.append(f"{what}: {failure}")
-
-        attempt("links", lambda: partition.heal_all(self.view))
-        attempt("clocks", lambda: clock.right_all(self.view))
-        for node in [*self.view.zookeeper_nodes, *self.view.broker_nodes]:
-            attempt(f"{node.name} paused", partial(self._resume, node.name))
-        for node in [*self.view.zookeeper_nodes, *self.view.broker_nodes]:
-            attempt(f"{node.name} down", partial(self.view.restart_broker, node.name))
-        for text in errors:
-            self._record.harness("heal", error=text)
-        return errors
-
-    def _resume(self, name: str) -> None:
-        if process_state(self.view, name) in ("T", "t"):
-            self.view.node(name).signal(self.view.daemon(name), signal.SIGCONT)
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for that, for so many seconds; whether the run is to end now."""
+        ...
 
 
 class Nemesis:
@@ -193,20 +51,23 @@ class Nemesis:
         record: Recorder,
         *,
         faults: Mapping[str, Fault] | None = None,
+        catalogue: Catalogue | None = None,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """mix: None injects nothing and only watches for crashes."""
+        """mix: None injects nothing and only watches for crashes. faults, catalogue: see `ActiveFaults`. clock_s: a
+        monotonic clock in seconds.
+        """
         self._mix = mix
         self._seed = seed
         self._record = record
         self._clock_s = clock_s
-        self.ledger = Ledger(view, record, faults)
+        self.in_force = ActiveFaults(view, record, faults, catalogue)
         self.unavailable: dict[str, str] = {}
         """Kinds that the run file asks for and these nodes cannot do: what is missing."""
 
     def active(self) -> list[str]:
         """The faults in force, as the console shows them: `pause n1`."""
-        return [f"{one.injection.fault} {','.join(one.injection.targets)}" for one in self.ledger.active]
+        return [f"{one.injection.fault} {','.join(one.injection.targets)}" for one in self.in_force.active]
 
     def run(self, stop: threading.Event) -> None:
         """Carry out the schedule until it is done or `stop` is set, then watch until `stop` is set.
@@ -241,42 +102,26 @@ class Nemesis:
             raise errors[0]
 
     def heal_all(self) -> list[str]:
-        """See `Ledger.heal_all`."""
-        return self.ledger.heal_all()
+        """See `ActiveFaults.heal_all`."""
+        return self.in_force.heal_all()
 
     def _probed(self, mix: Mix) -> Mix:
         """The mix without the kinds that are unavailable, each of which is recorded."""
         for kind in mix.kinds:
-            missing = self.ledger.faults[kind].probe(self.ledger.view)
+            missing = self.in_force.faults[kind.name].probe(self.in_force.view)
             if missing is not None:
-                self._skip(kind, missing)
-        kinds = [kind for kind in mix.kinds if kind not in self.unavailable]
+                self._skip(kind.name, missing)
+        kinds = [kind for kind in mix.kinds if kind.name not in self.unavailable]
         return replace(mix, kinds=kinds)
 
     def _skip(self, kind: str, missing: str) -> None:
         self.unavailable[kind] = missing
-        self._record.nemesis(
-            "unavailable",
-            fault=kind,
-            fault_id=0,
-            targets=[],
-            params={},
-            observed=False,
-            observation=missing,
-            error=missing,
-        )
+        self.in_force.record_absence("unavailable", kind, missing, error=missing)
 
     def _say_skipped(self, slot: Slot) -> None:
         """A slot that came to nothing: the schedule asked for it, and the run does not show it."""
-        self._record.nemesis(
-            "skipped",
-            fault=slot.kind,
-            fault_id=0,
-            targets=[],
-            params={"target": slot.target},
-            observed=False,
-            observation="it could no longer be over in time, or what it claims was never free",
-        )
+        why = "it could no longer be over in time, or what it claims was never free"
+        self.in_force.record_absence("skipped", slot.kind, why, params={"target": slot.target})
 
     def carry_out(self, lane: Sequence[Slot], began_s: float, mix: Mix, stop: Stop) -> None:
         """Apply and take back the slots of one lane, one after the other, until done or `stop` is set."""
@@ -297,10 +142,10 @@ class Nemesis:
                     self._say_skipped(slot)
                 continue
             began_fault_s = self._clock_s()
-            self.ledger.start(fault_id)
+            self.in_force.start(fault_id)
             # On a slow machine observing may take as long as the fault was to last: work under it must be possible.
             stop.wait(max(min(IN_FORCE_S, slot.duration_s), began_fault_s + slot.duration_s - self._clock_s()))
-            self.ledger.stop(fault_id)
+            self.in_force.stop(fault_id)
             ready_s = self._clock_s()
 
     def _claim(self, slot: Slot, end_s: float, stop: Stop) -> int | None:
@@ -309,42 +154,46 @@ class Nemesis:
         draws = 0
         while not stop.is_set() and self._clock_s() + slot.duration_s <= end_s:
             try:
-                injection = self.ledger.faults[slot.kind].draw(rng, self.ledger.view, slot.target, slot.wanted)
+                injection = self.in_force.faults[slot.kind].draw(rng, self.in_force.view, slot.target, slot.wanted)
             except Unavailable as missing:
                 self._skip(slot.kind, str(missing))
                 return None
-            fault_id = self.ledger.claim(injection)
+            fault_id = self.in_force.claim(injection)
             if fault_id is not None:
                 return fault_id
             draws += 1
             if draws % REDRAWS == 0:
-                self.ledger.wait_for_change(0.5)
+                self.in_force.wait_for_change(0.5)
         return None
 
     def _watch(self) -> None:
-        for node, log_tail in self.ledger.view.crashed():
+        for node, log_tail in self.in_force.view.crashed():
             self._record.harness("crash", error="ended though no fault was to end it", node=node, log_tail=log_tail)
 
 
-def mix_of(plan: Plan) -> Mix | None:
-    """The mix that a run file asks for, with the timing that its settings set."""
+def mix_of(plan: Plan, catalogue: Catalogue | None = None) -> Mix | None:
+    """The mix that a run file asks for, with the timing that its settings set; None without [faults].
+
+    Raises PlanError for a kind that the catalogue (None: of what is installed) does not have.
+    """
     if plan.faults is None:
         return None
     timings = [schedule.timing_of(plan.system.settings_of(broker_id)) for broker_id in range(1, plan.nodes.brokers + 1)]
     sessions = [timing.session_s for timing in timings if timing.session_s is not None]
     lags = [timing.lag_s for timing in timings if timing.lag_s is not None]
     return Mix(
-        kinds=plan.faults.kinds,
+        kinds=(load_catalogue() if catalogue is None else catalogue).named(plan.faults.kinds),
         targets=plan.faults.targets,
         interval_s=plan.faults.interval_s,
         duration_s=plan.faults.duration_s,
         overlap=plan.faults.overlap,
         time_limit_s=plan.workload.time_limit_s,
         recovery_s=schedule.default_recovery_s(plan.workload.time_limit_s),
-        timing=schedule.Timing(max(sessions, default=None), max(lags, default=None)),
+        timing=Timing(max(sessions, default=None), max(lags, default=None)),
     )
 
 
 def nemesis_of(plan: Plan, view: ClusterView, record: Recorder) -> Nemesis:
-    """The nemesis that a run file asks for."""
-    return Nemesis(mix_of(plan), plan.seed_drawn, view, record)
+    """The nemesis that a run file asks for, with the faults that are installed."""
+    catalogue = load_catalogue()
+    return Nemesis(mix_of(plan, catalogue), plan.seed_drawn, view, record, catalogue=catalogue)

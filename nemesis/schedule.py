@@ -6,6 +6,7 @@ off for longer than the lag time, a damaged file where the mix has such faults, 
 heard by nobody, or cut from ZooKeeper), a skewed clock. Where controllers are among the targets, the leader is the
 controller in half of those. These are drawn from the shorter half of the ranges, so that a slow machine gets through
 them in a minute. The other partitions come next. Nothing is active after `time_limit_s - recovery_s`.
+Which kind takes which turn, and how long it has to last, stands with the kind (`nemesis.kinds`).
 Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
 """
 
@@ -14,33 +15,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeVar
 
-from harness.plan.plan import FAULT_KINDS, FILE_FAULTS
+from harness.plan.fault_kinds import CUTS_LINKS
+from nemesis.kinds import FaultKind, Outlasts, Timing, Turn
 
-KINDS = FAULT_KINDS
-CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
-CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way"})
-_SHAPES = CUTS | {"cut-zookeeper"}
 ROLES = frozenset({"leader", "follower", "controller"})
 ZOOKEEPER_TICK_S = 0.5
 
-Card = tuple[str, str | None, Mapping[str, object]]
+Card = tuple[FaultKind, str | None, Mapping[str, object]]
 """Kind, role or None for the next selector, wanted parameters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The brokers' own clocks, as far as the run file sets them; None: not known, nothing is asked of durations."""
-
-    session_s: float | None = None
-    lag_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
     """The run file's [faults], and the run's length. Ranges are closed, in seconds."""
 
-    kinds: Sequence[str]
+    kinds: Sequence[FaultKind]
     targets: Sequence[str]
     interval_s: tuple[float, float]
     duration_s: tuple[float, float]
@@ -67,6 +58,7 @@ class Slot:
 
     @property
     def end_s(self) -> float:
+        """When it is over, in seconds after the beginning of the load."""
         return self.start_s + self.duration_s
 
 
@@ -83,27 +75,18 @@ def timing_of(settings: Mapping[str, str]) -> Timing:
     )
 
 
-def isolation_scope(timing: Timing) -> str:
-    """`all` when a follower cut off from everyone leaves the ISR for lag before its session ends, else `brokers`.
-
-    A leader proposes the shrink up to 1.5 x the lag time after the cut; ZooKeeper ends a session that long after the
-    last heartbeat, and heartbeats are a third of the session time-out apart.
-    """
-    if timing.session_s is None or timing.lag_s is None:
-        return "all"
-    return "all" if 1.5 * timing.lag_s < timing.session_s * 2 / 3 else "brokers"
-
-
-def needed_s(kind: str, timing: Timing) -> float:
-    """Shortest duration in which the kind can have its whole effect on sessions and ISRs."""
+def needed_s(kind: FaultKind, timing: Timing) -> float:
+    """Shortest duration in which the kind can have its whole effect on sessions and ISRs, in seconds."""
     session = 0.0 if timing.session_s is None else timing.session_s + 2 * ZOOKEEPER_TICK_S + 1.0
     lag = 0.0 if timing.lag_s is None else 1.5 * timing.lag_s + 1.0
-    if kind == "cut-zookeeper":
-        # The broker itself must notice nothing, and the controller have time to elect.
-        return session + 1.0 if session else 0.0
-    if kind == "pause" or kind in CUTS:
-        return max(session, lag)
-    return 0.0
+    match kind.outlasts:
+        case Outlasts.ELECTION:
+            # The broker itself must notice nothing, and the controller have time to elect.
+            return session + 1.0 if session else 0.0
+        case Outlasts.SESSION_AND_LAG:
+            return max(session, lag)
+        case Outlasts.NOTHING:
+            return 0.0
 
 
 def slots(mix: Mix, seed: int) -> tuple[Slot, ...]:
@@ -124,11 +107,11 @@ def slots(mix: Mix, seed: int) -> tuple[Slot, ...]:
         if start_s + duration_s > end_s:
             return tuple(sorted(drawn, key=lambda slot: (slot.start_s, slot.number)))
         target = role if role is not None else next(selectors)
-        drawn.append(Slot(len(drawn), lane, kind, target, wanted, start_s, duration_s))
+        drawn.append(Slot(len(drawn), lane, kind.name, target, wanted, start_s, duration_s))
         free_at[lane] = start_s + duration_s
 
 
-def _durations(kind: str, mix: Mix) -> tuple[float, float]:
+def _durations(kind: FaultKind, mix: Mix) -> tuple[float, float]:
     low, high = mix.duration_s
     low = max(low, needed_s(kind, mix.timing))
     return low, max(low, high)
@@ -143,11 +126,12 @@ def _within(span: tuple[float, float], share: float, rng: Random) -> float:
 def _kinds(mix: Mix, head: Sequence[Card], rng: Random) -> Iterator[Card]:
     """Endless: the head, the other kinds, then deck after deck."""
     yield from head
-    rest = [kind for kind in mix.kinds if kind not in {kind for kind, _, _ in head}]
+    in_head = {kind.name for kind, _, _ in head}
+    rest = [kind for kind in mix.kinds if kind.name not in in_head]
     rng.shuffle(rest)
     if head:
         # A short run has time for one more: rather a partition than what it has shown in another form.
-        rest.sort(key=lambda kind: kind not in _SHAPES)
+        rest.sort(key=lambda kind: CUTS_LINKS not in kind.effects)
     for kind in rest:
         yield kind, None, {}
     for kind in _cycle(list(mix.kinds), rng):
@@ -158,28 +142,24 @@ def _head(mix: Mix, rng: Random) -> list[Card]:
     if not ROLES & set(mix.targets):
         return []
     leaders = ["leader", *(["leading-controller"] if "controller" in mix.targets else [])]
-
-    def at_leaders(kind: str, wanted: Mapping[str, object]) -> list[Card]:
-        return [(kind, leader, wanted) for leader in leaders]
-
-    turns: list[list[Card]] = [
-        at_leaders("kill", {}),
-        at_leaders("pause", {}),
-        [("isolate", "follower", {"scope": isolation_scope(mix.timing)})],
-        # Before the last two, so that others lead and fail over a replica that is damaged and may not know it.
-        [(kind, None, {}) for kind in mix.kinds if kind in FILE_FAULTS],
-        [
-            *at_leaders("stop", {}),
-            *at_leaders("one-way", {"direction": "from"}),
-            *at_leaders("cut-zookeeper", {}),
-        ],
-        [(kind, None, {}) for kind in mix.kinds if kind in CLOCKS],
+    turns: dict[Turn, list[tuple[int, Card]]] = {turn: [] for turn in Turn}
+    for kind in mix.kinds:
+        if kind.opening is None:
+            continue
+        opening = kind.opening
+        for role in leaders if opening.role == "leader" else [opening.role]:
+            turns[opening.turn].append((opening.place, (kind, role, opening.wanted(mix.timing))))
+    return [
+        rng.choice([card for _, card in sorted(cards, key=lambda placed: placed[0])])
+        for _, cards in sorted(turns.items())
+        if cards
     ]
-    allowed = [[card for card in turn if card[0] in mix.kinds] for turn in turns]
-    return [rng.choice(turn) for turn in allowed if turn]
 
 
-def _cycle(cards: list[str], rng: Random) -> Iterator[str]:
+T = TypeVar("T")
+
+
+def _cycle(cards: list[T], rng: Random) -> Iterator[T]:
     while True:
         deck = list(cards)
         rng.shuffle(deck)

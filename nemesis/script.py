@@ -15,11 +15,14 @@ from typing import Protocol, TypeVar, assert_never
 
 from harness.nodes.base import CommandFailed
 from harness.plan.plan import ScriptStep
+from nemesis.active_faults import ActiveFaults, Recorder
 from nemesis.base import ClusterView, Fault, Injection
-from nemesis.driver import Ledger, Recorder, Stop
+from nemesis.catalogue import load_catalogue
+from nemesis.driver import Stop
+from nemesis.faults.process import KILL, PAUSE
 from nemesis.script_steps import (
     AwaitEvent,
-    Hurt,
+    Inject,
     Revert,
     Send,
     Step,
@@ -75,14 +78,15 @@ class Script:
     ) -> None:
         """seed: the run's; what a step leaves open is drawn from it. Raises PlanError when a step is not understood."""
         self._given = tuple(steps)
-        self._steps = parse_script(steps, len(view.broker_nodes), view.partitions())
+        catalogue = load_catalogue()
+        self._steps = parse_script(steps, len(view.broker_nodes), view.partitions(), catalogue.kinds)
         self._view = view
         self._record = record
         self._sender = sender
         self._seed = seed
         self._clock_s = clock_s
         self._marks: dict[str, int] = {}
-        self.ledger = Ledger(view, record, faults)
+        self.in_force = ActiveFaults(view, record, faults, catalogue)
         self.values: dict[str, int] = {}
         """Value of each record by the name that the script gave it."""
 
@@ -112,11 +116,11 @@ class Script:
 
     def active(self) -> list[str]:
         """The faults in force, as the console shows them."""
-        return [f"{one.injection.fault} {','.join(one.injection.targets)}" for one in self.ledger.active]
+        return [f"{one.injection.fault} {','.join(one.injection.targets)}" for one in self.in_force.active]
 
     def heal_all(self) -> list[str]:
-        """See `Ledger.heal_all`."""
-        return self.ledger.heal_all()
+        """See `ActiveFaults.heal_all`."""
+        return self.in_force.heal_all()
 
     def _carry_out(self, number: int, step: Step, stop: Stop) -> Mapping[str, object]:
         """What the step's line says beyond its parameters."""
@@ -124,8 +128,8 @@ class Script:
         match step:
             case Send():
                 return self._send(step)
-            case Hurt():
-                return self._hurt(number, step)
+            case Inject():
+                return self._inject(number, step)
             case Revert():
                 return self._revert(step)
             case WaitLeader(partition, broker, timeout_s):
@@ -157,18 +161,18 @@ class Script:
             raise ScriptFailed(f"sending {', '.join(step.names)} came out {sent.outcome} ({sent.error})")
         return {"names": list(step.names), "values": list(sent.values), "outcome": sent.outcome}
 
-    def _hurt(self, number: int, step: Hurt) -> Mapping[str, object]:
+    def _inject(self, number: int, step: Inject) -> Mapping[str, object]:
         name = f"n{step.broker}"
-        fault = self.ledger.faults[step.fault]
+        fault = self.in_force.faults[step.fault]
         missing = fault.probe(self._view)
         if missing is not None:
             raise ScriptFailed(f"{step.fault} is unavailable: {missing}")
         self._mark()
         injection = fault.draw(Random(f"{self._seed}/step/{number}"), self._view, name, step.params)
-        ended = [one.fault_id for one in self._of(("pause",), step.broker)] if step.fault == "kill" else []
-        observation = self.ledger.start(self.ledger.admit(injection))
+        ended = [one.fault_id for one in self._of((PAUSE.name,), step.broker)] if step.fault == KILL.name else []
+        observation = self.in_force.start(self.in_force.admit(injection))
         for fault_id in ended:
-            self.ledger.stop(fault_id)  # A killed process is no longer paused.
+            self.in_force.stop(fault_id)  # A killed process is no longer paused.
         if not observation.seen:
             raise ScriptFailed(f"the fault had no effect: {observation.text}")
         return {"observation": observation.text}
@@ -180,7 +184,7 @@ class Script:
             raise ScriptFailed(f"there is no {' or '.join(step.faults)} to take back {where}")
         texts = []
         for fault_id in [one.fault_id for one in active]:
-            observation = self.ledger.stop(fault_id)
+            observation = self.in_force.stop(fault_id)
             if observation is None or not observation.seen:
                 raise ScriptFailed(f"not taken back: {observation.text if observation else 'gone'}")
             texts.append(observation.text)
@@ -189,7 +193,7 @@ class Script:
     def _of(self, faults: Sequence[str], broker: int | None) -> list[_Held]:
         return [
             _Held(one.fault_id, one.injection)
-            for one in self.ledger.active
+            for one in self.in_force.active
             if one.injection.fault in faults and (broker is None or f"n{broker}" in one.injection.targets)
         ]
 

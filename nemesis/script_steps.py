@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.plan.plan import ACKS, FILE_FAULTS, ScriptStep
+from harness.plan.plan import ACKS, ScriptStep
 from harness.plan.toml_source import PlanError
-from nemesis.file_damage import FILES
+from nemesis.catalogue import load_catalogue
+from nemesis.kinds import FaultKind, InScript, Parameter
 
 WAIT_S = 30.0
 OUTCOMES = ("ok", "fail", "info", "any")
@@ -31,7 +32,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Hurt:
+class Inject:
     """Apply a fault to one broker. params are the fault's."""
 
     fault: str
@@ -49,6 +50,8 @@ class Revert:
 
 @dataclass(frozen=True, slots=True)
 class WaitLeader:
+    """Until the broker leads the partition, as ZooKeeper says; seconds."""
+
     partition: int
     broker: int
     timeout_s: float
@@ -65,6 +68,8 @@ class WaitIsr:
 
 @dataclass(frozen=True, slots=True)
 class WaitController:
+    """Until the broker is the controller, as ZooKeeper says; seconds."""
+
     broker: int
     timeout_s: float
 
@@ -82,7 +87,7 @@ class AwaitEvent:
     timeout_s: float
 
 
-Step = Send | Hurt | Revert | WaitLeader | WaitIsr | WaitController | AwaitEvent
+Step = Send | Inject | Revert | WaitLeader | WaitIsr | WaitController | AwaitEvent
 
 
 class _Keys:
@@ -189,50 +194,41 @@ def _send(keys: _Keys) -> Step:
 
 
 def _isolate(keys: _Keys) -> Step:
+    """The scope of an isolation is called `from` in scripts, and may be ZooKeeper alone."""
     broker = keys.broker()
     scope = keys.choice("from", "all", SCOPES)
     if scope == "zookeeper":
-        return Hurt("cut-zookeeper", broker, {})
-    return Hurt("isolate", broker, {"scope": scope})
+        return Inject("cut-zookeeper", broker, {})
+    return Inject("isolate", broker, {"scope": scope})
 
 
-def _clock_step(keys: _Keys) -> Step:
-    broker = keys.broker()
-    offset_s = keys.take(
-        "offset_s", None, lambda v: isinstance(v, (int, float)) and not isinstance(v, bool), "a number of seconds"
-    )
-    return Hurt("clock-step", broker, {"offset_s": offset_s})
-
-
-def _damage(fault: str) -> Callable[[_Keys], Step]:
-    """The broker is left as it is: running, or down after an earlier step. Without a seed the run's own decides."""
+def _inject(kind: FaultKind) -> Callable[[_Keys], Step]:
+    """A broker, and what of the kind's parameters a script may give."""
 
     def parse(keys: _Keys) -> Step:
         broker = keys.broker()
-        params: dict[str, object] = {"file": keys.choice("file", "segment", FILES), "while": "up"}
-        if keys.has("seed"):
-            params["seed"] = keys.take("seed", None, lambda v: type(v) is int and v >= 0, "a whole number")
-        return Hurt(fault, broker, params)
+        params = {parameter.name: value for parameter in kind.parameters for value in _given(keys, parameter)}
+        return Inject(kind.name, broker, params)
 
     return parse
 
 
-def _hurt(fault: str) -> Callable[[_Keys], Step]:
-    return lambda keys: Hurt(fault, keys.broker(), {})
+def _given(keys: _Keys, parameter: Parameter) -> Sequence[object]:
+    """The parameter's value, if the script has one: none is drawn then."""
+    name, values = parameter.name, parameter.values
+    if parameter.script is not InScript.NOTHING and (keys.has(name) or parameter.script is InScript.REQUIRED):
+        return [keys.take(name, None, values.holds, values.expected)]
+    return [] if parameter.default is None else [parameter.default]
 
 
-VERBS: Mapping[str, Callable[[_Keys], Step]] = {
-    "send": _send,
-    "kill": _hurt("kill"),
-    "stop": _hurt("stop"),
-    "pause": _hurt("pause"),
-    "isolate": _isolate,
-    "clock-step": _clock_step,
-    **{fault: _damage(fault) for fault in FILE_FAULTS},
-    "start": lambda keys: Revert(("kill", "stop"), keys.broker()),
-    "resume": lambda keys: Revert(("pause",), keys.broker()),
-    "heal-links": lambda keys: Revert(("isolate", "cut-zookeeper"), None),
-    "clock-right": lambda keys: Revert(("clock-step",), keys.broker()),
+def _undo(verb: str, kinds: Sequence[FaultKind]) -> Callable[[_Keys], Step]:
+    uses = [(kind.name, kind.script) for kind in kinds]
+    names = tuple(name for name, use in uses if use is not None and use.undo == verb)
+    names_broker = all(use.undo_names_broker for _, use in uses if use is not None and use.undo == verb)
+    return lambda keys: Revert(names, keys.broker() if names_broker else None)
+
+
+OWN_VERBS: Mapping[str, Callable[[_Keys], Step]] = {
     "wait-leader": lambda keys: WaitLeader(keys.partition(), keys.broker(), keys.seconds()),
     "wait-isr": lambda keys: WaitIsr(keys.partition_or_all(), keys.brokers(), keys.seconds()),
     "wait-controller": lambda keys: WaitController(keys.broker(), keys.seconds()),
@@ -246,18 +242,39 @@ VERBS: Mapping[str, Callable[[_Keys], Step]] = {
 }
 
 
-def parse_step(step: ScriptStep, brokers: int, partitions: int) -> Step:
+def verbs(kinds: Mapping[str, FaultKind]) -> Mapping[str, Callable[[_Keys], Step]]:
+    """Every verb: `send`, the kinds that scripts may use, what takes these back, and what waits."""
+    used = [kind for kind in kinds.values() if kind.script is not None]
+    undos = [kind.script.undo for kind in used if kind.script is not None and kind.script.undo is not None]
+    return {
+        "send": _send,
+        **{kind.name: _inject(kind) for kind in used if kind.script is not None and kind.script.verb},
+        **({"isolate": _isolate} if "isolate" in kinds else {}),
+        **{undo: _undo(undo, used) for undo in undos},
+        **OWN_VERBS,
+    }
+
+
+def parse_step(
+    step: ScriptStep, brokers: int, partitions: int, all_verbs: Mapping[str, Callable[[_Keys], Step]]
+) -> Step:
     """The step's meaning. Raises PlanError."""
-    verb = VERBS.get(step.do)
+    verb = all_verbs.get(step.do)
     if verb is None:
-        raise PlanError(f"{step.where}: script.do: {step.do!r} is not a verb; allowed: {', '.join(VERBS)}")
+        raise PlanError(f"{step.where}: script.do: {step.do!r} is not a verb; allowed: {', '.join(all_verbs)}")
     keys = _Keys(step, brokers, partitions)
     return keys.finish(verb(keys))
 
 
-def parse_script(steps: Sequence[ScriptStep], brokers: int, partitions: int) -> tuple[Step, ...]:
-    """A script's steps. Raises PlanError for the first that is wrong, or for a record name that is given twice."""
-    parsed = tuple(parse_step(step, brokers, partitions) for step in steps)
+def parse_script(
+    steps: Sequence[ScriptStep], brokers: int, partitions: int, kinds: Mapping[str, FaultKind] | None = None
+) -> tuple[Step, ...]:
+    """A script's steps. kinds: the faults that there are, by name; None: those of the installed catalogue.
+
+    Raises PlanError for the first step that is wrong, or for a record name that is given twice.
+    """
+    all_verbs = verbs(load_catalogue().kinds if kinds is None else kinds)
+    parsed = tuple(parse_step(step, brokers, partitions, all_verbs) for step in steps)
     seen: set[str] = set()
     for given, step in zip(steps, parsed, strict=True):
         for name in step.names if isinstance(step, Send) else ():

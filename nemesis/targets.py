@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from random import Random
 
+from harness.plan.plan import TARGETS
 from nemesis.base import ClusterView
-
-SELECTORS = ("one", "minority", "majority", "all", "leader", "follower", "controller")
 
 
 def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
@@ -42,7 +41,7 @@ def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
         case _:
             known = [*brokers, *(node.name for node in view.zookeeper_nodes)]
             if selector not in known:
-                allowed = ", ".join([*SELECTORS, *known])
+                allowed = ", ".join([*TARGETS, *known])
                 raise ValueError(f"faults.targets: {selector!r} is neither a selector nor a node; allowed: {allowed}")
             return (selector,)
 

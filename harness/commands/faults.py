@@ -21,7 +21,7 @@ from harness.nodes.factory import make_nodes
 from harness.systems.coordination import Coordination
 from harness.systems.highwater.source import broker_source
 from harness.systems.view import SystemView
-from nemesis.registry import available
+from nemesis.catalogue import available
 
 LIMIT_S = 120.0
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from harness.plan.plan import Plan
-from harness.plan.run_file import load
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, USAGE, AnalysisFailed, Judged, analyze, build_report
 from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
@@ -90,6 +89,7 @@ def _test(options: argparse.Namespace) -> int:
     from harness.nodes.sandbox import SandboxUnavailable, inside_sandbox
     from harness.plan.zookeeper_address import parse as parse_address
     from harness.runs import run
+    from harness.runs.run_files import load
 
     plan: Plan = load(options.file).with_overrides(
         seed=options.seed,

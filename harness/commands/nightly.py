@@ -19,11 +19,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from harness.commands.fault_coverage import Gap, gaps
-from harness.plan.run_file import EXPECTATION, load, load_expectation
+from harness.plan.run_file import EXPECTATION, load_expectation
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, INVALID, UNKNOWN, VALID
 from harness.runs.junit import crashed_suite, suite, write_xml
 from harness.runs.provenance import code_digest
+from harness.runs.run_files import load
 from harness.runs.store import StoreError, read_json, write_json
 from harness.systems import system_kind
 

@@ -13,7 +13,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -144,8 +144,13 @@ class History:
         error: str | None = None,
         began_ns: int | None = None,
         file: str | None = None,
+        family: str | None = None,
+        effects: Sequence[str] = (),
     ) -> None:
-        """A fault's `start` or `stop`, written through. began_ns: CLOCK_MONOTONIC when the change was begun."""
+        """A fault's `start` or `stop`, written through. began_ns: CLOCK_MONOTONIC when the change was begun.
+
+        family, effects: of the fault's kind; lines without a family say neither.
+        """
         fields: dict[str, object] = {
             "fault": fault,
             "fault_id": fault_id,
@@ -154,6 +159,9 @@ class History:
             "observed": observed,
             "observation": observation,
         }
+        if family is not None:
+            fields["family"] = family
+            fields["effects"] = list(effects)
         if began_ns is not None:
             fields["began_ns"] = began_ns - self.origin_ns
         if file is not None:

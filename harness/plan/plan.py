@@ -11,28 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from harness.plan.fault_kinds import SKEWS_CLOCK, KnownFault
 from harness.plan.toml_source import PlanError
 from harness.plan.zookeeper_address import parse as parse_address
 
 NODE_KINDS = ("local", "docker", "ssh")
-FAULT_KINDS = (
-    "kill",
-    "stop",
-    "pause",
-    "isolate",
-    "halves",
-    "majority-ring",
-    "one-way",
-    "cut-zookeeper",
-    "clock-step",
-    "clock-drift",
-    "clock-strobe",
-    "bitflip",
-    "truncate-file",
-    "remove-file",
-)
-FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
-"""Damage to one replica's files; in a random mix only where a run file names them."""
 TARGETS = ("one", "minority", "majority", "all", "leader", "follower", "controller")
 VERDICTS = ("valid", "invalid", "unknown")
 ACKS = {"all": -1, "1": 1, "0": 0}
@@ -122,9 +105,9 @@ class WorkloadPlan:
 
 @dataclass(frozen=True, slots=True)
 class FaultsPlan:
-    """A random mix of faults, drawn from the run's seed."""
+    """A random mix of faults, drawn from the run's seed. kinds: names of the catalogue's (`nemesis.catalogue`)."""
 
-    kinds: tuple[str, ...] = tuple(kind for kind in FAULT_KINDS if kind not in FILE_FAULTS)
+    kinds: tuple[str, ...]
     targets: tuple[str, ...] = ("one", "leader", "controller", "minority")
     interval_s: tuple[float, float] = (2.0, 4.0)
     duration_s: tuple[float, float] = (4.0, 7.0)
@@ -186,6 +169,8 @@ class Plan:
     """The verdict that a nightly run counts as success: a run file may be there to show that the lab sees a bug."""
     expect_found: tuple[str, ...] = ()
     """Checkers of which one at least must say invalid then; empty: any will do."""
+    fault_kinds: tuple[KnownFault, ...] = field(default=(), compare=False)
+    """What the catalogue that the run file was read with says of the kinds that [faults] or a script's step names."""
 
     @property
     def seed_drawn(self) -> int:
@@ -205,6 +190,11 @@ class Plan:
     def copies_acknowledged(self) -> int:
         """How many replicas surely hold a record when a process of the load is told that it is written."""
         return 1 if self.workload.acks == 1 else self.min_insync_replicas
+
+    @property
+    def skews_clocks(self) -> bool:
+        """Whether some fault of the run sets the wall clocks of brokers, which must then start prepared for it."""
+        return any(SKEWS_CLOCK in kind.effects for kind in self.fault_kinds)
 
     @property
     def unclean_leader_election(self) -> bool:

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.plan.extensions import SYSTEMS, WORKLOADS
+from harness.plan.fault_kinds import NO_FAULTS, KnownFault
 from harness.plan.plan import (
     ACKS,
-    FAULT_KINDS,
     NODE_KINDS,
     SEED_MAX,
     TARGETS,
@@ -39,13 +39,16 @@ LOSSES = ("lost-write", "lost-tail")
 """Checkers that a run expected to be invalid most often names; any other's name will do as well."""
 
 
-def load(path: Path) -> Plan:
-    """Read a run file. Raises PlanError with file, line, key, value found and what is allowed."""
+def load(path: Path, faults: Mapping[str, KnownFault] = NO_FAULTS) -> Plan:
+    """Read a run file. faults: all kinds that there are, by name.
+
+    Raises PlanError with file, line, key, value found and what is allowed.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{path}: cannot be read: {error}") from None
-    return parse_plan(str(path), text)
+    return parse_plan(str(path), text, faults)
 
 
 def load_expectation(path: Path, plan: Plan) -> Plan:
@@ -67,8 +70,8 @@ def _expectation(top: Table) -> tuple[str, tuple[str, ...]]:
     )
 
 
-def parse_plan(name: str, text: str) -> Plan:
-    """A plan from TOML text; `name` is what errors call the file."""
+def parse_plan(name: str, text: str, faults: Mapping[str, KnownFault] = NO_FAULTS) -> Plan:
+    """A plan from TOML text; `name` is what errors call the file, faults are all kinds that there are, by name."""
     source, values = parse(name, text)
     top = Table(source, (), values)
     nodes = _nodes(top.table("nodes"))
@@ -80,7 +83,7 @@ def parse_plan(name: str, text: str) -> Plan:
         nodes=nodes,
         topic=_topic(top.table("topic"), nodes.brokers),
         workload=_workload(top.table("workload")),
-        faults=_faults(top.table("faults"), nodes) if top.has("faults") else None,
+        faults=_faults(top.table("faults"), nodes, faults) if top.has("faults") else None,
         script=_script(source, top.tables("script")),
         checks=_checks(top.table("checks")),
         limits=_limits(top.table("limits")),
@@ -91,7 +94,8 @@ def parse_plan(name: str, text: str) -> Plan:
     _check_min_insync(source, plan)
     if plan.faults is not None and plan.script:
         raise source.error(("script", 0), "a run has [faults] or [[script]], not both")
-    return plan
+    named = plan.faults.kinds if plan.faults is not None else tuple(step.do for step in plan.script)
+    return replace(plan, fault_kinds=tuple(kind for name, kind in faults.items() if name in named))
 
 
 def _check_min_insync(source: Source, plan: Plan) -> None:
@@ -238,11 +242,11 @@ def _workload(table: Table) -> WorkloadPlan:
     return workload
 
 
-def _faults(table: Table, nodes: NodesPlan) -> FaultsPlan:
-    defaults = FaultsPlan()
+def _faults(table: Table, nodes: NodesPlan, known: Mapping[str, KnownFault]) -> FaultsPlan:
+    defaults = FaultsPlan(tuple(name for name, kind in known.items() if kind.at_random))
     names = tuple(f"n{i + 1}" for i in range(nodes.brokers))
     faults = FaultsPlan(
-        kinds=table.names("kinds", defaults.kinds, allowed=FAULT_KINDS),
+        kinds=table.names("kinds", defaults.kinds, allowed=tuple(known)),
         targets=table.names("targets", defaults.targets, allowed=(*TARGETS, *names)),
         interval_s=table.span("interval_s", defaults.interval_s, low=0, high=3600),
         duration_s=table.span("duration_s", defaults.duration_s, low=0.1, high=3600),

@@ -71,6 +71,9 @@ def run_json(
         },
         "checkers": [*workload.checkers, *system.checkers],
         "faults": {} if plan.faults is None else dataclasses.asdict(plan.faults),
+        "fault_kinds": {
+            kind.name: {"family": kind.family, "effects": sorted(kind.effects)} for kind in plan.fault_kinds
+        },
         "checks": plan.checks.given(),
         "limits": dataclasses.asdict(plan.limits),
         "scripted": bool(plan.script),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.plan.plan import Plan
-from harness.plan.run_file import load
+from harness.runs.run_files import load
 from tests.mutants.lab import Judged, Lab, LabRun
 from tests.mutants.patches import ROOT
 

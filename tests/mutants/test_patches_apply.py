@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from checkers.verdicts.catalogue import BY_NAME
-from harness.plan.run_file import load as load_plan
-from harness.plan.run_file import parse_plan
+from harness.runs.run_files import load as load_plan
 from tests.mutants.lab import with_source
 from tests.mutants.patches import HERE, ROOT, Edit, Mutant, PatchDoesNotApply, apply, mutants
 
@@ -35,7 +34,9 @@ def test_mutant_names_checkers_that_exist(mutant: Mutant) -> None:
 @MUTANTS
 def test_mutant_runs_a_run_file_with_its_own_source(mutant: Mutant, tmp_path: Path) -> None:
     assert load_plan(mutant.run).system.source is None
-    plan = parse_plan("mutated", with_source(mutant.run.read_text(), tmp_path))
+    mutated = tmp_path / "mutated.toml"
+    mutated.write_text(with_source(mutant.run.read_text(), tmp_path))
+    plan = load_plan(mutated)
     assert plan.system.source == str(tmp_path)
 
 

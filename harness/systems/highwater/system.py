@@ -63,7 +63,7 @@ class HighwaterSystem:
         for node in self.brokers:
             node.run(["mkdir", "-p", f"{node.root}/data"])
             node.write_text(f"{node.root}/server.properties", server_properties(self.plan, node, self._connect))
-            if _wants_clock_faults(self.plan) and node.faketime_library is not None:
+            if self.plan.skews_clocks and node.faketime_library is not None:
                 self._clock_files[node.name] = f"{node.root}/faketime"
                 node.write_text(self._clock_files[node.name], RIGHT_CLOCK)
         self._up = True
@@ -237,8 +237,3 @@ class HighwaterSystem:
             return controller is not None and wanted in (None, controller)
 
         await_true(f"controller {'of any id' if wanted is None else wanted}", found, START_TIMEOUT_S)
-
-
-def _wants_clock_faults(plan: Plan) -> bool:
-    kinds = plan.faults.kinds if plan.faults is not None else ()
-    return any(kind.startswith("clock-") for kind in kinds) or any(step.do.startswith("clock") for step in plan.script)

@@ -19,13 +19,13 @@ from harness.nodes import firewall
 from harness.nodes.base import DaemonSpec, Node
 from harness.nodes.factory import make_nodes
 from harness.tools.faketime import faketime_environment
-from nemesis import reach
+from nemesis.active_faults import ActiveFaults
 from nemesis.bare import BareView
 from nemesis.base import BROKER, Observation
-from nemesis.clock import RIGHT, samples
-from nemesis.driver import Ledger
-from nemesis.process import process_state
-from nemesis.registry import available, make_faults
+from nemesis.catalogue import available, load_catalogue
+from nemesis.faults import reach
+from nemesis.faults.clock import RIGHT, samples
+from nemesis.faults.process import process_state
 from nemesis.waiting import until
 from tests.unit.nemesis.fake_cluster import Lines
 
@@ -99,21 +99,21 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
 
 
 @pytest.fixture
-def ledger(view: View) -> Iterator[Ledger]:
-    made = Ledger(view, Lines())
+def in_force(view: View) -> Iterator[ActiveFaults]:
+    made = ActiveFaults(view, Lines())
     yield made
     assert made.heal_all() == []
 
 
-def apply(ledger: Ledger, fault: str, target: str, **wanted: object) -> tuple[int, Observation]:
-    injection = ledger.faults[fault].draw(Random(7), ledger.view, target, wanted)
-    fault_id = ledger.claim(injection)
+def apply(in_force: ActiveFaults, fault: str, target: str, **wanted: object) -> tuple[int, Observation]:
+    injection = in_force.faults[fault].draw(Random(7), in_force.view, target, wanted)
+    fault_id = in_force.claim(injection)
     assert fault_id is not None
-    return fault_id, ledger.start(fault_id)
+    return fault_id, in_force.start(fault_id)
 
 
-def revert(ledger: Ledger, fault_id: int) -> Observation:
-    observation = ledger.stop(fault_id)
+def revert(in_force: ActiveFaults, fault_id: int) -> Observation:
+    observation = in_force.stop(fault_id)
     assert observation is not None
     return observation
 
@@ -133,113 +133,115 @@ def heard(view: View) -> frozenset[tuple[str, str]]:
 
 def test_available_on_local_nodes_is_everything(view: View) -> None:
     assert {name: missing for name, missing in available(view) if missing is not None} == {}
-    assert {name for name, _ in available(view)} == set(make_faults())
+    assert {name for name, _ in available(view)} == set(load_catalogue().kinds)
 
 
-def test_kill_is_seen_gone_and_comes_back_with_another_pid(view: View, ledger: Ledger) -> None:
+def test_kill_is_seen_gone_and_comes_back_with_another_pid(view: View, in_force: ActiveFaults) -> None:
     before = view.node("n1").pid(BROKER)
-    fault_id, seen = apply(ledger, "kill", "n1")
+    fault_id, seen = apply(in_force, "kill", "n1")
     assert seen.seen, seen.text
     assert not answers(view.node("n1"))
-    back = revert(ledger, fault_id)
+    back = revert(in_force, fault_id)
     assert back.seen, back.text
     assert view.node("n1").pid(BROKER) not in (None, before)
     assert answers(view.node("n1"))
 
 
-def test_stop_two_targets_are_seen_gone_and_come_back(view: View, ledger: Ledger) -> None:
-    fault_id, seen = apply(ledger, "stop", "majority")
+def test_stop_two_targets_are_seen_gone_and_come_back(view: View, in_force: ActiveFaults) -> None:
+    fault_id, seen = apply(in_force, "stop", "majority")
     assert seen.seen, seen.text
     assert sum(answers(node) for node in view.broker_nodes) == 1
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
     assert all(answers(node) for node in view.broker_nodes)
 
 
-def test_kill_of_nothing_is_not_observed(view: View, ledger: Ledger) -> None:
+def test_kill_of_nothing_is_not_observed(view: View, in_force: ActiveFaults) -> None:
     view.node("n3").signal(BROKER, signal.SIGKILL)
     assert view.node("n3").wait_gone(BROKER, 5.0)
-    _, seen = apply(ledger, "kill", "n3")
+    _, seen = apply(in_force, "kill", "n3")
     assert not seen.seen
     assert "no broker was running" in seen.text
 
 
-def test_pause_is_seen_in_proc_and_ends(view: View, ledger: Ledger) -> None:
-    fault_id, seen = apply(ledger, "pause", "n2")
+def test_pause_is_seen_in_proc_and_ends(view: View, in_force: ActiveFaults) -> None:
+    fault_id, seen = apply(in_force, "pause", "n2")
     assert seen.seen, seen.text
     assert process_state(view, "n2") == "T"
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
     assert process_state(view, "n2") in ("S", "R")
 
 
-def test_isolate_cuts_one_node_both_ways_and_nothing_else(view: View, ledger: Ledger) -> None:
-    fault_id, seen = apply(ledger, "isolate", "n2")
+def test_isolate_cuts_one_node_both_ways_and_nothing_else(view: View, in_force: ActiveFaults) -> None:
+    fault_id, seen = apply(in_force, "isolate", "n2")
     assert seen.seen, seen.text
     assert heard(view) == every_link(view) - links(("n2", "n1"), ("n2", "n3"), ("n2", "zk1"))
     assert answers(view.node("n2")), "the harness keeps reaching every node"
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
     assert heard(view) == every_link(view)
 
 
-def test_one_way_cut_silences_one_direction_only(view: View, ledger: Ledger) -> None:
-    fault_id, seen = apply(ledger, "one-way", "n1", direction="from")
+def test_one_way_cut_silences_one_direction_only(view: View, in_force: ActiveFaults) -> None:
+    fault_id, seen = apply(in_force, "one-way", "n1", direction="from")
     assert seen.seen, seen.text
     assert heard(view) == every_link(view) - {("n1", "n2"), ("n1", "n3"), ("n1", "zk1")}
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
 
 
 @pytest.mark.parametrize("fault", ["halves", "majority-ring", "cut-zookeeper"])
-def test_other_partitions_are_observed_and_taken_back(view: View, ledger: Ledger, fault: str) -> None:
-    fault_id, seen = apply(ledger, fault, "n3")
+def test_other_partitions_are_observed_and_taken_back(view: View, in_force: ActiveFaults, fault: str) -> None:
+    fault_id, seen = apply(in_force, fault, "n3")
     assert seen.seen, seen.text
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
 
 
 def test_partition_whose_rules_vanished_is_not_observed(
-    view: View, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    view: View, in_force: ActiveFaults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(firewall, "cut", lambda *args, **kwargs: None)
-    _, seen = apply(ledger, "isolate", "n1")
+    _, seen = apply(in_force, "isolate", "n1")
     assert not seen.seen, seen.text
 
 
-def test_clock_step_moves_the_wall_clock_alone_and_back(view: View, ledger: Ledger) -> None:
-    fault_id, seen = apply(ledger, "clock-step", "n1", offset_s=-604_800.0)
+def test_clock_step_moves_the_wall_clock_alone_and_back(view: View, in_force: ActiveFaults) -> None:
+    fault_id, seen = apply(in_force, "clock-step", "n1", offset_s=-604_800.0)
     assert seen.seen, seen.text
     assert abs(samples(view, "n1")[-1].ahead_s + 604_800) < 0.1
     assert abs(samples(view, "n2")[-1].ahead_s) < 0.1
-    back = revert(ledger, fault_id)
+    back = revert(in_force, fault_id)
     assert back.seen, back.text
 
 
-def test_clock_drift_begins_where_the_clock_is(view: View, ledger: Ledger) -> None:
-    fault_id, seen = apply(ledger, "clock-drift", "n2", rate=1.5)
+def test_clock_drift_begins_where_the_clock_is(view: View, in_force: ActiveFaults) -> None:
+    fault_id, seen = apply(in_force, "clock-drift", "n2", rate=1.5)
     assert seen.seen, seen.text
     first = samples(view, "n2")[-1]
     assert 0.3 < first.ahead_s < 8, "a drift must not begin with a jump"
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
 
 
-def test_clock_strobe_shows_both_clocks(view: View, ledger: Ledger) -> None:
-    fault_id, seen = apply(ledger, "clock-strobe", "n3", delta_s=60.0)
+def test_clock_strobe_shows_both_clocks(view: View, in_force: ActiveFaults) -> None:
+    fault_id, seen = apply(in_force, "clock-strobe", "n3", delta_s=60.0)
     assert seen.seen, seen.text
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
 
 
-def test_clock_of_a_silent_daemon_is_not_observed(view: View, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nemesis.clock.OBSERVE_S", 1.5)
+def test_clock_of_a_silent_daemon_is_not_observed(
+    view: View, in_force: ActiveFaults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nemesis.faults.clock.OBSERVE_S", 1.5)
     view.node("n1").signal(BROKER, signal.SIGSTOP)
-    _, seen = apply(ledger, "clock-step", "n1", offset_s=100.0)
+    _, seen = apply(in_force, "clock-step", "n1", offset_s=100.0)
     assert not seen.seen
     assert "logged nothing" in seen.text
     view.node("n1").signal(BROKER, signal.SIGCONT)
 
 
 def test_heal_all_after_faults_nobody_remembers(view: View) -> None:
-    forgotten = Ledger(view, Lines())
+    forgotten = ActiveFaults(view, Lines())
     for fault, target in (("isolate", "n1"), ("pause", "n2"), ("kill", "n3")):
         apply(forgotten, fault, target)
     lines = Lines()
-    assert Ledger(view, lines).heal_all() == []
+    assert ActiveFaults(view, lines).heal_all() == []
     assert lines.lines == []
     assert heard(view) == every_link(view)
     assert all(answers(node) for node in view.broker_nodes)
@@ -267,15 +269,15 @@ def _bytes_of(node: Node, path: str) -> bytes:
     return bytes.fromhex(node.run([node.python, "-c", program, path]).stdout)
 
 
-def test_bitflip_changes_one_bit_of_one_replica_and_no_leader_epoch(view: View, ledger: Ledger) -> None:
+def test_bitflip_changes_one_bit_of_one_replica_and_no_leader_epoch(view: View, in_force: ActiveFaults) -> None:
     _fill_data(view)
     segment = f"{view.data_folder('n2')}/hw-0/{0:020d}.log"
     before = _bytes_of(view.node("n2"), segment)
     others = [_bytes_of(view.node(name), f"{view.data_folder(name)}/hw-0/{0:020d}.log") for name in ("n1", "n3")]
     for seed in range(5):
-        fault_id, seen = apply(ledger, "bitflip", "n2", file="segment", seed=seed, **{"while": "up"})
+        fault_id, seen = apply(in_force, "bitflip", "n2", file="segment", seed=seed, **{"while": "up"})
         assert seen.seen, seen.text
-        assert revert(ledger, fault_id).seen
+        assert revert(in_force, fault_id).seen
         after = _bytes_of(view.node("n2"), segment)
         changed = [at for at in range(len(before)) if before[at] != after[at]]
         assert len(changed) == 1
@@ -287,17 +289,17 @@ def test_bitflip_changes_one_bit_of_one_replica_and_no_leader_epoch(view: View, 
     ] == others
 
 
-def test_truncate_file_and_remove_file_happen_while_the_broker_is_down(view: View, ledger: Ledger) -> None:
+def test_truncate_file_and_remove_file_happen_while_the_broker_is_down(view: View, in_force: ActiveFaults) -> None:
     _fill_data(view)
     segment = f"{view.data_folder('n2')}/hw-0/{0:020d}.log"
     before = view.node("n2").pid(BROKER)
-    fault_id, seen = apply(ledger, "truncate-file", "n2", file="segment", **{"while": "down"})
+    fault_id, seen = apply(in_force, "truncate-file", "n2", file="segment", **{"while": "down"})
     assert seen.seen, seen.text
     assert not answers(view.node("n2"))
     assert len(_bytes_of(view.node("n2"), segment)) < 200 * _BATCHES
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen
     assert view.node("n2").pid(BROKER) not in (None, before)
-    fault_id, seen = apply(ledger, "remove-file", "n2", file="index", **{"while": "down"})
+    fault_id, seen = apply(in_force, "remove-file", "n2", file="index", **{"while": "down"})
     assert seen.seen, seen.text
     assert not view.node("n2").exists(f"{view.data_folder('n2')}/hw-0/{0:020d}.index")
-    assert revert(ledger, fault_id).seen
+    assert revert(in_force, fault_id).seen

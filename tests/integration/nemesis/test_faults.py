@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands.doctor import State
+from harness.commands.faults import fault_rows
 from harness.nodes.sandbox import probe, sandbox_command
-from nemesis.availability import faults_of_local_nodes
-from nemesis.schedule import KINDS
+from nemesis.catalogue import load_catalogue
 
 pytestmark = pytest.mark.guarantee("H5")
 
@@ -44,4 +45,5 @@ def test_faults_on_ssh_nodes_one_of_each_family_is_seen_and_taken_back() -> None
 
 
 def test_faults_of_local_nodes_are_all_available_here() -> None:
-    assert faults_of_local_nodes() == [(kind, None) for kind in KINDS]
+    rows = [(row.what, row.state) for row in fault_rows()]
+    assert rows == [(f"fault: {kind}", State.OK) for kind in load_catalogue().kinds]

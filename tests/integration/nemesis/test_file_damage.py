@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nemesis.file_damage import PROGRAM
+from nemesis.faults.file_damage import PROGRAM
 
 
 def damage(root: Path, how: str, what: str, seed: str) -> dict[str, object]:

@@ -22,7 +22,8 @@ from harness.systems.waiting import SystemFailed
 from harness.systems.zookeeper import DAEMON as ZOOKEEPER
 from harness.systems.zookeeper import ZooKeeperEnsemble
 from nemesis.base import Injection
-from nemesis.process import Kill
+from nemesis.catalogue import load_catalogue
+from nemesis.faults.process import Kill
 from nemesis.waiting import until
 
 STANDIN = Path(__file__).parent / "standin"
@@ -53,7 +54,7 @@ name = "hw"
 partitions = 1
 {extra}
 """
-    return parse_plan("standin.toml", text)
+    return parse_plan("standin.toml", text, load_catalogue().kinds)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.plan.fault_kinds import KnownFault
 from harness.plan.plan import (
-    FAULT_KINDS,
     TARGETS,
     ChecksPlan,
     FaultsPlan,
@@ -22,6 +22,7 @@ from harness.plan.plan import (
 )
 from harness.plan.run_file import parse_plan, render
 
+FAULTS = {name: KnownFault(name, "any") for name in ("kill", "pause", "one-way", "bitflip")}
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
 PROPERTIES = st.dictionaries(st.from_regex(r"[a-z]+(\.[a-z]+)*", fullmatch=True), TEXT, max_size=4).filter(
     lambda found: not any(a != b and b.startswith(a + ".") for a in found for b in found)
@@ -48,7 +49,7 @@ def plans(draw: st.DrawFn) -> Plan:
     )
     faults = st.builds(
         FaultsPlan,
-        kinds=st.lists(st.sampled_from(FAULT_KINDS), min_size=1, unique=True).map(tuple),
+        kinds=st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, unique=True).map(tuple),
         targets=st.lists(st.sampled_from((*TARGETS, "n2")), min_size=1, unique=True).map(tuple),
         interval_s=SPANS,
         duration_s=SPANS,
@@ -78,7 +79,7 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans())
 @settings(derandomize=True, deadline=None, max_examples=80)
 def test_plan_rendered_and_read_back_is_the_same(plan: Plan) -> None:
-    again = parse_plan("run.toml", render(plan))
+    again = parse_plan("run.toml", render(plan), FAULTS)
     places = tuple(replace(step, where="", params=dict(step.params)) for step in again.script)
     before = tuple(replace(step, params=dict(step.params)) for step in plan.script)
     assert replace(again, script=()) == replace(plan, script=())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.run_file import load
-from nemesis.script_steps import Hurt, Send, parse_script
+from harness.runs.run_files import load
+from nemesis.script_steps import Inject, Send, parse_script
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN_FILES = sorted(path for path in (ROOT / "examples" / "runs").glob("*.toml") if not path.stem.endswith(".expect"))
@@ -23,7 +23,7 @@ def test_example_run_file_is_understood(file: Path) -> None:
 def test_corruption_run_damages_every_kind_of_file_of_one_broker_by_the_runs_seed() -> None:
     plan = load(ROOT / "examples" / "runs" / "corrupt-one-replica.toml")
     steps = parse_script(plan.script, plan.nodes.brokers, plan.topic.partitions)
-    damage = [step for step in steps if isinstance(step, Hurt) and "file" in step.params]
+    damage = [step for step in steps if isinstance(step, Inject) and "file" in step.params]
     assert {step.broker for step in damage} == {1}
     assert {(step.fault, step.params["file"]) for step in damage} >= {
         ("bitflip", "segment"),

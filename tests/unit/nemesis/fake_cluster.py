@@ -157,6 +157,8 @@ class Lines:
         error: str | None = None,
         began_ns: int | None = None,
         file: str | None = None,
+        family: str | None = None,
+        effects: Sequence[str] = (),
     ) -> None:
         self.lines.append(
             {
@@ -168,6 +170,8 @@ class Lines:
                 "observed": observed,
                 "observation": observation,
                 "error": error,
+                "family": family,
+                "effects": list(effects),
                 **({} if file is None else {"file": file}),
             }
         )

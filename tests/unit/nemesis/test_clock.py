@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from nemesis import clock
 from nemesis.base import Unavailable
-from nemesis.clock import Drift, Sample, Step, Strobe
+from nemesis.faults import clock
+from nemesis.faults.clock import Drift, Sample, Step, Strobe
 from tests.unit.nemesis.fake_cluster import FakeView
 
 

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from time import monotonic_ns
 
 import pytest
 
-from nemesis import clock, partition
+from nemesis.active_faults import ActiveFaults
 from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
-from nemesis.driver import Ledger, Nemesis
-from nemesis.process import Kill, Pause, Stop
-from nemesis.schedule import KINDS, Mix, Slot
+from nemesis.catalogue import load_catalogue
+from nemesis.driver import Nemesis
+from nemesis.faults import clock, partition
+from nemesis.faults.process import KILL, Kill, Pause, Stop
+from nemesis.schedule import Mix, Slot
 from tests.unit.nemesis.fake_cluster import FakeView, Lines, Time
 
-MIX = Mix(("kill",), ("one",), (1.0, 1.0), (4.0, 4.0), 1, 60.0, 8.0)
+MIX = Mix((KILL,), ("one",), (1.0, 1.0), (4.0, 4.0), 1, 60.0, 8.0)
 
 
 class Probe:
@@ -23,7 +26,7 @@ class Probe:
     def __init__(
         self, name: str, *, fails: bool = False, missing: str | None = None, cuts_nothing: bool = False
     ) -> None:
-        self.name = name
+        self.kind = replace(KILL, name=name)
         self.fails, self.missing, self.cuts_nothing = fails, missing, cuts_nothing
         self.calls: list[str] = []
 
@@ -35,7 +38,7 @@ class Probe:
     ) -> Injection:
         if self.cuts_nothing:
             raise Unavailable("it cuts nothing")
-        return Injection(self.name, (target,), dict(wanted))
+        return Injection(self.kind.name, (target,), dict(wanted))
 
     def claims(self, injection: Injection) -> frozenset[str]:
         return frozenset(injection.targets)
@@ -126,7 +129,7 @@ def test_carry_out_draw_that_cuts_nothing_is_recorded_as_unavailable() -> None:
 def test_run_unavailable_kinds_are_recorded_and_nothing_of_them_is_drawn() -> None:
     lines, stop = Lines(), threading.Event()
     stop.set()
-    faults = {kind: Probe(kind, missing="no nft") for kind in KINDS}
+    faults = {kind: Probe(kind, missing="no nft") for kind in load_catalogue().kinds}
     nemesis = Nemesis(MIX, 1, FakeView(), lines, faults=faults)
     nemesis.run(stop)
     assert lines.brief() == [("unavailable", "kill", [])]
@@ -138,7 +141,7 @@ def test_run_lane_that_fails_ends_the_nemesis_with_its_error() -> None:
         def claims(self, injection: Injection) -> frozenset[str]:
             raise RuntimeError("no such lane")
 
-    mix = Mix(("kill",), ("one",), (0.0, 0.0), (50.0, 50.0), 1, 60.0, 8.0)
+    mix = Mix((KILL,), ("one",), (0.0, 0.0), (50.0, 50.0), 1, 60.0, 8.0)
     ended = threading.Event()
     nemesis = Nemesis(mix, 1, FakeView(), Lines(), faults={"kill": Broken("kill")})
     threading.Timer(0.1, ended.set).start()
@@ -146,18 +149,18 @@ def test_run_lane_that_fails_ends_the_nemesis_with_its_error() -> None:
         nemesis.run(ended)
 
 
-def test_ledger_line_says_when_the_change_was_begun() -> None:
+def test_active_faults_line_says_when_the_change_was_begun() -> None:
     began: list[int | None] = []
 
     class Begun(Lines):
         def nemesis(self, f: str, *, began_ns: int | None = None, **fields: object) -> None:  # type: ignore[override]
             began.append(began_ns)
 
-    ledger = Ledger(FakeView(), Begun(), {"pause": Pause()})
+    in_force = ActiveFaults(FakeView(), Begun(), {"pause": Pause()})
     before_ns = monotonic_ns()
-    fault_id = ledger.admit(Injection("pause", ("n1",)))
-    ledger.start(fault_id)
-    ledger.stop(fault_id)
+    fault_id = in_force.admit(Injection("pause", ("n1",)))
+    in_force.start(fault_id)
+    in_force.stop(fault_id)
     assert [value is not None and before_ns <= value <= monotonic_ns() for value in began] == [True, True]
 
 
@@ -177,43 +180,43 @@ def test_run_crash_without_a_fault_is_recorded_with_its_log() -> None:
     assert [(line["f"], line["node"], line["log_tail"]) for line in lines.lines] == [("crash", "n3", "Traceback …")]
 
 
-def test_ledger_claimed_node_is_free_again_after_stop() -> None:
-    ledger = Ledger(FakeView(), Lines(), {"kill": Kill(), "pause": Pause()})
-    first = ledger.claim(Injection("kill", ("n1",)))
+def test_active_faults_claimed_node_is_free_again_after_stop() -> None:
+    in_force = ActiveFaults(FakeView(), Lines(), {"kill": Kill(), "pause": Pause()})
+    first = in_force.claim(Injection("kill", ("n1",)))
     assert first is not None
-    assert ledger.claim(Injection("pause", ("n1",))) is None
-    assert ledger.claim(Injection("pause", ("n2",))) is not None
-    ledger.start(first)
-    ledger.stop(first)
-    assert ledger.claim(Injection("pause", ("n1",))) is not None
+    assert in_force.claim(Injection("pause", ("n1",))) is None
+    assert in_force.claim(Injection("pause", ("n2",))) is not None
+    in_force.start(first)
+    in_force.stop(first)
+    assert in_force.claim(Injection("pause", ("n1",))) is not None
 
 
-def test_ledger_stop_twice_records_once() -> None:
+def test_active_faults_stop_twice_records_once() -> None:
     lines = Lines()
-    ledger = Ledger(FakeView(), lines)
-    fault_id = ledger.claim(Injection("pause", ("n1",)))
+    in_force = ActiveFaults(FakeView(), lines)
+    fault_id = in_force.claim(Injection("pause", ("n1",)))
     assert fault_id is not None
-    ledger.start(fault_id)
-    assert ledger.stop(fault_id) is not None
-    assert ledger.stop(fault_id) is None
+    in_force.start(fault_id)
+    assert in_force.stop(fault_id) is not None
+    assert in_force.stop(fault_id) is None
     assert [line["f"] for line in lines.lines] == ["start", "stop"]
 
 
 def test_heal_all_active_and_forgotten_faults_are_gone(no_firewall: list[str]) -> None:
     view, lines = FakeView(), Lines()
-    ledger = Ledger(view, lines)
-    fault_id = ledger.claim(Injection("kill", ("n1",)))
+    in_force = ActiveFaults(view, lines)
+    fault_id = in_force.claim(Injection("kill", ("n1",)))
     assert fault_id is not None
-    ledger.start(fault_id)
+    in_force.start(fault_id)
     view.node("n2").state = "T"
     view.node("zk1").state = "T"
     view.node("n3").state = None
-    assert ledger.heal_all() == []
+    assert in_force.heal_all() == []
     assert [node.state for node in [*view.brokers, *view.zookeepers]] == ["S"] * 4
     assert no_firewall == ["n1", "n2", "n3", "zk1"]
     assert {node.files[f"/{node.name}/faketime"] for node in view.brokers} == {clock.RIGHT}
     assert lines.brief() == [("start", "kill", ["n1"]), ("stop", "kill", ["n1"])]
-    assert ledger.heal_all() == []
+    assert in_force.heal_all() == []
     assert len(lines.lines) == 2
 
 
@@ -221,21 +224,21 @@ def test_heal_all_one_node_unreachable_heals_the_others_and_says_so() -> None:
     view, lines = FakeView(), Lines()
     view.node("n1").broken = True
     view.node("n2").state = "T"
-    errors = Ledger(view, lines).heal_all()
+    errors = ActiveFaults(view, lines).heal_all()
     assert len(errors) == 1
     assert "unreachable" in errors[0]
     assert view.node("n2").state == "S"
     assert [line["f"] for line in lines.lines] == ["heal"]
 
 
-def test_ledger_line_of_a_file_fault_says_which_file() -> None:
+def test_active_faults_line_of_a_file_fault_says_which_file() -> None:
     class Damage(Pause):
         def start(self, view: ClusterView, injection: Injection) -> Observation:
             return Observation(True, "damaged", "hw-0/0.log")
 
     lines = Lines()
-    ledger = Ledger(FakeView(), lines, {"pause": Damage()})
-    fault_id = ledger.admit(Injection("pause", ("n1",)))
-    ledger.start(fault_id)
-    ledger.stop(fault_id)
+    in_force = ActiveFaults(FakeView(), lines, {"pause": Damage()})
+    fault_id = in_force.admit(Injection("pause", ("n1",)))
+    in_force.start(fault_id)
+    in_force.stop(fault_id)
     assert [line.get("file") for line in lines.lines] == ["hw-0/0.log", None]

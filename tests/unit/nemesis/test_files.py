@@ -7,7 +7,7 @@ import pytest
 
 from harness.nodes.base import Completed
 from nemesis.base import Unavailable
-from nemesis.files import file_faults
+from nemesis.faults.files import file_faults
 from tests.unit.nemesis.fake_cluster import FakeNode, FakeView
 
 

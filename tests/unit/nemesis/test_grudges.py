@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nemesis import grudges
+from nemesis.faults import grudges
 
 NODES = st.integers(2, 9).map(lambda count: [f"n{i + 1}" for i in range(count)])
 

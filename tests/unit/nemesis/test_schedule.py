@@ -3,11 +3,23 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.plan.plan import FILE_FAULTS, FaultsPlan
+from harness.plan.fault_kinds import CUTS_LINKS, DAMAGES_FILES, SKEWS_CLOCK
 from nemesis import schedule
-from nemesis.schedule import KINDS, Mix, Slot, Timing
+from nemesis.catalogue import load_catalogue
+from nemesis.faults.partition import isolation_scope
+from nemesis.kinds import Timing
+from nemesis.schedule import Mix, Slot
 
-BY_DEFAULT = FaultsPlan().kinds
+CATALOGUE = load_catalogue()
+KINDS = tuple(CATALOGUE.kinds)
+BY_DEFAULT = tuple(name for name, kind in CATALOGUE.kinds.items() if kind.at_random)
+
+
+def of_effect(effect: str) -> set[str]:
+    return {name for name, kind in CATALOGUE.kinds.items() if effect in kind.effects}
+
+
+CUTS, CLOCKS, FILE_FAULTS = of_effect(CUTS_LINKS), of_effect(SKEWS_CLOCK), of_effect(DAMAGES_FILES)
 SLOW = Timing(session_s=6.0, lag_s=2.0)
 DEMO = Timing(session_s=2.5, lag_s=3.0)
 
@@ -23,7 +35,9 @@ def mix(**changes: object) -> Mix:
         "recovery_s": 8.0,
         "timing": SLOW,
     }
-    return Mix(**{**fields, **changes})  # type: ignore[arg-type]
+    chosen = {**fields, **changes}
+    chosen["kinds"] = CATALOGUE.named(chosen["kinds"])  # type: ignore[arg-type]
+    return Mix(**chosen)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -53,9 +67,10 @@ def test_slots_any_mix_end_before_recovery_and_last_long_enough(mix: Mix, seed: 
     assert drawn == schedule.slots(mix, seed)
     for slot in drawn:
         assert slot.end_s <= mix.time_limit_s - mix.recovery_s
-        assert slot.duration_s >= max(mix.duration_s[0], schedule.needed_s(slot.kind, mix.timing))
-        assert slot.duration_s <= max(mix.duration_s[1], schedule.needed_s(slot.kind, mix.timing))
-        assert slot.kind in mix.kinds
+        kind = CATALOGUE.kinds[slot.kind]
+        assert slot.duration_s >= max(mix.duration_s[0], schedule.needed_s(kind, mix.timing))
+        assert slot.duration_s <= max(mix.duration_s[1], schedule.needed_s(kind, mix.timing))
+        assert kind in mix.kinds
     assert sorted(slot.number for slot in drawn) == list(range(len(drawn)))
 
 
@@ -102,7 +117,7 @@ def test_slots_first_deck_begins_with_what_a_short_run_needs_for_every_seed() ->
         assert drawn[1].duration_s > 6.0, "what silences a leader must outlast its session"
         assert drawn[2].duration_s > 3.0, "an isolation must outlast the lag time and the check of it"
         assert drawn[2].wanted == {"scope": "all"}
-        assert drawn[4].kind in schedule.CLOCKS
+        assert drawn[4].kind in CLOCKS
         as_in_demo = first(5, seed, timing=DEMO)
         assert as_in_demo[4].end_s < 42.0, "a machine that is slow to restart brokers must have time for them all"
 
@@ -129,7 +144,7 @@ def test_slots_controllers_are_hit_only_where_they_are_asked_for() -> None:
 def test_slots_after_the_head_comes_a_partition() -> None:
     for seed in range(50):
         kinds = [slot.kind for slot in schedule.slots(mix(timing=DEMO), seed)]
-        assert kinds[5] in schedule.CUTS | {"cut-zookeeper"}
+        assert kinds[5] in CUTS
 
 
 def test_slots_head_leaves_out_what_the_mix_leaves_out() -> None:
@@ -147,8 +162,8 @@ def test_slots_two_seeds_differ() -> None:
 
 
 def test_isolation_scope_session_shorter_than_lag_spares_zookeeper() -> None:
-    assert schedule.isolation_scope(Timing(session_s=4.0, lag_s=3.0)) == "brokers"
-    assert schedule.isolation_scope(Timing(session_s=9.0, lag_s=3.0)) == "all"
+    assert isolation_scope(Timing(session_s=4.0, lag_s=3.0)) == "brokers"
+    assert isolation_scope(Timing(session_s=9.0, lag_s=3.0)) == "all"
 
 
 def test_timing_of_settings_left_to_defaults_is_unknown() -> None:
@@ -156,7 +171,7 @@ def test_timing_of_settings_left_to_defaults_is_unknown() -> None:
 
 
 def test_needed_s_kill_needs_nothing_and_pause_outlasts_session_and_lag() -> None:
-    assert schedule.needed_s("kill", SLOW) == 0
-    assert schedule.needed_s("pause", Timing(6.0, 30.0)) > 45
-    assert schedule.needed_s("cut-zookeeper", Timing(6.0, 30.0)) == 9.0
-    assert schedule.needed_s("cut-zookeeper", Timing(None, 30.0)) == 0
+    assert schedule.needed_s(CATALOGUE.kinds["kill"], SLOW) == 0
+    assert schedule.needed_s(CATALOGUE.kinds["pause"], Timing(6.0, 30.0)) > 45
+    assert schedule.needed_s(CATALOGUE.kinds["cut-zookeeper"], Timing(6.0, 30.0)) == 9.0
+    assert schedule.needed_s(CATALOGUE.kinds["cut-zookeeper"], Timing(None, 30.0)) == 0

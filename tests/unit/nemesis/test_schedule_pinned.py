@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from nemesis import schedule
-from nemesis.registry import make_faults
-from nemesis.schedule import Mix, Timing
+from nemesis.catalogue import load_catalogue
+from nemesis.kinds import Timing
+from nemesis.schedule import Mix
 from tests.unit.nemesis.fake_cluster import FakeView
 
 BY_DEFAULT = (
@@ -43,7 +44,7 @@ def mix(
     time_limit_s: float,
     timing: Timing,
 ) -> Mix:
-    return Mix(kinds, targets, interval_s, duration_s, overlap, time_limit_s, 8.0, timing)
+    return Mix(load_catalogue().named(kinds), targets, interval_s, duration_s, overlap, time_limit_s, 8.0, timing)
 
 
 PINNED = {
@@ -128,7 +129,7 @@ def test_slots_of_a_mix_and_a_seed_are_what_they_always_were(name: str) -> None:
 
 @pytest.mark.parametrize("seed", DRAWN)
 def test_injections_drawn_from_a_seed_are_what_they_always_were(seed: int) -> None:
-    faults = make_faults()
+    faults = load_catalogue().make()
     found = {}
     for kind in EVERY:
         targets = ("leader", "one") if kind in FILES else ("leader", "one", "n2")

@@ -9,7 +9,7 @@ from harness.nodes.base import Completed
 from harness.plan.plan import ScriptStep
 from harness.plan.toml_source import PlanError
 from nemesis.script import Script, ScriptFailed, Sent
-from nemesis.script_steps import AwaitEvent, Hurt, Send, WaitIsr, parse_script
+from nemesis.script_steps import AwaitEvent, Inject, Send, WaitIsr, parse_script
 from tests.unit.nemesis.fake_cluster import FakeNode, FakeView, Lines, Time
 
 
@@ -80,7 +80,7 @@ def test_parse_script_defaults_are_filled_in() -> None:
         1,
     ) == (
         Send(0, ("m1",), -1, None, "ok"),
-        Hurt("isolate", 2, {"scope": "brokers"}),
+        Inject("isolate", 2, {"scope": "brokers"}),
         WaitIsr(0, frozenset({1, 3}), 5.0),
         WaitIsr(None, frozenset({3}), 30.0),
         AwaitEvent(3, "fetch_sent", {"leader": 2}, "last-fault", 30.0),

@@ -2,10 +2,19 @@ from __future__ import annotations
 
 import pytest
 
+from harness.plan.fault_kinds import SKEWS_CLOCK, KnownFault
 from harness.plan.plan import FaultsPlan, Plan
-from harness.plan.run_file import parse_plan, render
+from harness.plan.run_file import parse_plan as parse_with
+from harness.plan.run_file import render
 from harness.plan.toml_source import PlanError, key_lines
 
+FAULTS = {
+    "kill": KnownFault("kill", "process"),
+    "stop": KnownFault("stop", "process"),
+    "pause": KnownFault("pause", "process"),
+    "clock-step": KnownFault("clock-step", "clock", frozenset({SKEWS_CLOCK})),
+    "bitflip": KnownFault("bitflip", "files", at_random=False),
+}
 FULL = """\
 name = "demo"
 seed = 7
@@ -46,6 +55,10 @@ drain_s = 5
 """
 
 
+def parse_plan(name: str, text: str) -> Plan:
+    return parse_with(name, text, FAULTS)
+
+
 def test_plan_full_file_keeps_every_value() -> None:
     plan = parse_plan("demo.toml", FULL)
     assert plan.seed_drawn == 7
@@ -63,6 +76,37 @@ def test_plan_full_file_keeps_every_value() -> None:
     assert plan.faults == FaultsPlan(("kill", "pause"), ("leader", "n2"), (1.0, 2.5))
     assert plan.checks.given() == {"acknowledged": 10}
     assert plan.limits.drain_s == 5.0
+
+
+def test_plan_random_mix_has_by_default_what_the_catalogue_has_at_random() -> None:
+    plan = parse_plan("x.toml", 'name = "x"\n[faults]\n')
+    assert plan.faults is not None
+    assert plan.faults.kinds == ("kill", "stop", "pause", "clock-step")
+
+
+@pytest.mark.parametrize(
+    ("text", "skewed"),
+    [
+        ("[faults]\n", True),
+        ('[faults]\nkinds = ["kill", "bitflip"]', False),
+        ('[[script]]\ndo = "clock-step"\nbroker = 1\noffset_s = 2', True),
+        ('[[script]]\ndo = "kill"\nbroker = 1', False),
+        ("", False),
+    ],
+)
+def test_plan_says_whether_some_fault_of_it_skews_clocks(text: str, skewed: bool) -> None:
+    assert parse_plan("x.toml", f'name = "x"\n{text}\n').skews_clocks == skewed
+
+
+@pytest.mark.parametrize("name", ["Kill", "", "kill all", "-", "kïll"])
+def test_known_fault_of_a_name_that_no_run_file_can_hold_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="names are of a-z, 0-9 and -"):
+        KnownFault(name, "process")
+
+
+def test_known_fault_with_an_effect_that_nobody_can_read_is_refused() -> None:
+    with pytest.raises(ValueError, match="'burns' is no effect; allowed: cuts-links"):
+        KnownFault("fire", "process", frozenset({"burns"}))
 
 
 @pytest.mark.parametrize(

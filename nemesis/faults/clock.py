@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from random import Random
 
 from harness.nodes.base import CommandFailed, Node
-from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
+from harness.plan.fault_kinds import SKEWS_CLOCK
+from nemesis.base import NOTHING_WANTED, ClusterView, Family, Heal, Injection, Observation, Unavailable
+from nemesis.kinds import FaultKind, InScript, Number, Opening, Parameter, ScriptUse, Turn
 from nemesis.targets import choose
 from nemesis.waiting import until
 
@@ -28,6 +30,39 @@ REREAD_S = 1.0
 OBSERVE_S = 8.0
 STEP_TOLERANCE_S = 0.25
 TAIL_BYTES = 16384
+
+NAME = "clock"
+STEP = FaultKind(
+    "clock-step",
+    NAME,
+    frozenset({SKEWS_CLOCK}),
+    does="the wall clock jumps",
+    seen_by="clock",
+    parameters=(Parameter("offset_s", Number("seconds"), "1 s to 7 days, either way", InScript.REQUIRED),),
+    opening=Opening(Turn.CLOCK_WRONG),
+    script=ScriptUse(undo="clock-right"),
+)
+DRIFT = FaultKind(
+    "clock-drift",
+    NAME,
+    frozenset({SKEWS_CLOCK}),
+    does="the wall clock runs at `rate` times real time, from where it is",
+    seen_by="clock",
+    parameters=(Parameter("rate", Number("seconds a second", low=0.0), "0.3 to 0.9, or 1.1 to 3"),),
+    opening=Opening(Turn.CLOCK_WRONG),
+)
+STROBE = FaultKind(
+    "clock-strobe",
+    NAME,
+    frozenset({SKEWS_CLOCK}),
+    does="the wall clock jumps to and fro",
+    seen_by="clock",
+    parameters=(
+        Parameter("delta_s", Number("seconds"), "1 s to 5 min, either way"),
+        Parameter("period_s", Number("seconds", low=0.0), "1.2 to 2"),
+    ),
+    opening=Opening(Turn.CLOCK_WRONG),
+)
 
 _STAMP = "import time; m = time.monotonic_ns(); print(m, time.time_ns() - m)"
 
@@ -65,7 +100,7 @@ def stamp(node: Node) -> tuple[int, int]:
 
 
 class _ClockFault:
-    name: str
+    kind: FaultKind
 
     def probe(self, view: ClusterView) -> str | None:
         missing = [node.name for node in view.broker_nodes if view.clock_file(node.name) is None]
@@ -84,14 +119,14 @@ class _ClockFault:
 class Step(_ClockFault):
     """The wall clock jumps by offset_s, and back at the end."""
 
-    name = "clock-step"
+    kind = STEP
 
     def draw(
         self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
     ) -> Injection:
         # Log-uniform from 1 s to 7 days, either way.
         offset_s = round(rng.choice((-1, 1)) * 10 ** rng.uniform(0.0, 5.78), 3)
-        return Injection(self.name, _brokers(choose(target, rng, view), view), {"offset_s": offset_s, **wanted})
+        return Injection(self.kind.name, _brokers(choose(target, rng, view), view), {"offset_s": offset_s, **wanted})
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
         offset_s = _number(injection, "offset_s")
@@ -102,13 +137,13 @@ class Step(_ClockFault):
 class Drift(_ClockFault):
     """The wall clock runs at rate x real time, without a jump at the beginning; it is put right at the end."""
 
-    name = "clock-drift"
+    kind = DRIFT
 
     def draw(
         self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
     ) -> Injection:
         rate = round(rng.choice((rng.uniform(0.3, 0.9), rng.uniform(1.1, 3.0))), 3)
-        return Injection(self.name, _brokers(choose(target, rng, view), view), {"rate": rate, **wanted})
+        return Injection(self.kind.name, _brokers(choose(target, rng, view), view), {"rate": rate, **wanted})
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
         rate = _number(injection, "rate")
@@ -123,7 +158,7 @@ class Drift(_ClockFault):
 class Strobe(_ClockFault):
     """The wall clock jumps by delta_s and back again, every period_s."""
 
-    name = "clock-strobe"
+    kind = STROBE
 
     def __init__(self) -> None:
         self._ends: dict[tuple[str, ...], tuple[threading.Event, threading.Thread]] = {}
@@ -133,7 +168,7 @@ class Strobe(_ClockFault):
     ) -> Injection:
         delta_s = round(rng.choice((-1, 1)) * 10 ** rng.uniform(0.0, 2.5), 3)
         params = {"delta_s": delta_s, "period_s": round(rng.uniform(1.2, 2.0), 2), **wanted}
-        return Injection(self.name, _brokers(choose(target, rng, view), view), params)
+        return Injection(self.kind.name, _brokers(choose(target, rng, view), view), params)
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
         delta_s, period_s = _number(injection, "delta_s"), _number(injection, "period_s")
@@ -261,3 +296,6 @@ def _number(injection: Injection, key: str) -> float:
     value = injection.params[key]
     assert isinstance(value, (int, float)), f"{injection.fault}: {key} must be a number, it is {value!r}"
     return float(value)
+
+
+FAMILY = Family(NAME, lambda: (Step(), Drift(), Strobe()), sweep=right_all, heal=Heal.LAST)

@@ -11,13 +11,45 @@ import time
 from collections.abc import Callable, Mapping
 from random import Random
 
-from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation
+from harness.plan.fault_kinds import STOPS_PROCESS
+from nemesis.base import NOTHING_WANTED, ClusterView, Family, Injection, Observation
+from nemesis.kinds import FaultKind, Opening, Outlasts, ScriptUse, Turn
 from nemesis.targets import choose
 from nemesis.waiting import until
 
 GONE_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 20.0
 STATE_TIMEOUT_S = 3.0
+
+NAME = "process"
+KILL = FaultKind(
+    "kill",
+    NAME,
+    frozenset({STOPS_PROCESS}),
+    does="SIGKILL; the broker is started again at the end",
+    seen_by="the pid is gone; at the end the broker answers",
+    opening=Opening(Turn.LEADER_KILLED, "leader"),
+    script=ScriptUse(undo="start"),
+)
+STOP = FaultKind(
+    "stop",
+    NAME,
+    frozenset({STOPS_PROCESS}),
+    does="SIGTERM; started again at the end. One that does not end in 20 s is killed before its restart",
+    seen_by="the same, and the last line of its event log",
+    opening=Opening(Turn.LEADER_GOES_OTHERWISE, "leader", place=0),
+    script=ScriptUse(undo="start"),
+)
+PAUSE = FaultKind(
+    "pause",
+    NAME,
+    frozenset({STOPS_PROCESS}),
+    does="SIGSTOP; SIGCONT at the end",
+    seen_by="the state in `/proc/<pid>/stat` is T; at the end it is not",
+    outlasts=Outlasts.SESSION_AND_LAG,
+    opening=Opening(Turn.LEADER_SILENT, "leader"),
+    script=ScriptUse(undo="resume"),
+)
 
 
 def process_state(view: ClusterView, name: str) -> str | None:
@@ -35,7 +67,7 @@ def process_state(view: ClusterView, name: str) -> str | None:
 class _ProcessFault:
     """What the three have in common: targets by selector, one process each."""
 
-    name: str
+    kind: FaultKind
 
     def probe(self, view: ClusterView) -> str | None:
         return None
@@ -43,10 +75,10 @@ class _ProcessFault:
     def draw(
         self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
     ) -> Injection:
-        return Injection(self.name, choose(target, rng, view), dict(wanted))
+        return Injection(self.kind.name, choose(target, rng, view), dict(wanted))
 
     def claims(self, injection: Injection) -> frozenset[str]:
-        return frozenset(f"{kind}:{name}" for name in injection.targets for kind in ("process", "clock"))
+        return frozenset(f"{what}:{name}" for name in injection.targets for what in ("process", "clock"))
 
 
 class _DownFault(_ProcessFault):
@@ -103,7 +135,7 @@ class _DownFault(_ProcessFault):
 class Kill(_DownFault):
     """kill -9, and a restart."""
 
-    name = "kill"
+    kind = KILL
     signal_number = signal.SIGKILL
     gone_timeout_s = GONE_TIMEOUT_S
 
@@ -111,7 +143,7 @@ class Kill(_DownFault):
 class Stop(_DownFault):
     """SIGTERM, and a restart. A process that does not end in time is killed before it is started again."""
 
-    name = "stop"
+    kind = STOP
     signal_number = signal.SIGTERM
     gone_timeout_s = STOP_TIMEOUT_S
 
@@ -142,7 +174,7 @@ class Stop(_DownFault):
 class Pause(_ProcessFault):
     """SIGSTOP, and SIGCONT."""
 
-    name = "pause"
+    kind = PAUSE
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
         for name in injection.targets:
@@ -173,3 +205,6 @@ def _all(injection: Injection, observe: Callable[[str], Observation]) -> Observa
 
 def _signal(number: int) -> str:
     return signal.Signals(number).name
+
+
+FAMILY = Family(NAME, lambda: (Kill(), Stop(), Pause()))

@@ -15,12 +15,39 @@ import json
 from collections.abc import Mapping
 from random import Random
 
-from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
-from nemesis.file_damage import FILES, PROGRAM
-from nemesis.process import Kill
+from harness.plan.fault_kinds import DAMAGES_FILES
+from nemesis.base import NOTHING_WANTED, ClusterView, Family, Injection, Observation, Unavailable
+from nemesis.faults.file_damage import FILES, PROGRAM
+from nemesis.faults.process import Kill
+from nemesis.kinds import Choice, FaultKind, InScript, Opening, Parameter, ScriptUse, Turn, Whole
 from nemesis.targets import choose
 
 SEED_MAX = 2**31 - 1
+WHENCE = ("down", "up")
+
+
+def _kind(name: str, does: str, files: tuple[str, ...]) -> FaultKind:
+    return FaultKind(
+        name,
+        NAME,
+        frozenset({DAMAGES_FILES}),
+        at_random=False,
+        does=does,
+        seen_by="files",
+        parameters=(
+            Parameter("file", Choice(FILES), ", ".join(f"`{file}`" for file in files), InScript.DRAWN, "segment"),
+            Parameter("while", Choice(WHENCE), "`down`, or `up` where a running broker can go on", default="up"),
+            Parameter("seed", Whole(), "any", InScript.DRAWN),
+        ),
+        opening=Opening(Turn.FILE_DAMAGED),
+        script=ScriptUse(),
+    )
+
+
+NAME = "files"
+BITFLIP = _kind("bitflip", "one bit of one file flips", ("segment", "index"))
+TRUNCATE = _kind("truncate-file", "one file is cut off at a random place", ("segment", "index", "checkpoint"))
+REMOVE = _kind("remove-file", "one file is removed", FILES)
 
 
 class Victim:
@@ -33,8 +60,11 @@ class Victim:
 class FileFault:
     """One way of damaging a file. victim: shared by all of a run."""
 
-    def __init__(self, name: str, how: str, files: tuple[str, ...], victim: Victim) -> None:
-        self.name = name
+    def __init__(self, kind: FaultKind, how: str, files: tuple[str, ...], victim: Victim) -> None:
+        """how: `bitflip`, `truncate` or `remove`, for `file_damage.PROGRAM`. files: what a draw chooses from, each as
+        likely as it is often in it.
+        """
+        self.kind = kind
         self._how = how
         self._files = files
         self._victim = victim
@@ -67,12 +97,12 @@ class FileFault:
             "seed": rng.randrange(SEED_MAX),
             **wanted,
         }
-        if params["file"] not in FILES or params["while"] not in ("down", "up"):
-            raise ValueError(f"{self.name}: file is one of {', '.join(FILES)}, while is down or up; got {params}")
-        return Injection(self.name, (self._victim.name,), params)
+        if params["file"] not in FILES or params["while"] not in WHENCE:
+            raise ValueError(f"{self.kind.name}: file is one of {', '.join(FILES)}, while is down or up; got {params}")
+        return Injection(self.kind.name, (self._victim.name,), params)
 
     def claims(self, injection: Injection) -> frozenset[str]:
-        return frozenset({"files", *(f"{kind}:{name}" for name in injection.targets for kind in ("process", "clock"))})
+        return frozenset({"files", *(f"{what}:{name}" for name in injection.targets for what in ("process", "clock"))})
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
         (name,) = injection.targets
@@ -115,7 +145,10 @@ def file_faults() -> list[FileFault]:
     """Those of one run; they share their victim."""
     victim = Victim()
     return [
-        FileFault("bitflip", "bitflip", ("segment", "segment", "index"), victim),
-        FileFault("truncate-file", "truncate", ("segment", "segment", "index", "checkpoint"), victim),
-        FileFault("remove-file", "remove", ("segment", "oldest-segment", "index", "checkpoint"), victim),
+        FileFault(BITFLIP, "bitflip", ("segment", "segment", "index"), victim),
+        FileFault(TRUNCATE, "truncate", ("segment", "segment", "index", "checkpoint"), victim),
+        FileFault(REMOVE, "remove", ("segment", "oldest-segment", "index", "checkpoint"), victim),
     ]
+
+
+FAMILY = Family(NAME, file_faults)

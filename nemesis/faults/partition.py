@@ -12,22 +12,98 @@ from random import Random
 
 from harness.nodes import firewall
 from harness.nodes.base import CommandFailed, Node
-from nemesis import grudges, reach
-from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
+from harness.plan.fault_kinds import CUTS_LINKS, NAMES_NO_VICTIM
+from nemesis.base import NOTHING_WANTED, ClusterView, Family, Heal, Injection, Observation, Unavailable
+from nemesis.faults import grudges, reach
+from nemesis.kinds import Choice, FaultKind, Grudge, InScript, Opening, Outlasts, Parameter, ScriptUse, Timing, Turn
 from nemesis.targets import choose
 
 TRIES = 3
 """A datagram exchange in which a node's probe came too late misses live links; it is repeated this often."""
 
 
+def isolation_scope(timing: Timing) -> str:
+    """`all` when a follower cut off from everyone leaves the ISR for lag before its session ends, else `brokers`.
+
+    A leader proposes the shrink up to 1.5 x the lag time after the cut; ZooKeeper ends a session that long after the
+    last heartbeat, and heartbeats are a third of the session time-out apart.
+    """
+    if timing.session_s is None or timing.lag_s is None:
+        return "all"
+    return "all" if 1.5 * timing.lag_s < timing.session_s * 2 / 3 else "brokers"
+
+
+NAME = "partition"
+_OF_EVERY_CUT = (
+    Parameter("reject", Choice((False, True)), "false: packets are dropped without an answer"),
+    Parameter("grudge", Grudge(), "follows from the rest"),
+)
+ISOLATE = FaultKind(
+    "isolate",
+    NAME,
+    frozenset({CUTS_LINKS}),
+    does="each target is cut from every other broker and from ZooKeeper, both ways; with `scope` = `brokers` from the "
+    "brokers only",
+    seen_by="links",
+    parameters=(
+        Parameter("scope", Choice(("all", "brokers")), "`all`", InScript.DRAWN),
+        *_OF_EVERY_CUT,
+    ),
+    outlasts=Outlasts.SESSION_AND_LAG,
+    opening=Opening(Turn.FOLLOWER_LAGS, "follower", wanted=lambda timing: {"scope": isolation_scope(timing)}),
+    script=ScriptUse(undo="heal-links", undo_names_broker=False),
+)
+HALVES = FaultKind(
+    "halves",
+    NAME,
+    frozenset({CUTS_LINKS, NAMES_NO_VICTIM}),
+    does="all nodes in two halves, drawn at random",
+    seen_by="links",
+    parameters=_OF_EVERY_CUT,
+    outlasts=Outlasts.SESSION_AND_LAG,
+)
+MAJORITY_RING = FaultKind(
+    "majority-ring",
+    NAME,
+    frozenset({CUTS_LINKS, NAMES_NO_VICTIM}),
+    does="every node sees a majority, no two the same; needs 4 nodes (three brokers and a ZooKeeper are 4)",
+    seen_by="links",
+    parameters=_OF_EVERY_CUT,
+    outlasts=Outlasts.SESSION_AND_LAG,
+)
+ONE_WAY = FaultKind(
+    "one-way",
+    NAME,
+    frozenset({CUTS_LINKS}),
+    does="packets from the targets (`direction` = `from`), or to them (`to`), are lost; the other way works",
+    seen_by="links",
+    parameters=(Parameter("direction", Choice(("from", "to")), "either"), *_OF_EVERY_CUT),
+    outlasts=Outlasts.SESSION_AND_LAG,
+    opening=Opening(Turn.LEADER_GOES_OTHERWISE, "leader", place=1, wanted=lambda _timing: {"direction": "from"}),
+)
+CUT_ZOOKEEPER = FaultKind(
+    "cut-zookeeper",
+    NAME,
+    frozenset({CUTS_LINKS}),
+    does="the targets are cut from the ZooKeeper servers only",
+    seen_by="links",
+    parameters=_OF_EVERY_CUT,
+    outlasts=Outlasts.ELECTION,
+    opening=Opening(Turn.LEADER_GOES_OTHERWISE, "leader", place=2),
+    script=ScriptUse(verb=False, undo="heal-links", undo_names_broker=False),
+)
+SHAPES = (ISOLATE, HALVES, MAJORITY_RING, ONE_WAY, CUT_ZOOKEEPER)
+
+
 class Partition:
     """One shape of partition. The grudge is drawn with the injection, so params say exactly what was cut."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, kind: FaultKind) -> None:
+        """kind: one of `SHAPES`."""
+        self.kind = kind
 
     def probe(self, view: ClusterView) -> str | None:
-        if self.name == "majority-ring" and not grudges.ring_possible(len(_nodes(view))):
+        if self.kind is MAJORITY_RING and not grudges.ring_possible(len(_nodes(view))):
             return f"a majority ring needs 4 nodes or more, this run has {len(_nodes(view))}"
         missing = [said for said in map(firewall.probe, _nodes(view)) if said is not None]
         return missing[0] if missing else None
@@ -44,7 +120,7 @@ class Partition:
         everyone = [*brokers, *zookeepers]
         params: dict[str, object] = {"reject": False, **wanted}
         targets: tuple[str, ...]
-        match self.name:
+        match self.kind.name:
             case "isolate":
                 targets = choose(target, rng, view)
                 scope = params.setdefault("scope", "all")
@@ -67,15 +143,15 @@ class Partition:
                 targets = tuple(name for name in choose(target, rng, view) if name in brokers)
                 grudge = grudges.between(frozenset(targets), frozenset(zookeepers))
             case _:
-                raise AssertionError(f"unknown shape {self.name}")
+                raise AssertionError(f"unknown shape {self.kind.name}")
         if not grudges.links(grudge):
-            raise Unavailable(f"{self.name} of {', '.join(targets)} cuts no link in this run")
+            raise Unavailable(f"{self.kind.name} of {', '.join(targets)} cuts no link in this run")
         params["grudge"] = {receiver: sorted(senders) for receiver, senders in sorted(grudge.items())}
-        return Injection(self.name, targets, params)
+        return Injection(self.kind.name, targets, params)
 
     def claims(self, injection: Injection) -> frozenset[str]:
         # A broker that starts while it cannot reach ZooKeeper gives up: a node cut off from it is not restarted.
-        alone = () if self.name == "majority-ring" else injection.targets
+        alone = () if self.kind is MAJORITY_RING else injection.targets
         return frozenset({"network", *(f"process:{name}" for name in alone)})
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
@@ -145,3 +221,6 @@ def _nodes(view: ClusterView) -> list[Node]:
 
 def _show(links: frozenset[tuple[str, str]]) -> str:
     return ", ".join(f"{sender}>{receiver}" for sender, receiver in sorted(links)) or "none"
+
+
+FAMILY = Family(NAME, lambda: [Partition(shape) for shape in SHAPES], sweep=heal_all, heal=Heal.FIRST)

@@ -7,7 +7,6 @@ batch header lies outside of its CRC, and the text checkpoints carry none.
 
 from __future__ import annotations
 
-HOWS = ("bitflip", "truncate", "remove")
 FILES = ("segment", "oldest-segment", "index", "checkpoint")
 
 PROGRAM = r"""
