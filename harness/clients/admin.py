@@ -1,8 +1,8 @@
 """The harness's own view of the cluster, by Metadata: create the run's topic, wait for leaders and full ISRs, see
 who leads.
 
-Decides whom to ask and for how long. Must not know workloads, faults or the history. Each question is asked anew:
-nothing is cached, and a node that does not answer is passed over.
+Decides which broker gets a request, and for how long it is repeated. Must not know workloads, faults or the history.
+Nothing is cached, and a node that does not respond is passed over.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.clients.requests import ClusterState, create_topic, metadata
 from harness.clients.router import Cluster
 from harness.plan.plan import TopicPlan
 
-ASK_TIMEOUT_S = 1.0
+REQUEST_TIMEOUT_S = 1.0
 PAUSE_S = 0.2
 # Errors of CreateTopics that another try cannot mend. INVALID_REPLICATION_FACTOR is absent: the controller may not have
 # taken note of every broker yet.
@@ -45,20 +45,20 @@ class Admin:
             broker_id: Connection(address, "highwater-admin") for broker_id, address in cluster.addresses.items()
         }
 
-    def ask(self, broker_id: int) -> ClusterState:
+    def seen_by(self, broker_id: int) -> ClusterState:
         """The cluster as this broker sees it. Raises ClientError."""
         connection = self._connections[broker_id]
-        deadline_ns = time.monotonic_ns() + int(ASK_TIMEOUT_S * 1e9)
+        deadline_ns = time.monotonic_ns() + int(REQUEST_TIMEOUT_S * 1e9)
         connection.connect(deadline_ns)
         return metadata(connection, self.cluster.topic, deadline_ns)
 
     def state(self, among: Sequence[int] | None = None) -> ClusterState | None:
-        """The cluster as some broker that answers sees it; None when none does."""
+        """The cluster as some broker that responds sees it; None when none does."""
         order = list(among if among is not None else self.cluster.addresses)
         self._rng.shuffle(order)
         for broker_id in order:
             try:
-                return self.ask(broker_id)
+                return self.seen_by(broker_id)
             except ClientError:
                 continue
         return None
@@ -72,16 +72,16 @@ class Admin:
         every_broker: bool = False,
         among: Sequence[int] | None = None,
     ) -> ClusterState:
-        """Ask until an answer is good; with every_broker until every broker's is. Raises AdminError after limit_s."""
+        """Repeat Metadata until a response is good; every_broker: until all are. Raises AdminError after limit_s."""
         end_s = time.monotonic() + limit_s
-        asked = list(among if among is not None else self.cluster.addresses)
+        among_these = list(among if among is not None else self.cluster.addresses)
         seen: ClusterState | str | None = None
         while True:
             if every_broker:
                 seen = None
-                for broker_id in asked:
+                for broker_id in among_these:
                     try:
-                        seen = self.ask(broker_id)
+                        seen = self.seen_by(broker_id)
                     except ClientError as error:
                         seen = str(error)
                         break
@@ -91,7 +91,7 @@ class Admin:
                     assert isinstance(seen, ClusterState)
                     return seen
             else:
-                seen = self.state(asked)
+                seen = self.state(among_these)
                 if seen is not None and good(seen):
                     return seen
             if time.monotonic() >= end_s:
@@ -99,9 +99,9 @@ class Admin:
             self._sleep(PAUSE_S)
 
     def create_topic(self, topic: TopicPlan, limit_s: float) -> None:
-        """Create the run's topic, asking the controller, again until it exists. Raises AdminError."""
+        """Create the run's topic by requests to the controller until it exists. Raises AdminError."""
         end_s = time.monotonic() + limit_s
-        last = "no broker answered"
+        last = "no broker responded"
         while time.monotonic() < end_s:
             state = self.state()
             if state is not None:
@@ -142,6 +142,7 @@ class Admin:
         return f"{error}: {message}" if message else str(error)
 
     def close(self) -> None:
+        """Close the connections to all brokers; idempotent."""
         for connection in self._connections.values():
             connection.close()
 
@@ -167,7 +168,7 @@ def has_full_isrs(topic: TopicPlan) -> Callable[[ClusterState], bool]:
 def describe(state: ClusterState | str | None) -> str:
     """A state in a line, for messages."""
     if state is None:
-        return "no broker answered"
+        return "no broker responded"
     if isinstance(state, str):
         return state
     if not state.partitions:

@@ -92,4 +92,5 @@ class ConfluentReader:
         return Batch(self.position, hw if hw is not None and hw >= 0 else -1, records, at_ns)
 
     def close(self) -> None:
+        """Close the consumer; blocks until librdkafka's threads have ended."""
         self._consumer.close()

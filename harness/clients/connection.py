@@ -1,9 +1,9 @@
-"""One blocking connection from a process to a node: a request goes out, its answer comes back, or an error says how
+"""One blocking connection from a process to a node: a request goes out, its response comes back, or an error says how
 far it got.
 
 Decides deadlines, framing and what a broken socket is called. Must not know what requests mean. Invariants: a
-request is handed to the kernel at most once; after any failure the connection is closed, so an answer never meets
-another's question.
+request is handed to the kernel at most once; after any failure the connection is closed, so a response never meets
+another's request.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from broker.wire.primitives import MalformedFrame
 from harness.operations import outcomes
 
 _LENGTH = struct.Struct(">i")
-ANSWER_BYTES_MAX = 128 << 20
+RESPONSE_BYTES_MAX = 128 << 20
 _READ_BYTES = 64 * 1024
 
 
 class Address(NamedTuple):
+    """Where a broker listens, as the harness reaches it."""
+
     host: str
     port: int
 
 
 class ClientError(Exception):
-    """A request without an answer. error: a name of `outcomes`; at_ns: CLOCK_MONOTONIC when that was known."""
+    """A request without a response. error: a name of `outcomes`; at_ns: CLOCK_MONOTONIC when that was known."""
 
     def __init__(self, error: str, detail: str) -> None:
         super().__init__(f"{error}: {detail}")
@@ -38,7 +40,7 @@ class ClientError(Exception):
         self.at_ns = time.monotonic_ns()
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """body: the bytes after the response header; at_ns: CLOCK_MONOTONIC when the last of them had come."""
 
     body: memoryview
@@ -56,6 +58,7 @@ class Connection:
 
     @property
     def open(self) -> bool:
+        """Whether there is a connection, as far as is known: the peer may have closed it."""
         return self._stream is not None
 
     def connect(self, deadline_ns: int) -> None:
@@ -75,8 +78,8 @@ class Connection:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._stream = _Stream(made)
 
-    def exchange(self, api_key: int, version: int, body: bytes, deadline_ns: int) -> Answer:
-        """One request and its answer over a connection that `connect` made. Raises ClientError; connects nothing."""
+    def exchange(self, api_key: int, version: int, body: bytes, deadline_ns: int) -> Response:
+        """One request and its response over a connection that `connect` made. Raises ClientError; connects nothing."""
         stream, sent_id = self._send(api_key, version, body, deadline_ns)
         try:
             frame = self._receive(stream, deadline_ns)
@@ -85,11 +88,11 @@ class Connection:
         except MalformedFrame as error:
             raise self._malformed(str(error)) from None
         if header.correlation_id != sent_id:
-            raise self._malformed(f"answer to request {header.correlation_id}, {sent_id} was sent")
-        return Answer(frame[header.body_start :], at_ns)
+            raise self._malformed(f"response to request {header.correlation_id}, {sent_id} was sent")
+        return Response(frame[header.body_start :], at_ns)
 
     def send_only(self, api_key: int, version: int, body: bytes, deadline_ns: int) -> int:
-        """A request that has no answer (acks=0): returns when the kernel has taken all of it, in CLOCK_MONOTONIC ns."""
+        """A request without a response (acks=0): CLOCK_MONOTONIC in ns, once the kernel has taken all of it."""
         self._send(api_key, version, body, deadline_ns)
         return time.monotonic_ns()
 
@@ -114,7 +117,7 @@ class Connection:
             try:
                 data = stream.read(max(_READ_BYTES, end - len(received)), deadline_ns)
             except TimeoutError:
-                raise self._broken(TimeoutError(f"{len(received)} bytes of an answer came in time")) from None
+                raise self._broken(TimeoutError(f"{len(received)} bytes of a response came in time")) from None
             except OSError as error:
                 raise self._broken(error) from None
             if not data:
@@ -122,11 +125,11 @@ class Connection:
             received += data
             if end == 4 and len(received) >= 4:
                 (length,) = _LENGTH.unpack_from(received)
-                if not 4 <= length <= ANSWER_BYTES_MAX:
-                    raise self._malformed(f"an answer of {length} bytes")
+                if not 4 <= length <= RESPONSE_BYTES_MAX:
+                    raise self._malformed(f"a response of {length} bytes")
                 end = 4 + length
         if len(received) > end:
-            raise self._malformed(f"{len(received) - end} bytes after the answer")
+            raise self._malformed(f"{len(received) - end} bytes after the response")
         return memoryview(received)[4:]
 
     def _malformed(self, what: str) -> ClientError:
@@ -143,6 +146,7 @@ class Connection:
         return f"{self.address.host}:{self.address.port}"
 
     def close(self) -> None:
+        """Close the socket; idempotent. `connect` makes another."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -164,7 +168,7 @@ class _Stream:
         self._writable.register(made, select.POLLOUT)
 
     def quiet(self) -> bool:
-        """Whether nothing waits to be read: no end of stream, no reset, no answer that nobody asked for."""
+        """Whether nothing waits to be read: no end of stream, no reset, no response to no request."""
         return not self._readable.poll(0)
 
     def write(self, data: bytes, deadline_ns: int) -> None:

@@ -1,8 +1,8 @@
 """One fetch of one partition: what came back as records of the harness, and which offsets it covered.
 
-Decides how the bytes of an answer become records: a cut-off last batch is left for the next fetch, a batch that
+Decides how the bytes of a response become records: a cut-off last batch is left for the next fetch, a batch that
 begins before the position gives only what lies at or after it, control batches give none but are passed over. Must
-not know routing or the history. Invariant: every record that the answer holds in [position, next_position) is in
+not know routing or the history. Invariant: every record that the response holds in [position, next_position) is in
 `records`, also one that is damaged; nothing outside of it is.
 """
 
@@ -47,7 +47,7 @@ def fetch_one(
     max_bytes: int,
     deadline_ns: int,
 ) -> Polled:
-    """Ask once, without a fetch session. Raises ClientError when there is no answer that can be read."""
+    """One Fetch request, without a fetch session. Raises ClientError when there is no response that can be read."""
     request = fetch.FetchRequest(
         max_wait_ms=max_wait_ms,
         max_bytes=max_bytes,
@@ -63,18 +63,18 @@ def fetch_one(
         ],
     )
     body = fetch.encode_request(FETCH_VERSION, request)
-    answer = connection.exchange(ApiKey.FETCH, FETCH_VERSION, body, deadline_ns)
+    received = connection.exchange(ApiKey.FETCH, FETCH_VERSION, body, deadline_ns)
     try:
-        response = fetch_response.decode_response(FETCH_VERSION, answer.body)
+        response = fetch_response.decode_response(FETCH_VERSION, received.body)
     except MalformedFrame as error:
         raise _malformed(connection, str(error)) from None
     if response.error:
-        return Polled(error_name(response.error), position, -1, -1, -1, [], answer.at_ns)
+        return Polled(error_name(response.error), position, -1, -1, -1, [], received.at_ns)
     for result in response.results:
         if (result.topic, result.partition) != (topic, partition):
             continue
         if result.error:
-            return Polled(error_name(result.error), position, -1, -1, -1, [], answer.at_ns)
+            return Polled(error_name(result.error), position, -1, -1, -1, [], received.at_ns)
         try:
             next_position, records = read_records(result.records_view, topic, partition, position)
         except CorruptBatch as error:
@@ -86,9 +86,9 @@ def fetch_one(
             result.last_stable_offset,
             result.log_start_offset,
             records,
-            answer.at_ns,
+            received.at_ns,
         )
-    raise _malformed(connection, f"no answer for {topic}-{partition}")
+    raise _malformed(connection, f"no response for {topic}-{partition}")
 
 
 def read_records(

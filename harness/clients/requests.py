@@ -1,8 +1,8 @@
-"""Requests as functions: arguments in, one exchange, the part of the answer that the harness needs out.
+"""Requests as functions: arguments in, one exchange, the part of the response that the harness needs out.
 
 Decides protocol versions and which fields count. Must not know routing, retries or the history. Every function sends
-one request over a connection that is already made, and raises ClientError when there is no answer that can be read;
-an error that the broker answered is a value (`error`: Kafka's name).
+one request over a connection that is already made, and raises ClientError when there is no response that can be read;
+an error code of the broker is a value (`error`: Kafka's name).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from broker.wire.messages.list_offsets import (
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.wire.primitives import MalformedFrame
 from broker.wire.records import NewRecord, encode_batch
-from harness.clients.connection import Answer, ClientError, Connection
+from harness.clients.connection import ClientError, Connection, Response
 from harness.clients.values import encode_value
 from harness.operations import outcomes
 
@@ -53,6 +53,8 @@ class Produced(NamedTuple):
 
 
 class Listed(NamedTuple):
+    """offset, leader_epoch: -1 with an error. at_ns: CLOCK_MONOTONIC when the response had come."""
+
     error: str | None
     offset: int
     leader_epoch: int
@@ -99,15 +101,15 @@ def produce_one(
     body = produce.encode_request(PRODUCE_VERSION, request)
     if acks == 0:
         return Produced(None, -1, connection.send_only(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns))
-    answer = connection.exchange(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
-    response = _decode(connection, answer, lambda: produce.decode_response(PRODUCE_VERSION, answer.body))
+    received = connection.exchange(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
+    response = _decode(connection, received, lambda: produce.decode_response(PRODUCE_VERSION, received.body))
     for result in response.results:
         if (result.topic, result.partition) == (topic, partition):
             if result.error:
-                return Produced(error_name(result.error), -1, answer.at_ns)
+                return Produced(error_name(result.error), -1, received.at_ns)
             if result.base_offset < 0:
                 raise _malformed(connection, f"success at offset {result.base_offset}")
-            return Produced(None, result.base_offset, answer.at_ns)
+            return Produced(None, result.base_offset, received.at_ns)
     raise _malformed(connection, f"no result for {topic}-{partition}")
 
 
@@ -128,22 +130,22 @@ def list_offset(
         topics=[ListOffsetsTopic(topic, [ListOffsetsPartition(partition, leader_epoch, timestamp)])],
     )
     body = request.encode(LIST_OFFSETS_VERSION)
-    answer = connection.exchange(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, body, deadline_ns)
-    response = _decode(connection, answer, lambda: ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, answer.body))
+    received = connection.exchange(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, body, deadline_ns)
+    response = _decode(connection, received, lambda: ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, received.body))
     for group in response.topics:
         for found in group.partitions:
             if (group.name, found.partition_index) == (topic, partition):
                 error = error_name(found.error_code) if found.error_code else None
-                return Listed(error, found.offset, found.leader_epoch, answer.at_ns)
+                return Listed(error, found.offset, found.leader_epoch, received.at_ns)
     raise _malformed(connection, f"no offset for {topic}-{partition}")
 
 
 def metadata(connection: Connection, topic: str, deadline_ns: int) -> ClusterState:
-    """The cluster and one topic as the asked node sees them; creates nothing."""
+    """The cluster and one topic as that node sees them; creates nothing."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     body = request.encode(METADATA_VERSION)
-    answer = connection.exchange(ApiKey.METADATA, METADATA_VERSION, body, deadline_ns)
-    response = _decode(connection, answer, lambda: MetadataResponse.decode(METADATA_VERSION, answer.body))
+    received = connection.exchange(ApiKey.METADATA, METADATA_VERSION, body, deadline_ns)
+    response = _decode(connection, received, lambda: MetadataResponse.decode(METADATA_VERSION, received.body))
     brokers = tuple(sorted(broker.node_id for broker in response.brokers))
     for found in response.topics:
         if found.name == topic:
@@ -155,7 +157,7 @@ def metadata(connection: Connection, topic: str, deadline_ns: int) -> ClusterSta
             }
             error = error_name(found.error_code) if found.error_code else None
             return ClusterState(brokers, response.controller_id, error, partitions)
-    raise _malformed(connection, f"no topic {topic} in the answer")
+    raise _malformed(connection, f"no topic {topic} in the response")
 
 
 def create_topic(
@@ -169,7 +171,7 @@ def create_topic(
     timeout_ms: int,
     deadline_ns: int,
 ) -> tuple[str | None, str]:
-    """(error, message); the node asked should be the controller."""
+    """(error, message); the node should be the controller."""
     manual = [CreatableReplicaAssignment(index, list(replicas)) for index, replicas in enumerate(assignment or ())]
     request = CreateTopicsRequest(
         topics=[
@@ -184,8 +186,8 @@ def create_topic(
         timeout_ms=timeout_ms,
     )
     body = request.encode(CREATE_TOPICS_VERSION)
-    answer = connection.exchange(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, body, deadline_ns)
-    response = _decode(connection, answer, lambda: CreateTopicsResponse.decode(CREATE_TOPICS_VERSION, answer.body))
+    received = connection.exchange(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, body, deadline_ns)
+    response = _decode(connection, received, lambda: CreateTopicsResponse.decode(CREATE_TOPICS_VERSION, received.body))
     for result in response.topics:
         if result.name == topic:
             error = error_name(result.error_code) if result.error_code else None
@@ -193,14 +195,14 @@ def create_topic(
     raise _malformed(connection, f"no result for topic {topic}")
 
 
-def _decode(connection: Connection, answer: Answer, decode: Callable[[], T]) -> T:
+def _decode(connection: Connection, received: Response, decode: Callable[[], T]) -> T:
     try:
         return decode()
     except MalformedFrame as error:
-        raise _malformed(connection, str(error), answer) from None
+        raise _malformed(connection, str(error), received) from None
 
 
-def _malformed(connection: Connection, what: str, answer: Answer | None = None) -> ClientError:
+def _malformed(connection: Connection, what: str, received: Response | None = None) -> ClientError:
     connection.close()
-    size = f" ({len(answer.body)} bytes)" if answer is not None else ""
+    size = f" ({len(received.body)} bytes)" if received is not None else ""
     return ClientError(outcomes.MALFORMED, f"{connection.address.host}:{connection.address.port}: {what}{size}")

@@ -1,8 +1,8 @@
-"""Which node a process asks: its own cached metadata, refreshed as a client would, and sometimes not.
+"""Which node a process sends requests to: its own cached metadata, refreshed as a client would, and sometimes not.
 
 Decides the node and the leader epoch of a request. Must not know operations or the history. Every process has a
 router of its own, so different processes may see different leaders. Not refreshing at once, and not always believing
-the newest answer, is on purpose: reads from a leader that has been deposed are what the lab wants to see.
+the newest response, is on purpose: reads from a leader that has been deposed are what the lab wants to see.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ METADATA_TIMEOUT_NS = 1_000_000_000
 CONNECT_TIMEOUT_NS = 1_000_000_000
 
 # How often a process stays with what it knew: after an error that says "not here", when a node names no leader, and
-# when a node answers with an older epoch.
+# when a node responds with an older epoch.
 KEEP_AFTER_ERROR = 0.1
 KEEP_WITHOUT_LEADER = 0.3
 BELIEVE_OLDER = 0.2
@@ -43,6 +43,8 @@ class Cluster:
 
 
 class Leader(NamedTuple):
+    """Who leads a partition, and in which leader epoch, as some Metadata response said."""
+
     broker_id: int
     epoch: int
 
@@ -64,12 +66,11 @@ class Router:
 
     @property
     def leaders(self) -> Mapping[int, Leader]:
+        """Partition → leader, as this process knows it now; may be out of date."""
         return self._leaders
 
     def leader(self, partition: int) -> Leader | None:
-        """Whom to ask about a partition, after looking up metadata when that is due; None when no node names a
-        leader.
-        """
+        """The leader of a partition, after looking up metadata when that is due; None when no node names a leader."""
         due = time.monotonic_ns() >= self._refresh_at_ns or partition not in self._leaders
         if self._suspect and self._rng.random() >= KEEP_AFTER_ERROR:
             due = True
@@ -78,12 +79,13 @@ class Router:
         return self._leaders.get(partition)
 
     def suspect(self) -> None:
-        """An answer said that the leader is another, or did not come: look it up before the next request, mostly."""
+        """A response said that the leader is another, or did not come: look it up before the next request, mostly."""
         self._suspect = True
 
     def refresh(self) -> ClusterState | None:
-        """Ask the nodes in random order until one answers; None when none did. Takes at most the time-out for each
-        of two.
+        """Send Metadata to the nodes in random order until one responds; None when none did.
+
+        Takes at most the time-out for each of two.
         """
         order = sorted(self.cluster.addresses)
         self._rng.shuffle(order)
@@ -125,5 +127,6 @@ class Router:
         return self._connections[broker_id]
 
     def close(self) -> None:
+        """Close this process's connections."""
         for connection in self._connections.values():
             connection.close()

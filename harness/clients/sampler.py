@@ -1,8 +1,9 @@
 """Watches who leads and who is in sync, by Metadata, and records each change (`leadership` lines).
 
-Decides when the picture changed. Must not know workloads or faults. It asks one broker after the other, a new one
-each time; an answer with an older leader epoch than one already seen is from a broker that is behind, and is left out.
-So is another ISR in the same epoch, unless the leader itself says it: Metadata carries nothing that orders two ISRs.
+Decides when the picture changed. Must not know workloads or faults. A request goes to one broker after the other, a new
+one each time; a response with an older leader epoch than one already seen is from a broker that is behind, and is left
+out. So is another ISR in the same epoch, unless the leader itself says it: Metadata carries nothing that orders two
+ISRs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ PERIOD_S = 0.5
 
 
 class LeadershipRecorder(Protocol):
-    def harness(self, f: str, *, error: str | None = None, **fields: object) -> None: ...
+    """The part of a history that the sampler needs."""
+
+    def harness(self, f: str, *, error: str | None = None, **fields: object) -> None:
+        """Write a harness line. Safe to call from any thread."""
+        ...
 
 
 class Sampler:
@@ -31,13 +36,13 @@ class Sampler:
         cluster: Cluster,
         recorder: LeadershipRecorder,
         *,
-        ask: Callable[[int], ClusterState] | None = None,
+        seen_by: Callable[[int], ClusterState] | None = None,
     ) -> None:
-        """ask: broker id → its answer, in place of a Metadata request."""
+        """seen_by: broker id → the cluster as that broker sees it, in place of a Metadata request."""
         self._cluster = cluster
         self._recorder = recorder
         self._admin = Admin(cluster)
-        self._ask = ask if ask is not None else self._admin.ask
+        self._seen_by = seen_by if seen_by is not None else self._admin.seen_by
         self._seen: dict[int, PartitionState] = {}
         self._brokers = sorted(cluster.addresses)
         self._next = 0
@@ -48,16 +53,17 @@ class Sampler:
         return dict(self._seen)
 
     def run(self, stop: threading.Event) -> None:
+        """Sample every PERIOD_S until the event is set, then close the connections."""
         while not stop.wait(PERIOD_S):
             self.sample()
         self._admin.close()
 
     def sample(self) -> None:
-        """Ask the next broker and record what is new."""
+        """Send Metadata to the next broker and record what is new."""
         broker_id = self._brokers[self._next % len(self._brokers)]
         self._next += 1
         try:
-            state = self._ask(broker_id)
+            state = self._seen_by(broker_id)
         except ClientError:
             return
         for partition, now in sorted(state.partitions.items()):

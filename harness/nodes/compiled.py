@@ -24,7 +24,9 @@ class Runs(Protocol):
 
     name: str
 
-    def run(self, argv: Sequence[str]) -> Completed: ...
+    def run(self, argv: Sequence[str]) -> Completed:
+        """As `harness.nodes.base.Node.run`."""
+        ...
 
 
 def compiled_modules(package: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""A Docker engine for a run: the one that answers, or one of our own inside the sandbox.
+"""A Docker engine for a run: the one that responds, or one of our own inside the sandbox.
 
 Decides: which engine, and how our own is started. Must not know: images, containers. Our own engine needs root and
 lives in the sandbox: its network, mounts and processes end with the run, and it never touches the host's firewall.
@@ -30,21 +30,21 @@ _UNIX = "unix://"
 _DEFAULT_URL = "unix:///var/run/docker.sock"
 _SOCKET = "/run/highwater-docker.sock"
 ENGINE_URL = f"{_UNIX}{_SOCKET}"
-"""Where an engine of our own answers, inside the sandbox."""
+"""Where an engine of our own listens, inside the sandbox."""
 _START_TIMEOUT_S = 40.0
 _DEATH_TIMEOUT_S = 10.0
 """How long a killed run may take to be gone: the kernel first ends all processes of its sandbox."""
 _REQUEST_TIMEOUT_S = 700
-"""Above the longest command that a node is asked to run."""
+"""Above the longest command that a node is to run."""
 _SLOTS = 8
 
 
 class EngineMissing(Exception):
-    """No Docker engine answers and none can be started; the text says why and what would help."""
+    """No Docker engine responds and none can be started; the text says why and what would help."""
 
 
 def connect() -> Any | None:
-    """A client of the engine that DOCKER_HOST or the default socket leads to, or None when none answers."""
+    """A client of the engine that DOCKER_HOST or the default socket leads to, or None when none responds."""
     url = os.environ.get("DOCKER_HOST") or _DEFAULT_URL
     if url.startswith(_UNIX) and not _listens(url.removeprefix(_UNIX)):
         return None

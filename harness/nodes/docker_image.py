@@ -68,18 +68,22 @@ class NodeImage:
 
     @property
     def java_path(self) -> str:
+        """The Java that runs ZooKeeper, in the image."""
         return f"{PAYLOAD}/java/bin/java" if self.java else "/usr/bin/java"
 
     @property
     def zookeeper_classpath(self) -> str:
+        """ZooKeeper's jars in the image, by colons."""
         return ":".join(f"{PAYLOAD}/zookeeper/{jar.name}" for jar in zookeeper_jars())
 
     @property
     def dependencies_path(self) -> str:
+        """The folder in the image with the packages that the broker imports."""
         return f"{PAYLOAD}/lib"
 
     @property
     def faketime_path(self) -> str | None:
+        """libfaketime in the image, or None where this machine has none to put there."""
         return f"{PAYLOAD}/libfaketime.so.1" if faketime_library() else None
 
     def present(self, client: Any) -> bool:

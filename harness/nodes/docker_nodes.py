@@ -53,6 +53,7 @@ class DockerNode(PosixNode):
         timeout_s: float = 30.0,
         input_text: str | None = None,
     ) -> Completed:
+        """Run a command in the container by the engine's exec."""
         command = ["timeout", "-k", "2", f"{timeout_s:g}", *argv]
         if input_text is not None:
             # The SDK cannot end a command's standard input; a file ends by itself.
@@ -76,6 +77,7 @@ class DockerNode(PosixNode):
         return done
 
     def put(self, local: Path, remote: str) -> None:
+        """Copy by an archive that the engine unpacks."""
         with tempfile.TemporaryFile() as archive:
             # The engine makes missing folders on the way.
             transfer.pack(local, remote, archive, whole_path=True)
@@ -84,28 +86,34 @@ class DockerNode(PosixNode):
                 self._existing().put_archive("/", archive)
 
     def get(self, remote: str, local: Path) -> None:
+        """Copy by an archive that the engine packs."""
         with _errors(self.name):
             blocks, _ = self._existing().get_archive(remote.rstrip("/"), chunk_size=1 << 20)
             transfer.unpack(cast(IO[bytes], _Blocks(iter(blocks))), local)
 
     @property
     def python(self) -> str:
+        """The image's own Python."""
         return "/usr/bin/python3"
 
     @property
     def java(self) -> str:
+        """The Java that the image holds."""
         return self._image.java_path
 
     @property
     def broker_path(self) -> str:
+        """The run's copy of the broker, and the image's packages."""
         return f"{self.root}/lib:{self._image.dependencies_path}"
 
     @property
     def zookeeper_classpath(self) -> str:
+        """The jars that the image holds."""
         return self._image.zookeeper_classpath
 
     @property
     def faketime_library(self) -> str | None:
+        """The library that the image holds, or None."""
         return self._image.faketime_path
 
     def _existing(self) -> Any:
@@ -130,6 +138,7 @@ class DockerNodeSet:
         self.nodes: Mapping[str, Node] = self._containers
 
     def open(self) -> None:
+        """Start network and containers, all at once, and copy the broker's code to each."""
         if self._manifest.exists():
             return
         client = connect()
@@ -152,6 +161,7 @@ class DockerNodeSet:
             list(pool.map(self._set_up, self._containers.values()))
 
     def close(self) -> None:
+        """Remove containers, network and, where the harness started one, the engine."""
         if not self._manifest.exists():
             return
         if self._client is not None:

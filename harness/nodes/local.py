@@ -44,6 +44,7 @@ class LocalNode(PosixNode):
         timeout_s: float = 30.0,
         input_text: str | None = None,
     ) -> Completed:
+        """Run a command in the node's network namespace."""
         try:
             done = subprocess.run(
                 [*netns.enter(self.name), *argv],
@@ -66,29 +67,36 @@ class LocalNode(PosixNode):
         return completed
 
     def put(self, local: Path, remote: str) -> None:
+        """Copy within this machine's file system."""
         _copy(local, Path(remote))
 
     def get(self, remote: str, local: Path) -> None:
+        """Copy within this machine's file system."""
         _copy(Path(remote), local)
 
     @property
     def python(self) -> str:
+        """The Python that the harness runs on."""
         return sys.executable
 
     @property
     def java(self) -> str:
+        """The Java on this machine that runs ZooKeeper."""
         return str(self._payload.java().executable)
 
     @property
     def broker_path(self) -> str:
+        """The run's own copy of the `broker` package."""
         return str(self._payload.broker_folder)
 
     @property
     def zookeeper_classpath(self) -> str:
+        """ZooKeeper's jars on this machine, by colons."""
         return ":".join(str(jar) for jar in self._payload.zookeeper_jars())
 
     @property
     def faketime_library(self) -> str | None:
+        """The library of the package libfaketime, or None."""
         library = self._payload.faketime_library()
         return None if library is None else str(library)
 
@@ -105,6 +113,7 @@ class LocalNodeSet:
         self._manifest = Manifest("local", run_dir, [str(self._folder)], owner=outer_process())
 
     def open(self) -> None:
+        """Make bridge and namespaces. Raises RuntimeError outside of a sandbox."""
         if self._manifest.exists():
             return
         if not inside_sandbox():
@@ -122,6 +131,7 @@ class LocalNodeSet:
         check_compiled_modules(node, node.python, self._payload.broker_folder / "broker")
 
     def close(self) -> None:
+        """Kill what still runs in the namespaces, and remove them."""
         if not self._manifest.exists():
             return
         for node in self._locals.values():

@@ -46,9 +46,11 @@ class Manifest:
         self._file = state_folder() / "runs" / f"{self.id}.json"
 
     def exists(self) -> bool:
+        """Whether it is written: there may be something to clean up."""
         return self._file.exists()
 
     def write(self) -> None:
+        """Write it, before anything that it names is made."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".new")
         partial.write_text(json.dumps(self.content, indent=1))
@@ -62,6 +64,7 @@ class Manifest:
         self.write()
 
     def remove(self) -> None:
+        """Remove it, once nothing is left of what it names."""
         self._file.unlink(missing_ok=True)
 
 

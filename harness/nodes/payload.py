@@ -62,12 +62,15 @@ class Payload:
         return ["broker", *_dependency_names()]
 
     def java(self) -> JavaHome:
+        """The Java on this machine that runs ZooKeeper. Raises JavaMissing."""
         return find_java_for_zookeeper()
 
     def zookeeper_jars(self) -> list[Path]:
+        """The jars of a ZooKeeper server, out of the installed pyspark. Raises FileNotFoundError."""
         return zookeeper_jars()
 
     def faketime_library(self) -> Path | None:
+        """libfaketime on this machine, or None."""
         return faketime_library()
 
 

@@ -73,13 +73,19 @@ class PosixNode(ABC):
         check: bool = True,
         timeout_s: float = 30.0,
         input_text: str | None = None,
-    ) -> Completed: ...
+    ) -> Completed:
+        """Run a command on the node; see `Node.run`."""
+        ...
 
     @abstractmethod
-    def put(self, local: Path, remote: str) -> None: ...
+    def put(self, local: Path, remote: str) -> None:
+        """Copy to the node; see `Node.put`."""
+        ...
 
     @abstractmethod
-    def get(self, remote: str, local: Path) -> None: ...
+    def get(self, remote: str, local: Path) -> None:
+        """Copy from the node; see `Node.get`."""
+        ...
 
     def start(self, spec: DaemonSpec) -> None:
         """Start a daemon; CommandFailed when one of that name is alive or the folder is missing."""
@@ -122,9 +128,11 @@ class PosixNode(ABC):
         self.run(["sh", "-c", script, "sh", remote], input_text=text)
 
     def read_text(self, remote: str) -> str:
+        """A file's content. Raises CommandFailed when it is not there."""
         return self.run(["cat", remote]).stdout
 
     def exists(self, remote: str) -> bool:
+        """Whether there is a file or folder of that path."""
         return self.run(["test", "-e", remote], check=False).returncode == 0
 
     def daemons(self) -> list[str]:

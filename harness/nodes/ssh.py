@@ -65,6 +65,7 @@ class SshNode(PosixNode):
             )
 
     def disconnect(self) -> None:
+        """Close the SSH connection; the next command makes another."""
         with self._lock:
             if self._client is not None:
                 self._client.close()
@@ -78,6 +79,7 @@ class SshNode(PosixNode):
         timeout_s: float = 30.0,
         input_text: str | None = None,
     ) -> Completed:
+        """Run a command over SSH as root: `sudo -n` for another user."""
         given = None if input_text is None else input_text.encode()
         with self._sessions:
             channel = self._execute(argv, timeout_s)
@@ -95,6 +97,7 @@ class SshNode(PosixNode):
         return done
 
     def put(self, local: Path, remote: str) -> None:
+        """Copy by a tar stream over SSH."""
         argv = transfer.extract_command(remote)
         with self._sessions:
             channel = self._execute(argv, 600.0)
@@ -109,6 +112,7 @@ class SshNode(PosixNode):
             raise failed(self.name, Completed(tuple(argv), code, "", stderr.decode(errors="replace")))
 
     def get(self, remote: str, local: Path) -> None:
+        """Copy by a tar stream over SSH."""
         self.run(["test", "-e", remote])
         argv = transfer.archive_command(remote)
         with self._sessions:
@@ -126,22 +130,27 @@ class SshNode(PosixNode):
 
     @property
     def python(self) -> str:
+        """A Python of the host that is new enough, found once."""
         return self.provision.python()
 
     @property
     def java(self) -> str:
+        """The host's own Java, or one that was uploaded."""
         return self.provision.java()
 
     @property
     def broker_path(self) -> str:
+        """The uploaded broker, and the packages that it imports."""
         return self.provision.broker_path
 
     @property
     def zookeeper_classpath(self) -> str:
+        """The uploaded jars."""
         return self.provision.zookeeper_classpath()
 
     @property
     def faketime_library(self) -> str | None:
+        """The uploaded library, or None where it does not run on the host."""
         return self.provision.faketime_library()
 
     def _execute(self, argv: Sequence[str], timeout_s: float) -> paramiko.Channel:

@@ -30,19 +30,29 @@ class HostEntry(Protocol):
     """An entry of the run file's nodes.hosts."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The node that this host is: n1 … or zk1 …."""
+        ...
 
     @property
-    def host(self) -> str: ...
+    def host(self) -> str:
+        """Name or address for SSH."""
+        ...
 
     @property
-    def user(self) -> str: ...
+    def user(self) -> str:
+        """Root, or a user who may use sudo without a password."""
+        ...
 
     @property
-    def key(self) -> str | None: ...
+    def key(self) -> str | None:
+        """Path of a private key; None for the agent's and the default ones."""
+        ...
 
     @property
-    def port(self) -> int: ...
+    def port(self) -> int:
+        """SSH's port on that host."""
+        ...
 
 
 class SshNodeSet:
@@ -59,6 +69,7 @@ class SshNodeSet:
         self.nodes: Mapping[str, Node] = self._ssh
 
     def open(self) -> None:
+        """Connect to every host and provision all of them at a time."""
         if self._manifest.exists():
             return
         details = [{**asdict(host), "root": self._ssh[host.name].root} for host in self._hosts]
@@ -67,6 +78,7 @@ class SshNodeSet:
         self._each(self._set_up)
 
     def close(self) -> None:
+        """Kill daemons and remove the run's folder on every host."""
         if not self._manifest.exists():
             return
         self._each(clean)
@@ -102,6 +114,7 @@ class OwnSshNodeSet(SshNodeSet):
         super().__init__(self._sshd.hosts, run_dir, source)
 
     def open(self) -> None:
+        """Make namespaces with an sshd in each, then connect as to any host."""
         if self._manifest.exists():
             return
         if not inside_sandbox():
@@ -116,6 +129,7 @@ class OwnSshNodeSet(SshNodeSet):
         self._each(self._set_up)
 
     def close(self) -> None:
+        """Close the hosts, end the sshds, remove the namespaces."""
         if not self._manifest.exists():
             return
         for node in self._ssh.values():

@@ -78,6 +78,7 @@ class OwnSshd:
             self._await(place, server)
 
     def close(self) -> None:
+        """End every sshd and remove the namespaces."""
         for server in self._servers:
             server.kill()
             server.wait()

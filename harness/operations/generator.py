@@ -112,6 +112,7 @@ class Mix:
     weights: tuple[int, ...]
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """An op of the part that the weights choose, or of the next part that has one."""
         at, rng = self.rng.below(sum(self.weights))
         first = 0
         while at >= self.weights[first]:
@@ -130,6 +131,7 @@ class Mix:
         return None if exhausted else PENDING
 
     def update(self, completed: Completed) -> Generator:
+        """Every part hears of every completion."""
         return Mix(self.rng, tuple(part.update(completed) for part in self.parts), self.weights)
 
 
@@ -148,6 +150,7 @@ class Stagger:
     burst_ns: int = 100_000_000
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """The inner generator's op, at its own time or when it is due, whichever is later."""
         due_ns = max(self.due_ns, context.time_ns - self.burst_ns)
         found = self.inner.next(context)
         if found is None or found == PENDING:
@@ -159,6 +162,7 @@ class Stagger:
         return replace(op, time_ns=at), Stagger(rng, self.gap_ns, after, due_ns + gap, self.burst_ns)
 
     def update(self, completed: Completed) -> Generator:
+        """Hands the completion on."""
         return replace(self, inner=self.inner.update(completed))
 
 
@@ -171,6 +175,7 @@ class TimeLimit:
     end_ns: int | None = None
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """The inner generator's op while its time lies before the end."""
         end_ns = self.end_ns if self.end_ns is not None else context.time_ns + self.length_ns
         if context.time_ns >= end_ns:
             return None
@@ -183,6 +188,7 @@ class TimeLimit:
         return op, TimeLimit(self.length_ns, after, end_ns)
 
     def update(self, completed: Completed) -> Generator:
+        """Hands the completion on."""
         return replace(self, inner=self.inner.update(completed))
 
 
@@ -193,6 +199,7 @@ class Phases:
     parts: tuple[Generator, ...]
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """The op of the first part that is not exhausted."""
         parts = self.parts
         while parts:
             found = parts[0].next(context)
@@ -206,6 +213,7 @@ class Phases:
         return None
 
     def update(self, completed: Completed) -> Generator:
+        """The part under way hears of the completion."""
         if not self.parts:
             return self
         return Phases((self.parts[0].update(completed), *self.parts[1:]))
@@ -227,6 +235,7 @@ class Sentinels:
     pause_ns: int = 100_000_000
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """A sentinel for the first partition that has none; PENDING while one is being tried."""
         if not self.open:
             return PENDING if self.trying else None
         free = within(context.free, self.first, self.end)
@@ -238,6 +247,7 @@ class Sentinels:
         return op, replace(self, open=self.open[1:], trying=(*self.trying, partition), next_value=self.next_value + 1)
 
     def update(self, completed: Completed) -> Generator:
+        """A sentinel that did not come out ok is tried again, with another value."""
         if not completed.op.sentinel or completed.op.partition not in self.trying:
             return self
         trying = tuple(partition for partition in self.trying if partition != completed.op.partition)
@@ -258,6 +268,7 @@ class Fixed:
     ops: tuple[Op, ...]
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """The next op, PENDING while its thread is busy."""
         if not self.ops:
             return None
         op = self.ops[0]
@@ -266,8 +277,10 @@ class Fixed:
         return replace(op, time_ns=max(op.time_ns, context.time_ns)), Fixed(self.ops[1:])
 
     def update(self, completed: Completed) -> Generator:
+        """Nothing depends on completions."""
         return self
 
 
 def fixed(ops: Sequence[Op]) -> Fixed:
+    """The given ops as a generator."""
     return Fixed(tuple(ops))

@@ -87,6 +87,7 @@ class History:
 
     @property
     def phase(self) -> str:
+        """The phase that lines written now belong to."""
         return self._phase
 
     def main_thread_inside(self) -> bool:
@@ -222,6 +223,7 @@ class History:
             raise
 
     def flush(self) -> None:
+        """Hand every buffered line to the kernel. Raises OSError."""
         with self._lock:
             if self._pending:
                 self._write()

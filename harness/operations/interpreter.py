@@ -33,21 +33,29 @@ class Client(Protocol):
         """Send one request, at most once, and say how it came out. Raises for bugs only."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close connections. Called once, by the thread that used the client."""
+        ...
 
 
 class Stop(Protocol):
     """What says that no more operations are to begin; a threading.Event does."""
 
-    def is_set(self) -> bool: ...
+    def is_set(self) -> bool:
+        """True from some time on for good."""
+        ...
 
 
 class OpRecorder(Protocol):
     """The part of a history that operations need."""
 
-    def invoke(self, invocation: Invocation) -> int: ...
+    def invoke(self, invocation: Invocation) -> int:
+        """Record an invocation before it is sent; returns its index."""
+        ...
 
-    def complete(self, index: int, invocation: Invocation, completion: Completion) -> None: ...
+    def complete(self, index: int, invocation: Invocation, completion: Completion) -> None:
+        """Record how the invocation of that index came out."""
+        ...
 
 
 OpenClient = Callable[[int, int], Client]

@@ -1,4 +1,4 @@
-"""Operations: what a client was asked to do, and how it came out.
+"""Operations: what a client is to do, and how it came out.
 
 One operation is one request. Must not know sockets, files or generators.
 """
@@ -18,7 +18,7 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """An operation that is about to be sent. node: the node asked, None when no leader is known.
+    """An operation that is about to be sent. node: where the request goes, None when no leader is known.
 
     fields: the invocation's further fields of docs/history-format.md (`values`, `position`, …).
     """
@@ -36,7 +36,7 @@ class Invocation:
 class Completion:
     """How an operation came out: ok (happened), fail (certainly did not), info (unknown).
 
-    at_ns: CLOCK_MONOTONIC when the answer, or the lack of one, was seen. fields: the answer's, by
+    at_ns: CLOCK_MONOTONIC when the response, or the lack of one, was seen. fields: the response's, by
     docs/history-format.md.
     """
 

@@ -1,7 +1,7 @@
 """Which errors prove that a send had no effect. Everything that is not listed here is `info`.
 
 Decides ok / fail / info. Must not know sockets or the history. Invariant: the lists are closed; a code is added only
-with the reason why it cannot be answered after an append. Missing one costs knowledge; a wrong one invents a loss.
+with the reason why no broker responds with it after an append. Missing one costs knowledge; a wrong one invents a loss.
 Source: kafka.server.KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProduce, UnifiedLog.append.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from broker.wire.errors import ErrorCode
 from harness.operations.op import Outcome
 
-# Answered before the append only, by every broker that follows Kafka:
+# In responses from before the append only, of every broker that follows Kafka:
 BEFORE_APPEND = frozenset(
     error.name
     for error in (
@@ -35,9 +35,8 @@ BEFORE_APPEND = frozenset(
     )
 )
 # Absent on purpose:
-#   NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR: a produce that waits in purgatory is
-#   answered
-#     with these when the partition moves, is deleted or goes offline after the append.
+#   NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR: a produce that waits in purgatory
+#     ends with these when the partition moves, is deleted or goes offline after the append.
 #   REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND: by definition after the append.
 #   LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION, UNKNOWN_SERVER_ERROR: say nothing about the log.
 #   Errors of idempotent and transactional producers: this lab's plain sends never get them.
@@ -54,8 +53,8 @@ CLIENT_ERROR = "client-error"
 NOTHING_SENT = frozenset({NO_LEADER, REFUSED, NOT_CONNECTED})
 """The request's first byte was never handed to the kernel."""
 
-UNANSWERED = frozenset({RESET, TIMEOUT, MALFORMED})
-"""A request went out and no answer to it can be read."""
+NO_RESPONSE = frozenset({RESET, TIMEOUT, MALFORMED})
+"""A request went out and no response to it can be read."""
 
 
 def send_outcome(error: str | None) -> Outcome:
@@ -66,10 +65,10 @@ def send_outcome(error: str | None) -> Outcome:
 
 
 def read_outcome(error: str | None) -> Outcome:
-    """Outcome of a poll or list_offsets. An answered error is a `fail`: the read had no effect.
+    """Outcome of a poll or list_offsets. An error in the response is a `fail`: the read had no effect.
 
-    Without an answer it is `info`: there is nothing to undo, but the client is given up as a real one would be.
+    Without a response it is `info`: there is nothing to undo, but the client is given up as a real one would be.
     """
     if error is None:
         return "ok"
-    return "info" if error in UNANSWERED else "fail"
+    return "info" if error in NO_RESPONSE else "fail"

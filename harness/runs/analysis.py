@@ -41,6 +41,7 @@ class Judged:
 
     @property
     def exit_code(self) -> int:
+        """0 valid, 1 invalid, 2 unknown."""
         return EXIT_CODES[self.verdict]
 
 

@@ -25,6 +25,8 @@ ANALYSIS = "analysis"
 
 @dataclass(slots=True)
 class PartitionLine:
+    """What is shown of one partition. epoch, hw: -1 while unknown; isr: broker ids."""
+
     leader: str | None = None
     epoch: int = -1
     isr: Sequence[int] = ()
@@ -71,6 +73,7 @@ class Stats:
             self._until_s = None if limit_s is None else self._clock_s() + limit_s
 
     def on_line(self, line: Mapping[str, object]) -> None:
+        """Take in one line of the history (docs/history-format.md), in the order of the file."""
         kind, type_ = line.get("kind"), line.get("type")
         with self._lock:
             if kind == "client":
@@ -173,6 +176,7 @@ class Console:
         self._thread = threading.Thread(target=show, name="console", daemon=True)
 
     def start(self) -> None:
+        """Begin to show, from a thread of its own."""
         self._thread.start()
 
     def say(self, text: str) -> None:

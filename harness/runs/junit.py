@@ -69,6 +69,7 @@ def _case(name: str, checker: str, verdict: str, texts: list[str]) -> ElementTre
 
 
 def write_xml(path: Path, root: ElementTree.Element) -> None:
+    """Write the suites as one JUnit file, whole or not at all."""
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 

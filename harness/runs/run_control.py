@@ -58,17 +58,21 @@ class Abort:
                 signal.signal(number, handler)
 
     def check(self) -> None:
+        """Raises Aborted after a signal."""
         if self.reason is not None:
             raise Aborted
 
     def sleep(self, seconds: float) -> None:
+        """Pause. Raises Aborted after a signal, at most 0.1 s late."""
         if self.wait(seconds):
             raise Aborted
 
     def is_set(self) -> bool:
+        """Whether a signal has come."""
         return self.reason is not None
 
     def wait(self, timeout: float | None = None) -> bool:
+        """Return whether a signal has come, after at most timeout seconds; None: only then."""
         end_s = None if timeout is None else time.monotonic() + timeout
         while self.reason is None:
             left_s = 0.1 if end_s is None else end_s - time.monotonic()
@@ -95,6 +99,7 @@ class Background:
             self._failure = error
 
     def start(self) -> None:
+        """Begin the work on a daemon thread."""
         self._thread.start()
 
     def end(self) -> None:
@@ -109,6 +114,7 @@ class Background:
         return self._failure
 
     def raise_error(self) -> None:
+        """Raises RunFailed when the work ended with an error, or goes on after `end`."""
         if self._failure is not None:
             raise RunFailed(f"{self.name}: {type(self._failure).__name__}: {self._failure}")
         if self._thread.is_alive():

@@ -29,36 +29,45 @@ class RunStore:
 
     @property
     def run_json(self) -> Path:
+        """What is known of the run beside its operations; `schema` is its version."""
         return self.path / "run.json"
 
     @property
     def run_toml(self) -> Path:
+        """The run file as it was used, overrides applied."""
         return self.path / "run.toml"
 
     @property
     def history(self) -> Path:
+        """One JSON line for each event of the run."""
         return self.path / "history.jsonl"
 
     @property
     def evidence(self) -> Path:
+        """A folder for each node."""
         return self.path / "evidence"
 
     @property
     def results(self) -> Path:
+        """The verdict (docs/results-format.md); absent until the run is judged."""
         return self.path / "results.json"
 
     @property
     def report(self) -> Path:
+        """The page for people; absent until the run is judged."""
         return self.path / "report.html"
 
     @property
     def junit(self) -> Path:
+        """The verdict for CI systems; absent until the run is judged."""
         return self.path / "junit.xml"
 
     def write_run(self, run: Mapping[str, object]) -> None:
+        """Replace run.json."""
         write_json(self.run_json, run)
 
     def read_run(self) -> dict[str, object]:
+        """run.json as it is now. Raises StoreError."""
         return read_json(self.run_json)
 
     def update_run(self, **changes: object) -> None:

@@ -66,10 +66,14 @@ class SystemKind(Protocol):
     """
 
     @property
-    def event_log(self) -> bool: ...
+    def event_log(self) -> bool:
+        """Without event logs, rules that rest on them do not apply to a run."""
+        ...
 
     @property
-    def checkers(self) -> Sequence[str]: ...
+    def checkers(self) -> Sequence[str]:
+        """Names; docs/checkers.md has them all."""
+        ...
 
     def check(self, plan: Plan) -> None:
         """Raises PlanError for a plan that this system cannot carry out, before anything is made."""

@@ -1,6 +1,6 @@
 """What ZooKeeper says of a highwater or Kafka cluster: who leads, who is in sync, who controls, who is registered.
 
-Read by a client of the harness's own, with a short time limit; None where ZooKeeper gives no answer in time. Layouts:
+Read by a client of the harness's own, with a short time limit; None where ZooKeeper gives no response in time. Layouts:
 Kafka's own znodes. Must not write.
 """
 
@@ -43,14 +43,16 @@ class Coordination:
         self._client = KazooClient(hosts=connect, timeout=10.0, read_only=False, logger=_log)
 
     def start(self) -> None:
-        """Raises KazooTimeoutError when no server answers."""
+        """Raises KazooTimeoutError when no server responds."""
         self._client.start(timeout=CONNECT_TIMEOUT_S)
 
     def stop(self) -> None:
+        """Close the session; idempotent."""
         self._client.stop()
         self._client.close()
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
+        """The partition's state znode; None where there is none, or no response within READ_TIMEOUT_S."""
         found = self._read(f"/brokers/topics/{topic}/partitions/{partition}/state")
         if found is None:
             return None
@@ -65,6 +67,7 @@ class Coordination:
         )
 
     def controller(self) -> int | None:
+        """Broker id in /controller; None where there is none, or no response within READ_TIMEOUT_S."""
         found = self._read("/controller")
         return None if found is None else int(found[0]["brokerid"])
 

@@ -62,51 +62,66 @@ class SystemView:
         self._clock_files = clock_files
 
     def node(self, name: str) -> Node:
+        """The node of that name, broker or ZooKeeper. Raises KeyError."""
         return self._by_name[name]
 
     def leader(self, partition: int) -> str | None:
+        """Name of the node that leads the partition, or None."""
         state = self._roles.partition(self._topic, partition)
         return None if state is None or state.leader is None else node_name(state.leader)
 
     def isr(self, partition: int) -> Sequence[str]:
+        """Names of the nodes in the partition's ISR; empty where nobody says."""
         state = self._roles.partition(self._topic, partition)
         return () if state is None else tuple(node_name(broker) for broker in state.isr)
 
     def controller(self) -> str | None:
+        """Name of the controller's node, or None."""
         broker = self._roles.controller()
         return None if broker is None else node_name(broker)
 
     def partitions(self) -> int:
+        """How many partitions the run's topic has."""
         return self._partitions
 
     def replication_factor(self) -> int:
+        """Of the run's topic."""
         return self._replication_factor
 
     def copies_acknowledged(self) -> int:
+        """How many replicas surely hold a record of the load once it is acknowledged."""
         return self._copies_acknowledged
 
     def expect_down(self, node: str) -> None:
+        """The node's daemon is about to end on purpose: no crash until it is started again."""
         self._expect_down(node)
 
     def restart_broker(self, node: str) -> None:
+        """Start the node's daemon and wait until it responds; does nothing when it is alive."""
         self._restart(node)
 
     def crashed(self) -> Sequence[tuple[str, str]]:
+        """(node, log tail) of daemons that ended though nobody was to end them; each is reported once."""
         return self._crashed()
 
     def daemon(self, node: str) -> str:
+        """Name of the daemon on that node."""
         return ZOOKEEPER if self._by_name[node] in self.zookeeper_nodes else self._broker_daemon
 
     def event_log(self, node: str) -> str:
+        """Path on the node of its broker's event log."""
         return self._event_log(node)
 
     def data_folder(self, node: str) -> str:
+        """Path on the node of the folder with its broker's logs and checkpoints."""
         return f"{self._by_name[node].root}/data"
 
     def topic(self) -> str:
+        """Name of the run's topic."""
         return self._topic
 
     def clock_file(self, node: str) -> str | None:
+        """libfaketime's control file of that node's broker; None where clock faults are unavailable."""
         return self._clock_files.get(node)
 
 

@@ -23,15 +23,15 @@ def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> No
         time.sleep(INTERVAL_S)
 
 
-def await_daemon(node: Node, daemon: str, answers: Callable[[], bool], timeout_s: float) -> None:
-    """Return once the daemon answers. SystemFailed, with its log's tail, when it ends before or stays silent."""
+def await_daemon(node: Node, daemon: str, responds: Callable[[], bool], timeout_s: float) -> None:
+    """Return once the daemon responds. SystemFailed, with its log's tail, when it ends before or stays silent."""
     deadline = time.monotonic() + timeout_s
-    while not answers():
+    while not responds():
         if node.pid(daemon) is None:
-            raise SystemFailed(f"node {node.name}: {daemon} ended before it answered; {log_tail(node, daemon)}")
+            raise SystemFailed(f"node {node.name}: {daemon} ended before it responded; {log_tail(node, daemon)}")
         if time.monotonic() >= deadline:
             tail = log_tail(node, daemon)
-            raise SystemFailed(f"node {node.name}: {daemon} gave no answer within {timeout_s:g} s; {tail}")
+            raise SystemFailed(f"node {node.name}: {daemon} gave no response within {timeout_s:g} s; {tail}")
         time.sleep(INTERVAL_S)
 
 

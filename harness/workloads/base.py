@@ -41,7 +41,9 @@ class RunContext(Protocol):
     """The part of a run that its workload uses."""
 
     @property
-    def history(self) -> History: ...
+    def history(self) -> History:
+        """Where operations, and what else the workload has to say, are recorded."""
+        ...
 
     def begin(self, phase: str, limit_s: float | None = None) -> None:
         """Begin a phase of the history, which is shown to people for at most limit_s. Ends the run on a signal."""
@@ -137,7 +139,9 @@ class WorkloadKind(Protocol):
     """
 
     @property
-    def checkers(self) -> Sequence[str]: ...
+    def checkers(self) -> Sequence[str]:
+        """Names; docs/checkers.md has them all."""
+        ...
 
     def check(self, plan: Plan) -> None:
         """Raises PlanError for options that this workload does not have (`plan.workload.options`)."""

@@ -160,7 +160,7 @@ class Process:
         except ClientError as failure:
             outcome = outcomes.send_outcome(failure.error) if send else outcomes.read_outcome(failure.error)
             completion = Completion(outcome, failure.at_ns, failure.error)
-        if completion.error in LEADERSHIP_ERRORS or completion.error in outcomes.UNANSWERED:
+        if completion.error in LEADERSHIP_ERRORS or completion.error in outcomes.NO_RESPONSE:
             self._router.suspect()
         return completion
 

@@ -1,7 +1,7 @@
 """The drain: fresh consumers read every partition from its log's start to past the sentinel, twice, by two readers.
 
 Decides what counts as having reached the end. Must not know faults, nodes or generators. Invariants:
-`drain-complete` is only written when every offset of [start, end) was asked of one leader, in one epoch, by one
+`drain-complete` is only written when every offset of [start, end) was in requests to one leader, in one epoch, by one
 consumer, and the sentinel lies below end; every request is an operation of the history.
 """
 
@@ -176,8 +176,8 @@ class Drain:
             raise self._failed(index, invocation, error.error, error.at_ns) from None
         if listed.error is not None:
             raise self._failed(index, invocation, listed.error, listed.at_ns)
-        answer = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
-        self._history.complete(index, invocation, Completion("ok", listed.at_ns, None, answer))
+        response = {"offset": listed.offset, "leader_epoch_answered": listed.leader_epoch}
+        self._history.complete(index, invocation, Completion("ok", listed.at_ns, None, response))
         return listed.offset
 
     def _poll_wire(self, connection: Connection, attempt: _Attempt, position: int) -> tuple[int, int]:
@@ -205,7 +205,7 @@ class Drain:
     def _read_confluent(self, attempt: _Attempt, span: tuple[int, int], end_s: float) -> tuple[int, int]:
         position = start = span[0]
         goal = max(self._sentinels[attempt.partition] + 1, span[1])
-        # Where it is told to begin; from then on it says itself where it stands.
+        # Where the client is to begin; from then on its own position is recorded.
         invocation = self._poll_invocation(attempt, "confluent", position, -1, client_position=position)
         # librdkafka fetches on its own from when it is assigned, so the invocation comes first.
         index = self._history.invoke(invocation)
@@ -214,7 +214,7 @@ class Drain:
         try:
             while True:
                 try:
-                    # librdkafka waits for all that it is asked for: no more than there is.
+                    # librdkafka waits for as many records as the call names: no more than there are.
                     batch = reader.poll(0.5, max(1, goal - position))
                 except ConfluentError as error:
                     # Its texts are many; the history's names are few.

@@ -35,10 +35,10 @@ _A_GROUP = 3
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Which of the threads [first, end) asks which partition: any, at random.
+    """Which of the threads [first, end) sends to which partition: any, at random.
 
     But the last idle thread takes a partition that no other waits for. Where three of four leaders hang, all
-    threads would else be with them within moments, and the fourth, which would have answered, is not asked until
+    threads would else be with them within moments, and the fourth, which would have responded, gets no request until
     they time out: such a run says nothing about what was available under its fault.
     """
 
@@ -81,6 +81,7 @@ class Sends:
     next_value: int = 0
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """A send of `records` fresh values by an idle thread of the spread."""
         found = self.spread.next(self.rng, context.free)
         if found is None:
             return PENDING
@@ -90,6 +91,7 @@ class Sends:
         return op, Sends(rng, spread, self.records, after)
 
     def update(self, completed: Completed) -> Generator:
+        """The thread of the completion waits no more."""
         return Sends(self.rng, self.spread.over(completed.op.thread), self.records, self.next_value)
 
 
@@ -102,6 +104,7 @@ class Polls:
     list_offsets_share: float = 0.05
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
+        """A poll, or in a share of list_offsets_share a list_offsets, by an idle thread of the spread."""
         found = self.spread.next(self.rng, context.free)
         if found is None:
             return PENDING
@@ -111,6 +114,7 @@ class Polls:
         return Op(context.time_ns, thread, f, partition), Polls(rng, spread, self.list_offsets_share)
 
     def update(self, completed: Completed) -> Generator:
+        """The thread of the completion waits no more."""
         return Polls(self.rng, self.spread.over(completed.op.thread), self.list_offsets_share)
 
 

@@ -28,7 +28,9 @@ class BrokerControl(Protocol):
         """Clean stop (SIGTERM); returns what was wrong with it where the broker had to be killed."""
         ...
 
-    def start_broker(self, node: str) -> None: ...
+    def start_broker(self, node: str) -> None:
+        """Returns once the broker responds."""
+        ...
 
 
 class _HandedOver(Exception):
@@ -53,7 +55,7 @@ class Rotation:
         """limit_s: for each wait and each round.
 
         settle_s: pause before each stop, as long as a follower's fetch may wait. A follower learns its leader's
-        watermark with its next answer; one that is left alone before that stands below min ISR with a watermark that
+        watermark with its next response; one that is left alone before that stands below min ISR with a watermark that
         it may not raise, and shows its last records to nobody. Nothing outside a broker shows what it has learned.
         """
         self._control = control
@@ -160,7 +162,7 @@ class Rotation:
 
     def _leaders(self, broker_id: int, mine: list[int]) -> list[int]:
         try:
-            return _leaders_of(self._admin.ask(broker_id), mine)
+            return _leaders_of(self._admin.seen_by(broker_id), mine)
         except ClientError:
             return [-1 for _ in mine]
 
@@ -169,7 +171,7 @@ class Rotation:
 
         def resolve(partition: int) -> Leader | None:
             try:
-                found = self._admin.ask(broker_id).partitions.get(partition)
+                found = self._admin.seen_by(broker_id).partitions.get(partition)
             except ClientError:
                 return None
             if alone and found is not None and found.leader != broker_id:
@@ -191,7 +193,7 @@ def _leaders_of(state: ClusterState, mine: list[int]) -> list[int]:
 
 
 def current_leaders(admin: Admin) -> Callable[[int], Leader | None]:
-    """The leader of a partition as any broker that answers sees it."""
+    """The leader of a partition as any broker that responds sees it."""
 
     def resolve(partition: int) -> Leader | None:
         state = admin.state()

@@ -187,7 +187,7 @@ def test_broker_that_cannot_start_is_told_with_its_log(system: HighwaterSystem) 
     system.stop_broker("n1")
     node = system.view().node("n1")
     node.write_text(f"{node.root}/server.properties", "nonsense=1\n")
-    with pytest.raises(SystemFailed, match=r"n1: broker ended before it answered; the end of (?s:.*)KeyError"):
+    with pytest.raises(SystemFailed, match=r"n1: broker ended before it responded; the end of (?s:.*)KeyError"):
         system.start_broker("n1")
 
 

@@ -36,7 +36,7 @@ def sample(*answers: ClusterState | None, brokers: tuple[int, ...] = (1,)) -> li
     recorder = Recorder()
     addresses = {broker: ("127.0.0.1", broker) for broker in brokers}
     cluster = Cluster("hw", addresses, CLUSTER.names)  # type: ignore[arg-type]
-    sampler = Sampler(cluster, recorder, ask=ask)
+    sampler = Sampler(cluster, recorder, seen_by=ask)
     for _ in answers:
         sampler.sample()
     return [(line["leader"], line["epoch"], line["isr"]) for line in recorder.lines]
