@@ -80,7 +80,7 @@ def quick(folder: Path) -> Plan:
 
 
 def full(folder: Path) -> Plan:
-    """Everything that issue 4 lists but the cost curves."""
+    """Every row but the cost curves (docs/benchmarks.md)."""
     sizes, partitions, batches, acks = (100, 200, 1024), (1, 6, 12), (SMALL_BATCH, LARGE_BATCH), (-1, 1)
     matrix = [(a, s, p, b) for b in batches for a in acks for s in sizes for p in partitions]
     steady: tuple[Row, ...] = (
