@@ -12,6 +12,7 @@ from broker.runtime.ports import ResponseSlot
 from broker.runtime.requests.chain import Handler, RequestChain
 from broker.runtime.requests.context import NO_CONNECTION, RequestContext
 from broker.runtime.requests.request import NO_BODY, Request, refuse, respond
+from broker.wire.advertised import api_versions_response, unsupported_version_body
 from broker.wire.api import (
     ADVERTISED,
     SUPPORTED,
@@ -61,7 +62,7 @@ class Dispatcher:
         }
         missing = set(ADVERTISED) - set(handlers) - {ApiKey.API_VERSIONS}
         assert not missing, f"advertised but not served: {sorted(missing)}"
-        self._api_versions = api_versions.answer(ADVERTISED)
+        self._api_versions = api_versions_response(ADVERTISED)
         self._encoded_api_versions: dict[int, bytes] = {}
 
     def dispatch(self, frame: memoryview, slot: ResponseSlot, context: RequestContext = NO_CONNECTION) -> None:
@@ -111,7 +112,7 @@ class Dispatcher:
     def _answer_api_versions(self, request: Request) -> None:
         version = request.api_version
         if not is_supported(ApiKey.API_VERSIONS, version):
-            respond(request, api_versions.encode_unsupported(ADVERTISED))
+            respond(request, unsupported_version_body(ADVERTISED))
             return
         body = self._encoded_api_versions.get(version)
         if body is None:

@@ -1,5 +1,6 @@
 """AlterConfigs: replace all overrides of topics (resource type 2) and brokers (4).
 
+Written by tools/messages.py.
 Source: AlterConfigsRequest.json, AlterConfigsResponse.json.
 """
 

@@ -1,6 +1,8 @@
 """AlterPartition: a leader proposes a new ISR to the controller (KIP-497, KIP-841, KIP-903).
 
 The minimum of eligible replicas (docs/adr/0010) is highwater's own; Kafka passes over tags that it does not know.
+
+Written by tools/messages.py.
 Source: AlterPartitionRequest.json, AlterPartitionResponse.json.
 """
 

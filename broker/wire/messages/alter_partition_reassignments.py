@@ -1,5 +1,6 @@
 """AlterPartitionReassignments: give partitions other replicas, or cancel that (null) (KIP-455).
 
+Written by tools/messages.py.
 Source: AlterPartitionReassignmentsRequest.json, AlterPartitionReassignmentsResponse.json.
 """
 

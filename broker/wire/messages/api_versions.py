@@ -1,17 +1,17 @@
 """ApiVersions: which APIs and versions a broker speaks (KIP-35, KIP-511).
 
 The response header is always version 0, and a version that the broker does not know is answered with a v0 body.
+
+Written by tools/messages.py.
 Source: ApiVersionsRequest.json, ApiVersionsResponse.json.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.errors import ErrorCode
 from broker.wire.fields import array, boolean, int16, int32, int64, string
 from broker.wire.schema import Message, Struct
 
@@ -56,16 +56,3 @@ class ApiVersionsResponse(Message):
     finalized_features_epoch: int = int64("3+", -1, tag=1, tagged="3+", ignorable=True)
     finalized_features: list[FinalizedFeatureKey] = array(FinalizedFeatureKey, "3+", tag=2, tagged="3+", ignorable=True)
     zk_migration_ready: bool = boolean("3+", tag=3, tagged="3+", ignorable=True)
-
-
-def answer(advertised: Mapping[ApiKey, tuple[int, int]], error_code: int = 0) -> ApiVersionsResponse:
-    """The answer that advertises these (first, last) versions."""
-    return ApiVersionsResponse(
-        error_code=error_code,
-        api_keys=[ApiVersion(api, first, last) for api, (first, last) in sorted(advertised.items())],
-    )
-
-
-def encode_unsupported(advertised: Mapping[ApiKey, tuple[int, int]]) -> bytes:
-    """The body for a request in a version from the future: error 35 in version 0, with what is spoken (KIP-511)."""
-    return answer(advertised, ErrorCode.UNSUPPORTED_VERSION).encode(0)

@@ -1,5 +1,6 @@
 """ControlledShutdown: a stopping broker asks the controller to move its leaders away.
 
+Written by tools/messages.py.
 Source: ControlledShutdownRequest.json, ControlledShutdownResponse.json.
 """
 

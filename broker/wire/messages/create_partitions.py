@@ -1,5 +1,6 @@
 """CreatePartitions: raise a topic's number of partitions (KIP-195).
 
+Written by tools/messages.py.
 Source: CreatePartitionsRequest.json, CreatePartitionsResponse.json.
 """
 

@@ -1,5 +1,6 @@
 """CreateTopics: topics with a counted or a manual placement.
 
+Written by tools/messages.py.
 Source: CreateTopicsRequest.json, CreateTopicsResponse.json.
 """
 

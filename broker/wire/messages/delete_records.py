@@ -1,5 +1,6 @@
 """DeleteRecords: raise the log start offset of partitions (KIP-107).
 
+Written by tools/messages.py.
 Source: DeleteRecordsRequest.json, DeleteRecordsResponse.json.
 """
 

@@ -1,5 +1,6 @@
 """DeleteTopics: topics by name.
 
+Written by tools/messages.py.
 Source: DeleteTopicsRequest.json, DeleteTopicsResponse.json.
 """
 

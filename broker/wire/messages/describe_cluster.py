@@ -1,5 +1,6 @@
 """DescribeCluster: brokers, controller, cluster id (KIP-700).
 
+Written by tools/messages.py.
 Source: DescribeClusterRequest.json, DescribeClusterResponse.json.
 """
 

@@ -1,5 +1,6 @@
 """DescribeConfigs: settings of topics (resource type 2) and brokers (4) with their sources.
 
+Written by tools/messages.py.
 Source: DescribeConfigsRequest.json, DescribeConfigsResponse.json.
 """
 
@@ -17,7 +18,7 @@ from broker.wire.schema import Message, Struct
 class DescribeConfigsResource(Struct):
     resource_type: int = int8("0+")
     resource_name: str = string("0+")
-    configuration_keys: list[str] | None = nullable_string_array("0+", nullable="0+")
+    configuration_keys: list[str] | None = nullable_string_array("0+")
 
 
 @dataclass(slots=True)

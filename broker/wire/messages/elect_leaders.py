@@ -1,5 +1,6 @@
 """ElectLeaders: preferred (0) or unclean (1) elections of named partitions, or of all (null) (KIP-460).
 
+Written by tools/messages.py.
 Source: ElectLeadersRequest.json, ElectLeadersResponse.json.
 """
 

@@ -1,5 +1,6 @@
 """FindCoordinator: the broker that coordinates a group (key type 0) or a transactional id (1).
 
+Written by tools/messages.py.
 Source: FindCoordinatorRequest.json, FindCoordinatorResponse.json.
 """
 

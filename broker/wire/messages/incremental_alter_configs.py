@@ -1,5 +1,6 @@
 """IncrementalAlterConfigs: change single overrides of topics (resource type 2) and brokers (4) (KIP-339).
 
+Written by tools/messages.py.
 Source: IncrementalAlterConfigsRequest.json, IncrementalAlterConfigsResponse.json.
 """
 

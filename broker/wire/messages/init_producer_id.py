@@ -1,5 +1,6 @@
 """InitProducerId: a producer id and epoch for idempotent or transactional writes (KIP-98, KIP-360).
 
+Written by tools/messages.py.
 Source: InitProducerIdRequest.json, InitProducerIdResponse.json.
 """
 

@@ -1,6 +1,8 @@
 """LeaderAndIsr: the controller tells a replica's broker who leads and who is in the ISR.
 
 The minimum of eligible replicas (docs/adr/0010) is highwater's own; Kafka passes over tags that it does not know.
+
+Written by tools/messages.py.
 Source: LeaderAndIsrRequest.json, LeaderAndIsrResponse.json.
 """
 

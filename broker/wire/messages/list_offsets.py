@@ -1,5 +1,6 @@
 """ListOffsets: the offset for a timestamp, or a log's first (-2) or next (-1) offset.
 
+Written by tools/messages.py.
 Source: ListOffsetsRequest.json, ListOffsetsResponse.json.
 """
 

@@ -1,5 +1,6 @@
 """ListPartitionReassignments: which reassignments are under way (KIP-455).
 
+Written by tools/messages.py.
 Source: ListPartitionReassignmentsRequest.json, ListPartitionReassignmentsResponse.json.
 """
 

@@ -2,6 +2,8 @@
 
 v0 reads an empty topic array as "all topics"; v1+ reads null as all and empty as none. From v10 answers tell the
 topic's id, and v12 may be asked by it, with null for the name.
+
+Written by tools/messages.py.
 Source: MetadataRequest.json, MetadataResponse.json.
 """
 

@@ -1,5 +1,6 @@
 """OffsetForLeaderEpoch: where a leader epoch ends in the leader's log (KIP-101, KIP-320).
 
+Written by tools/messages.py.
 Source: OffsetForLeaderEpochRequest.json, OffsetForLeaderEpochResponse.json.
 """
 

@@ -1,6 +1,8 @@
 """StopReplica: the controller tells a broker to stop replicas, and whether to delete them (KIP-570).
 
 The topic id is highwater's own: Kafka names topics here by name alone, and passes over tags that it does not know.
+
+Written by tools/messages.py.
 Source: StopReplicaRequest.json, StopReplicaResponse.json.
 """
 
@@ -10,10 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, boolean, int16, int32, int64, string, uuid
+from broker.wire.fields import OWN_TAG, array, boolean, int16, int32, int64, string, uuid
 from broker.wire.schema import Message, Struct
-
-_OWN_TAG = 10_000
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class StopReplicaPartitionState(Struct):
 class StopReplicaTopicState(Struct):
     topic_name: str = string("3+")
     partition_states: list[StopReplicaPartitionState] = array(StopReplicaPartitionState, "3+")
-    topic_id: str = uuid("3+", tag=_OWN_TAG, tagged="3+")
+    topic_id: str = uuid("3+", tag=OWN_TAG, tagged="3+")
 
 
 @dataclass(slots=True)

@@ -1,6 +1,8 @@
 """UpdateMetadata: the controller tells every broker what Metadata should answer.
 
 The live brokers' epochs (docs/adr/0011) and `whole` are highwater's own; Kafka passes over tags that it does not know.
+
+Written by tools/messages.py.
 Source: UpdateMetadataRequest.json, UpdateMetadataResponse.json.
 """
 

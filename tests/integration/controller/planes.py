@@ -16,9 +16,9 @@ from broker.net.peer import BrokerPeer
 from broker.net.slot import Slot
 from broker.runtime.requests.request import Request, respond
 from broker.server.control_plane import ControlPlane
+from broker.wire.advertised import api_versions_response
 from broker.wire.api import ADVERTISED, ApiKey, response_header_version
 from broker.wire.headers import decode_request_header
-from broker.wire.messages import api_versions
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
 from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
@@ -111,7 +111,7 @@ class PlaneBroker:
         flexible = response_header_version(key, version) == 1
         request = Request(key, version, correlation_id, client_id or "", frame[start:], slot, flexible)
         if key == ApiKey.API_VERSIONS:
-            respond(request, api_versions.answer(ADVERTISED).encode(version))
+            respond(request, api_versions_response(ADVERTISED).encode(version))
         else:
             self._handlers[ApiKey(key)](request)
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from broker.wire.advertised import api_versions_response, unsupported_version_body
 from broker.wire.api import ADVERTISED, SUPPORTED, ApiKey
 from broker.wire.chunks import FileSlice, chunks_length
 from broker.wire.messages import fetch, produce, produce_codec
-from broker.wire.messages.api_versions import ApiVersionsResponse, answer, encode_unsupported
+from broker.wire.messages.api_versions import ApiVersionsResponse
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.wire.messages.delete_topics import DeleteTopicsRequest
 from broker.wire.messages.list_offsets import ListOffsetsRequest
@@ -285,7 +286,7 @@ def test_message_unknown_tagged_field_is_skipped() -> None:
 
 
 def test_api_versions_unsupported_has_a_v0_body_with_all_apis() -> None:
-    body = encode_unsupported(ADVERTISED)
+    body = unsupported_version_body(ADVERTISED)
     reader = Reader(body)
     assert reader.int16("error") == 35
     assert reader.int32("count") == len(ADVERTISED)
@@ -293,7 +294,7 @@ def test_api_versions_unsupported_has_a_v0_body_with_all_apis() -> None:
 
 
 def test_api_versions_advertises_what_clients_may_use() -> None:
-    listed = {key.api_key: (key.min_version, key.max_version) for key in answer(ADVERTISED).api_keys}
+    listed = {key.api_key: (key.min_version, key.max_version) for key in api_versions_response(ADVERTISED).api_keys}
     assert listed[ApiKey.PRODUCE] == (0, 9)
     assert listed[ApiKey.FETCH] == (4, 12)
     assert ApiKey.FIND_COORDINATOR not in listed
