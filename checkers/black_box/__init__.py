@@ -1,1 +1,5 @@
-"""What clients saw: one module per anomaly family, each a pure function of the history's tables."""
+"""What clients saw: one module for each family of anomalies, each a pure function of the history's tables.
+
+Uses `verdicts`, `allowances`, `evidence` and what is below them. DataFrames of sends, polls and requests come in;
+findings and figures, lazily, go out. Source: jepsen.tests.kafka; docs/checkers.md defines each anomaly.
+"""

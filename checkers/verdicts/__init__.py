@@ -1,1 +1,5 @@
-"""Findings, the jobs that make them, the catalogue of anomalies, and one verdict from all."""
+"""Findings and figures, the jobs that collect them, the catalogue of checkers, and one verdict from all.
+
+Uses `history`. Lazy findings come in from the families; verdicts with reasons, counts and witness rows go out. The
+catalogue names for each checker what it must have seen to say valid.
+"""
