@@ -1,32 +1,29 @@
-"""`highwater-broker --config server.properties`: read the settings, run one broker.
+"""`highwater-broker --config server.properties`: run one broker.
 
+Loads next to nothing before SIGTERM and SIGINT have a handler: most of a start's first second goes into loading the
+rest, and a signal in that time is no error.
 Exit codes: 0 stopped as told, 1 could not start or had to stop, 2 wrong usage or settings.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import logging
-import resource
+import os
+import signal
 import sys
-from pathlib import Path
+from types import FrameType
 
-from broker import __version__
-from broker.config.properties import parse_properties
-from broker.config.settings import ConfigError, Settings
-from broker.core.controller.cluster_state import StoreUnavailable
-from broker.log.files.log_dir import LogDirInUse, WrongIdentity
-from broker.model.log_errors import LogDirFailed
-from broker.server.broker_server import Broker
-from broker.zk.registration import BrokerIdInUse
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT. Returns the exit code."""
+    """Run until SIGTERM or SIGINT. Returns the exit code; wrong usage raises SystemExit(2)."""
+    for name in _STOP_SIGNALS:
+        signal.signal(name, _stop_before_start)
+    import argparse
+    from pathlib import Path
+
+    from broker import __version__
+
     parser = argparse.ArgumentParser(prog="highwater-broker", description="Run one highwater broker.")
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="server.properties, Kafka's names")
     parser.add_argument(
@@ -34,39 +31,15 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"highwater {__version__}")
     args = parser.parse_args(argv)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S"
-    )
-    logging.getLogger("kazoo").setLevel(logging.WARNING)
-    try:
-        settings = _settings(args.config, args.override)
-    except (ConfigError, OSError, UnicodeDecodeError) as error:
-        print(f"highwater-broker: {args.config}: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    _raise_descriptor_limit()
-    try:
-        return Broker(settings).run()
-    except (StoreUnavailable, BrokerIdInUse, LogDirInUse, LogDirFailed, WrongIdentity, OSError, ValueError) as error:
-        print(f"highwater-broker: {error}", file=sys.stderr)
-        return EXIT_FAILED
+    from broker.server.command import run
+
+    return run(args.config, args.override)
 
 
-def _raise_descriptor_limit() -> None:
-    """As many connections and segments as the system allows, as the JVM does for Kafka."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _settings(path: Path, overrides: list[str]) -> Settings:
-    properties = parse_properties(path.read_text(encoding="utf-8"))
-    for override in overrides:
-        name, equals, value = override.partition("=")
-        if not equals:
-            raise ConfigError(f"--override {override!r}: must be NAME=VALUE")
-        properties[name.strip()] = value.strip()
-    return Settings.parse(properties)
+def _stop_before_start(number: int, _: FrameType | None) -> None:
+    """Nothing is opened yet. Ends here: an exception could come up in the middle of any module that is being loaded."""
+    os.write(2, f"highwater-broker: {signal.Signals(number).name} before the start: stopping\n".encode())
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ class Listener:
         try:
             self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
         except OSError as error:
-            raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
+            # create_server appends "(while attempting to bind on address …)": the address would stand there twice.
+            cause, _, _ = str(error.strerror).partition(" (while attempting")
+            raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {cause}") from error
         self._socket.setblocking(False)
         # What is accepted has them from here.
         for option, size in ((socket.SO_SNDBUF, send_buffer_bytes), (socket.SO_RCVBUF, receive_buffer_bytes)):

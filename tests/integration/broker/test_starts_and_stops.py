@@ -137,6 +137,8 @@ def test_port_in_use_names_the_address_and_costs_no_clean_mark(cluster: Cluster,
         code, said = _run(second)
     assert code == 1
     assert f"cannot listen on 127.0.0.1:{second.port}" in said
+    assert said.count("Address already in use") == 1
+    assert said.count(str(second.port)) == 1, "the address is named once"
     assert "Traceback" not in said
     assert mark.read_text() == before
 

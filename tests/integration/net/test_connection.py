@@ -625,7 +625,7 @@ def test_connection_is_never_too_idle_where_that_is_turned_off(loop: EpollLoop, 
 
 
 def test_listener_taken_port_is_named(server: Server, loop: EpollLoop) -> None:
-    with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{server.listener.port}"):
+    with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{server.listener.port}: Address already in use$"):
         Listener(loop, "127.0.0.1", server.listener.port, lambda _c, _f, _s: None)
 
 
