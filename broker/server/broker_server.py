@@ -1,10 +1,10 @@
-"""One broker's life: start in order, run, stop in order.
+"""One broker's life: start in order, run, shut down in order.
 
-Start: ZooKeeper and identity, logs, listeners bound, registered, the loop. Stop on SIGTERM or SIGINT: leaderships moved
-away (controlled shutdown), logs closed with the mark of a clean stop, ZooKeeper session ended. A second signal, or a
-failure that leaves nothing to serve, stops without the mark; while the logs are closed one that comes later than the
-first by _SAME_WORD_S ends the process.
-A start that fails, or is told to stop before it is done, leaves the mark as it found it.
+Startup: ZooKeeper and identity, logs, listeners bound, registered, the loop. Shutdown on SIGTERM or SIGINT: leaderships
+moved away (controlled shutdown), logs closed with the mark of a clean shutdown, ZooKeeper session ended. A second
+signal, or a failure that leaves nothing to serve, ends the broker without the mark; while the logs are closed a signal
+that comes _SAME_SIGNAL_S or more after the first ends the process.
+A start that fails, or that a signal ends, leaves the mark as it was.
 Source: kafka.server.KafkaServer.startup, shutdown.
 """
 
@@ -41,10 +41,10 @@ _COLLECT_AFTER_ALLOCATIONS = 20_000
 _HAND_OVER_LOOK_MS = 5.0
 _HAND_OVER_MAX_MS = 300.0
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_SAME_WORD_S = 1.0
+_SAME_SIGNAL_S = 1.0
 
 
-class _ToldToStop(BaseException):
+class _StopRequested(BaseException):
     """A signal during the start; nothing is served yet, so it ends at once wherever it is."""
 
 
@@ -59,7 +59,7 @@ class Broker:
         self._event_log: EventLog | None = None
         self._serving = False
         self._stopping = False
-        self._told_s: float | None = None
+        self._first_signal_s: float | None = None
         """When the first signal came."""
         self._closing = False
         self._halted = False
@@ -76,9 +76,9 @@ class Broker:
             if not self._halted:
                 _calm_collector()
                 self._loop.run()
-        except _ToldToStop as told:
+        except _StopRequested as signalled:
             self._clean = False
-            _log.info("%s before the start was done: stopping", told)
+            _log.info("%s before the start was done: stopping", signalled)
         except BaseException:
             self._clean = False
             raise
@@ -170,23 +170,23 @@ class Broker:
             self._halt()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
-        if self._told_s is None:
-            self._told_s = time.monotonic()
+        if self._first_signal_s is None:
+            self._first_signal_s = time.monotonic()
         if self._closing:
-            self._on_signal_while_closing(number, time.monotonic() - self._told_s)
+            self._on_signal_while_closing(number, time.monotonic() - self._first_signal_s)
             return
         if not self._serving:
             # The start may be waiting for ZooKeeper or another broker's session. A second signal ends the process.
             signal.signal(number, signal.SIG_DFL)
             if not self._stopping:
                 self._stopping = True
-                raise _ToldToStop(signal.Signals(number).name)
+                raise _StopRequested(signal.Signals(number).name)
             return
         self._loop.call_soon_threadsafe(lambda: self._on_stop(signal.Signals(number).name))
 
     def _on_signal_while_closing(self, number: int, since_first_s: float) -> None:
-        """A launcher may say the same twice, to the group and to the process; who means it says it later."""
-        if since_first_s >= _SAME_WORD_S:
+        """A launcher may send one signal twice, to the group and to the process; a later one is meant as a second."""
+        if since_first_s >= _SAME_SIGNAL_S:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             os._exit(128 + number)  # the first process of a container is not ended by a signal
@@ -234,7 +234,7 @@ class Broker:
         """The registration goes last: until the logs are closed nobody else may think that this broker is done.
 
         The controllership goes first: another broker takes it on while the logs are closed. The loop hears of no signal
-        any more: one that comes _SAME_WORD_S after the first ends the process at once, whatever a close waits for.
+        any more: one that comes _SAME_SIGNAL_S after the first ends the process at once, whatever a close waits for.
         """
         self._closing = True
         control, data = self._control, self._data

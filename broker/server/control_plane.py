@@ -21,11 +21,12 @@ from broker.runtime.admin.controller_operations import ControllerAdminHandlers
 from broker.runtime.admin.create_partitions import PartitionHandlers
 from broker.runtime.admin.describe_configs import ConfigHandlers
 from broker.runtime.admin.topics import TopicHandlers
-from broker.runtime.controller.controller import Controller, ControllerSettings, RebalanceSettings
+from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.handlers import ControllerHandlers
 from broker.runtime.controller.outbox import Emit
+from broker.runtime.controller.settings import ControllerSettings, RebalanceSettings
 from broker.runtime.lifecycle.controlled_shutdown import ControlledShutdown
-from broker.runtime.lifecycle.failure_detector import OpenLink, Suspicion
+from broker.runtime.lifecycle.failure_detector import FailureDetector, OpenLink
 from broker.runtime.lifecycle.registration import BrokerRegistration, SessionChange
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
@@ -120,28 +121,42 @@ class ControlPlane:
         the local deadline of the session has passed; on_unfit: this broker must end, for another has taken our id, or
         the controller's thread broke.
         """
-        settings, id_ = self.settings, self.broker_id
         self._loop = loop
+        self._connect = connect
         self._on_suspect = on_suspect
-        store = ZkTopicStore(self.client, id_)
-        attempt_ms = min(float(settings.controller_socket_timeout_ms), _CONTROLLER_ATTEMPT_MAX_MS)
+        self._attempt_ms = min(float(self.settings.controller_socket_timeout_ms), _CONTROLLER_ATTEMPT_MAX_MS)
+        store = ZkTopicStore(self.client, self.broker_id)
         admin_store = ZkAdminStore(self.client)
-        self.dynamic = DynamicConfig(settings, id_, admin_store, self.worker, loop)
+        self._build_caches(store, admin_store, advertised[0].listener)
+        self._build_controller(store, emit, on_unfit)
+        self._build_registration(advertised, on_registered, on_fenced, on_unfit)
+        self._build_senders(store, open_link)
+        self._build_handlers(store, admin_store)
+        self.client.add_session_listener(self._on_session)
+        self._built = True
+
+    def _build_caches(self, store: ZkTopicStore, admin_store: ZkAdminStore, listener: str) -> None:
+        """Settings of broker and topics, and the cluster's metadata."""
+        self.dynamic = DynamicConfig(self.settings, self.broker_id, admin_store, self.worker, self._loop)
         self.dynamic.read_first()
-        self.configs = TopicConfigCache(store, self.worker, loop)
+        self.configs = TopicConfigCache(store, self.worker, self._loop)
         self.cache = MetadataCache(
             self.cluster_id,
-            advertised[0].listener,
+            listener,
             lambda: self.registration.broker_epoch,
             self.configs.overrides,
             self.configs.forget,
         )
+
+    def _build_controller(self, store: ZkTopicStore, emit: Emit | None, on_unfit: Callable[[Exception], None]) -> None:
+        """The candidate for controller, and what it hears of settings that change."""
+        settings, id_, connect = self.settings, self.broker_id, self._connect
         self.topics = TopicHandlers(
             settings,
             self.cache,
             store,
             self.worker,
-            loop,
+            self._loop,
             lambda: self.controller.active,
             random.Random(),
             self.dynamic,
@@ -151,12 +166,12 @@ class ControlPlane:
                 id_,
                 topic_bool({}, settings, "unclean.leader.election.enable"),
                 settings.delete_topic_enable,
-                attempt_ms,
+                self._attempt_ms,
                 _rebalance(settings),
                 topic_int({}, settings, "min.insync.replicas"),
             ),
             ZkControllerStore(self.client, _wall_clock_ms),
-            loop,
+            self._loop,
             lambda broker: connect(broker.endpoints[0].host, broker.endpoints[0].port, f"controller-{id_}"),
             emit,
             self.cache.controller_moved,
@@ -173,28 +188,41 @@ class ControlPlane:
                 topic_int({}, settings, "min.insync.replicas"),
             )
         )
-        broker = Broker(id_, NO_BROKER_EPOCH, advertised, settings.rack, reports=True)
+
+    def _build_registration(
+        self,
+        advertised: tuple[BrokerEndpoint, ...],
+        on_registered: Callable[[int], None],
+        on_fenced: Callable[[], None],
+        on_unfit: Callable[[Exception], None],
+    ) -> None:
+        """What keeps `/brokers/ids/N` this broker's."""
+        broker = Broker(self.broker_id, NO_BROKER_EPOCH, advertised, self.settings.rack, reports=True)
         self._registrar = Registration(self.client, broker, SessionFile(Path(self._session_dir)), _wall_clock_ms)
         self.registration = BrokerRegistration(
             self._registrar,
             self.worker,
             self.controller,
-            loop,
+            self._loop,
             lambda: self.client.session_deadline_ms,
             on_registered,
             on_fenced,
             on_unfit,
         )
 
+    def _build_senders(self, store: ZkTopicStore, open_link: OpenLink | None) -> None:
+        """What tells the controller of this broker: ISR changes, suspicions, failed log dirs, its own shutdown."""
+        settings, id_, loop, connect = self.settings, self.broker_id, self._loop, self._connect
+
         def connect_controller(address: Address) -> Peer:
             return connect(address.host, address.port, f"broker-{id_}-to-controller")
 
         self.alter_partition = ControllerAlterPartition(
-            id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, attempt_ms
+            id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, self._attempt_ms
         )
-        self.suspicion: Suspicion | None = None
+        self.suspicion: FailureDetector | None = None
         if open_link is not None and settings.failure_suspicion_enable:
-            self.suspicion = Suspicion(
+            self.suspicion = FailureDetector(
                 id_,
                 self.cache,
                 loop,
@@ -203,8 +231,22 @@ class ControlPlane:
                 self.controller,
             )
             self.cache.add_listener(self.suspicion.on_metadata)
-        self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
         self._log_failure = LogFailureNotice(store, self.worker, loop)
+        self._shutdown = ControlledShutdown(
+            settings,
+            id_,
+            lambda: self.registration.broker_epoch,
+            self.cache,
+            loop,
+            connect_controller,
+            self._attempt_ms,
+            self.registration.suspect,
+        )
+
+    def _build_handlers(self, store: ZkTopicStore, admin_store: ZkAdminStore) -> None:
+        """What answers the requests of `handlers`."""
+        settings, id_, loop = self.settings, self.broker_id, self._loop
+        self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
         self._metadata = MetadataHandlers(
             self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None, loop
         )
@@ -213,18 +255,6 @@ class ControlPlane:
         self._partitions = PartitionHandlers(self.cache, admin_store, self.worker, loop, lambda: self.controller.active)
         self._controller_admin = ControllerAdminHandlers(self.controller, self.cache, loop)
         self._controller_handlers = ControllerHandlers(self.controller)
-        self._shutdown = ControlledShutdown(
-            settings,
-            id_,
-            lambda: self.registration.broker_epoch,
-            self.cache,
-            loop,
-            connect_controller,
-            attempt_ms,
-            self.registration.suspect,
-        )
-        self.client.add_session_listener(self._on_session)
-        self._built = True
 
     def handlers(self) -> dict[ApiKey, Handler]:
         """What this part serves. LeaderAndIsr and StopReplica are the replica manager's; see `gated`."""
@@ -279,7 +309,7 @@ class ControlPlane:
         if self._built:
             if self.suspicion is not None:
                 self.suspicion.close()
-            self.controller.stop(0)
+            self.controller.shutdown(0)
             # Nor is it registered anew: nobody would hear of it.
             self.registration.stop()
 

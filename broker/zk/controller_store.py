@@ -103,16 +103,16 @@ class ZkControllerStore(ZkAssignments):
     def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
         return self._note(term, paths.suspicion(broker, broker_epoch))
 
-    def note_leaver(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
-        self._note(term, paths.leaver(broker, broker_epoch))
+    def note_shutdown(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
+        self._note(term, paths.shutting_down(broker, broker_epoch))
 
-    def leavers(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
-        noted = set(self._client.children(paths.LEAVERS) or [])
+    def shutting_down(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
+        noted = set(self._client.children(paths.SHUTTING_DOWN) or [])
         return {id_ for id_, broker in registered.items() if paths.note_name(id_, broker.epoch) in noted}
 
     def forget_notes(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
         current = {paths.note_name(broker.id, broker.epoch) for broker in registered.values()}
-        for folder in (paths.SUSPICIONS, paths.LEAVERS):
+        for folder in (paths.SUSPICIONS, paths.SHUTTING_DOWN):
             for name in self._client.children(folder) or []:
                 if name not in current:
                     self._write(term, [Delete(f"{folder}/{name}")])

@@ -23,7 +23,7 @@ LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 
 SUSPICIONS = "/highwater/suspicions"
-LEAVERS = "/highwater/leavers"
+SHUTTING_DOWN = "/highwater/leavers"
 REGISTRATIONS = "/highwater/registrations"
 
 PERSISTENT = (
@@ -42,7 +42,7 @@ PERSISTENT = (
     CONFIG_BROKERS,
     "/config/ips",
     SUSPICIONS,
-    LEAVERS,
+    SHUTTING_DOWN,
     REGISTRATIONS,
 )
 """Made at a broker's start where missing. Source: ZkData.PersistentZkPaths; the last three are highwater's own."""
@@ -82,9 +82,9 @@ def suspicion(broker: BrokerId, broker_epoch: int) -> str:
     return f"{SUSPICIONS}/{note_name(broker, broker_epoch)}"
 
 
-def leaver(broker: BrokerId, broker_epoch: int) -> str:
+def shutting_down(broker: BrokerId, broker_epoch: int) -> str:
     """Says that this registration has asked to leave."""
-    return f"{LEAVERS}/{note_name(broker, broker_epoch)}"
+    return f"{SHUTTING_DOWN}/{note_name(broker, broker_epoch)}"
 
 
 def note_name(broker: BrokerId, broker_epoch: int) -> str:

@@ -33,7 +33,7 @@ class Data:
         self.deletions: set[str] = set()
         self.elections: list[TopicPartition] | None = None
         self.reassignments: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
-        self.leavers: set[tuple[BrokerId, int]] = set()
+        self.shutting_down: set[tuple[BrokerId, int]] = set()
         self.epoch = 0
         self.transaction = 0
         self.writes = 0
@@ -90,14 +90,14 @@ class MemoryStore:
     def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
         return False
 
-    def note_leaver(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
-        self._write(term, lambda: self.data.leavers.add((broker, broker_epoch)))
+    def note_shutdown(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
+        self._write(term, lambda: self.data.shutting_down.add((broker, broker_epoch)))
 
-    def leavers(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
-        return {id_ for id_, broker in registered.items() if (id_, broker.epoch) in self.data.leavers}
+    def shutting_down(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
+        return {id_ for id_, broker in registered.items() if (id_, broker.epoch) in self.data.shutting_down}
 
     def forget_notes(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
-        self.data.leavers &= {(id_, broker.epoch) for id_, broker in registered.items()}
+        self.data.shutting_down &= {(id_, broker.epoch) for id_, broker in registered.items()}
 
     def resign(self, term: Term) -> None: ...
 

@@ -103,7 +103,7 @@ class ControllerAdminHandlers:
                         return
                 self._await_elections(request, results, named, left_ms)
 
-            self._controller.ask(do, _refused, answer)
+            self._controller.request(do, _refused, answer)
 
         elect(wanted, _UNHEARD_MS)
 
@@ -150,7 +150,7 @@ class ControllerAdminHandlers:
         def answer(results: _Altered) -> None:
             respond(request, _altered(results).encode(request.api_version))
 
-        self._controller.ask(alter, _refused, answer)
+        self._controller.request(alter, _refused, answer)
 
     def handle_list_partition_reassignments(self, request: Request) -> None:
         try:
@@ -168,7 +168,7 @@ class ControllerAdminHandlers:
         def answer(results: _UnderWay) -> None:
             respond(request, _listed(results).encode(request.api_version))
 
-        self._controller.ask(under_way, _refused, answer)
+        self._controller.request(under_way, _refused, answer)
 
 
 def _refused(error: ErrorCode) -> ErrorCode:

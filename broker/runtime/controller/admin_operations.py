@@ -14,7 +14,7 @@ from broker.model.ids import BrokerId, TopicPartition
 from broker.runtime.controller.reassignment import Reassignments
 from broker.runtime.controller.request_batch import RequestBatch
 from broker.runtime.controller.requested_elections import AskedElections
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 
 _log = logging.getLogger("broker.controller")
 
@@ -22,11 +22,11 @@ _log = logging.getLogger("broker.controller")
 class ControllerAdmin:
     """See the module."""
 
-    def __init__(self, tools: TermTools, load_term: Callable[[], None]) -> None:
-        self._tools = tools
+    def __init__(self, writer: PartitionStateWriter, load_term: Callable[[], None]) -> None:
+        self._writer = writer
         self._load_term = load_term
-        self.elections = AskedElections(tools)
-        self.reassignments = Reassignments(tools)
+        self.elections = AskedElections(writer)
+        self.reassignments = Reassignments(writer)
 
     # What the term tells
 
@@ -41,7 +41,7 @@ class ControllerAdmin:
 
     def reconnected(self) -> None:
         """Watches were lost with the connection: look at all that they were to tell of."""
-        self._take_added(sorted(self._tools.state.topics))
+        self._take_added(sorted(self._writer.state.topics))
         self.loaded()
 
     def tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
@@ -66,15 +66,15 @@ class ControllerAdmin:
 
     def _take_added(self, names: Sequence[str]) -> None:
         """Read these topics again, with new watches; partitions that are not known get leaders."""
-        tools = self._tools
-        state = tools.state
+        writer = self._writer
+        state = writer.state
         told = state.states.keys() | state.unreadable
         new: list[TopicPartition] = []
-        for name, found in tools.store.topics(names, tools.watches.topic).topics.items():
+        for name, found in writer.store.topics(names, writer.watches.topic).topics.items():
             known = state.topics[name]
             if not found.topic_id and known.topic_id:
                 _log.warning("topic %s was written without its id %s: it is given back", name, known.topic_id)
-                found = tools.with_topic_id(found, known.topic_id)
+                found = writer.with_topic_id(found, known.topic_id)
             # A reassignment may have read the topic since, new partitions and all, but nobody has elected for them.
             added = sorted(
                 partition
@@ -90,5 +90,5 @@ class ControllerAdmin:
             _log.info("topic %s has new partitions: %s", name, assigned)
             state.topics[name] = replace(known, partitions={**known.partitions, **assigned})
             new += [TopicPartition(name, partition) for partition in added]
-        if new and not tools.take_up(new):
+        if new and not writer.take_up(new):
             self._load_term()

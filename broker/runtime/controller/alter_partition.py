@@ -12,7 +12,7 @@ from typing import NamedTuple
 from broker.core.controller import alter_partition as alter
 from broker.core.controller.stored import StateWrite
 from broker.model.ids import TopicPartition
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -92,22 +92,22 @@ def answer(asked: list[Asked], decisions: Mapping[TopicPartition, Decision]) -> 
 class IsrChanges:
     """What leaders propose. ISR changes are told to the other brokers together, by whoever takes `untold`."""
 
-    def __init__(self, tools: TermTools) -> None:
-        self._tools = tools
+    def __init__(self, writer: PartitionStateWriter) -> None:
+        self._writer = writer
         self.untold: set[TopicPartition] = set()
 
     def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         """Decide every partition, write the accepted ones together, answer all."""
-        tools = self._tools
-        error = alter.check_sender(tools.state, request.broker_id, request.broker_epoch)
+        writer = self._writer
+        error = alter.check_sender(writer.state, request.broker_id, request.broker_epoch)
         if error is not ErrorCode.NONE:
             _log.info("AlterPartition of broker %d, epoch %d: %s", request.broker_id, request.broker_epoch, error.name)
             return AlterPartitionResponse(error_code=error)
-        asked = parse(request, version, tools.topic_names)
+        asked = parse(request, version, writer.topic_names)
         with_epochs = epochs_required(version)
         decisions = {
             proposal.topic_partition: alter.decide(
-                tools.state, request.broker_id, proposal, with_epochs, tools.term.epoch
+                writer.state, request.broker_id, proposal, with_epochs, writer.term.epoch
             )
             for _, _, proposal in asked
             if proposal is not None
@@ -117,8 +117,8 @@ class IsrChanges:
 
     def _write(self, decisions: dict[TopicPartition, Decision]) -> None:
         """Write what was accepted; an accepted change that met another's becomes INVALID_UPDATE_VERSION."""
-        tools = self._tools
-        state = tools.state
+        writer = self._writer
+        state = writer.state
         writes = [
             StateWrite(
                 topic_partition, decision.before, state.completed(topic_partition, decision.before, decision.after)
@@ -128,8 +128,8 @@ class IsrChanges:
         ]
         if not writes:
             return
-        written = tools.store.write_states(tools.term, writes)
-        tools.reread([topic_partition for topic_partition, now in written.items() if now is None])
+        written = writer.store.write_states(writer.term, writes)
+        writer.reread([topic_partition for topic_partition, now in written.items() if now is None])
         for topic_partition, now in written.items():
             if now is None:
                 decisions[topic_partition] = ErrorCode.INVALID_UPDATE_VERSION

@@ -11,31 +11,31 @@ from broker.core.controller import alter_partition as alter
 from broker.core.controller import decisions as rules
 from broker.core.controller.cluster_state import ClusterState
 from broker.model.ids import BrokerId
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.controlled_shutdown import ControlledShutdownResponse, RemainingPartition
 
 
-class Leavers:
+class ShuttingDownBrokers:
     """Broker epochs of those that asked to leave; outlives the term's reloads."""
 
-    def __init__(self, tools: TermTools) -> None:
-        self._tools = tools
+    def __init__(self, writer: PartitionStateWriter) -> None:
+        self._writer = writer
         self._epochs: dict[BrokerId, int] = {}
         self._noted: dict[BrokerId, int] = {}
         """Of these, those whose note is known to stand."""
 
     def load(self, state: ClusterState) -> None:
         """Say who leaves in a state that was read anew."""
-        noted = {broker: state.brokers[broker].epoch for broker in self._tools.store.leavers(state.brokers)}
+        noted = {broker: state.brokers[broker].epoch for broker in self._writer.store.shutting_down(state.brokers)}
         self._noted.update(noted)
         self._epochs.update(noted)
         state.shutting_down = state.still_registered(self._epochs)
 
     def controlled_shutdown(self, broker: BrokerId, broker_epoch: int) -> ControlledShutdownResponse:
         """Move leaderships and ISR places away, then stop the broker's replicas; what is left is answered."""
-        tools = self._tools
-        state = tools.state
+        writer = self._writer
+        state = writer.state
         error = alter.check_sender(state, broker, broker_epoch)
         if error is not ErrorCode.NONE:
             return ControlledShutdownResponse(error_code=error)
@@ -45,10 +45,10 @@ class Leavers:
         # would be proposed for the ISR again, and a proposal holds the watermark until a controller answers it, who may
         # be the one that leaves.
         self._stop_following(broker)
-        tools.settle_and_send(lambda: rules.broker_shutdown(state, broker, tools.term.epoch))
+        writer.settle_and_send(lambda: rules.broker_shutdown(state, broker, writer.term.epoch))
         if self._noted.get(broker) != broker_epoch:
             # After what ends outages; a broker that got no answer asks the next controller.
-            tools.store.note_leaver(tools.term, broker, broker_epoch)
+            writer.store.note_shutdown(writer.term, broker, broker_epoch)
             self._noted[broker] = broker_epoch
         return ControlledShutdownResponse(
             remaining_partitions=[RemainingPartition(*tp) for tp in rules.remaining_leaderships(state, broker)]
@@ -56,10 +56,10 @@ class Leavers:
 
     def _stop_following(self, broker: BrokerId) -> None:
         """StopReplica, which keeps the files, for all that this broker does not lead."""
-        state = self._tools.state
-        batch = self._tools.new_batch()
+        state = self._writer.state
+        batch = self._writer.new_batch()
         for topic_partition in state.partitions_of((broker,)):
             current = state.states.get(topic_partition)
             if current is not None and current.leader != broker and topic_partition.topic not in state.deleting:
                 batch.stop(broker, topic_partition, delete=False)
-        self._tools.send(batch)
+        self._writer.send(batch)

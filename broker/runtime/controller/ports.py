@@ -76,16 +76,16 @@ class ControllerStore(AssignmentStore, Protocol):
         """Note that this registration is suspected; False when it has been before."""
         ...
 
-    def note_leaver(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
+    def note_shutdown(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
         """Note, for later controllers, that this registration has asked to leave."""
         ...
 
-    def leavers(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
+    def shutting_down(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
         """Of these registrations, those of which that is noted."""
         ...
 
     def forget_notes(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
-        """Drop what is noted of registrations that are gone: suspicions and leavers."""
+        """Drop what is noted of registrations that are gone: suspicions and shutdowns."""
         ...
 
     def resign(self, term: Term) -> None:

@@ -24,7 +24,7 @@ from broker.core.controller.reassignment import Assignment
 from broker.core.controller.stored import AssignmentWrite, StateWrite
 from broker.model.ids import BrokerId, TopicPartition
 from broker.runtime.controller.request_batch import RequestBatch
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 from broker.wire.errors import ErrorCode
 
 _log = logging.getLogger("broker.controller")
@@ -48,13 +48,13 @@ _NOBODY_LEADS: Refusal = (
 )
 
 
-def withdraw(tools: TermTools, void: Callable[[TopicPartition, Target], bool]) -> None:
+def withdraw(writer: PartitionStateWriter, void: Callable[[TopicPartition, Target], bool]) -> None:
     """Take these out of `/admin/reassign_partitions`, as it is by now; what else somebody asks for there stays.
 
     They are gone when this returns: a write that met a tool's is made again.
     """
     for _ in range(_TRIES):
-        asked = tools.store.asked_reassignments(None) or {}
+        asked = writer.store.asked_reassignments(None) or {}
         left = {
             topic_partition: target for topic_partition, target in asked.items() if not void(topic_partition, target)
         }
@@ -63,7 +63,7 @@ def withdraw(tools: TermTools, void: Callable[[TopicPartition, Target], bool]) -
         _log.info(
             "reassignments that nobody can carry out any more: %s", ", ".join(map(str, asked.keys() - left.keys()))
         )
-        tools.store.keep_reassignments(tools.term, left)
+        writer.store.keep_reassignments(writer.term, left)
     raise StoreUnavailable(f"requests for reassignments changed under the controller {_TRIES} times in a row")
 
 
@@ -81,8 +81,8 @@ class Step:
 class Reassignments:
     """See the module."""
 
-    def __init__(self, tools: TermTools) -> None:
-        self._tools = tools
+    def __init__(self, writer: PartitionStateWriter) -> None:
+        self._writer = writer
         self._open: set[TopicPartition] = set()
         """Partitions that move, or have doomed replicas."""
         self._deleted: set[tuple[TopicPartition, BrokerId]] = set()
@@ -97,7 +97,7 @@ class Reassignments:
         self._asked = {}
         self._open = {
             TopicPartition(topic.name, partition)
-            for topic in self._tools.state.topics.values()
+            for topic in self._writer.state.topics.values()
             for partition in topic.adding.keys() | topic.removing.keys()
         }
 
@@ -144,8 +144,8 @@ class Reassignments:
 
     def on_request(self) -> None:
         """A tool has written targets into `/admin/reassign_partitions`."""
-        tools = self._tools
-        asked = tools.store.asked_reassignments(tools.watches.reassignments)
+        writer = self._writer
+        asked = writer.store.asked_reassignments(writer.watches.reassignments)
         if asked is None:
             self._asked = {}
             return
@@ -170,16 +170,16 @@ class Reassignments:
             steps = [step for tp in sorted(self._open) if (step := self._next_step(tp)) is not None]
             if not steps:
                 return
-            batch = self._tools.new_batch()
+            batch = self._writer.new_batch()
             arrived = [step.topic_partition for step in steps if step.state is not None]
             self._write(steps, batch)
-            self._tools.send(batch)
+            self._writer.send(batch)
             done = [tp for tp in arrived if tp in self._asked and self._arrived(tp)]
             if done:
                 self._done_asking(done)
 
     def _next_step(self, topic_partition: TopicPartition) -> Step | None:
-        state = self._tools.state
+        state = self._writer.state
         assignment = self._assignment(topic_partition)
         if assignment is None or topic_partition.topic in state.deleting:
             self._open.discard(topic_partition)
@@ -202,7 +202,7 @@ class Reassignments:
 
     def _alter(self, targets: Targets) -> dict[TopicPartition, Refusal | None]:
         results: dict[TopicPartition, Refusal | None] = {}
-        batch = self._tools.new_batch()
+        batch = self._writer.new_batch()
         open_ = dict(targets)
         for _ in range(_TRIES):
             steps = []
@@ -218,13 +218,13 @@ class Reassignments:
             for topic_partition in written:
                 del open_[topic_partition]
             if not open_:
-                self._tools.send(batch)
+                self._writer.send(batch)
                 return results
         raise StoreUnavailable(f"assignments changed under the controller {_TRIES} times in a row")
 
     def _begin(self, topic_partition: TopicPartition, target: tuple[BrokerId, ...] | None) -> Step | Refusal | None:
         """None: it is so already."""
-        state = self._tools.state
+        state = self._writer.state
         current = self._assignment(topic_partition)
         if target is not None:
             refusal = rules.refusal(target, current, frozenset(state.brokers))
@@ -268,8 +268,8 @@ class Reassignments:
 
     def _write_round(self, steps: Mapping[str, list[Step]], batch: RequestBatch) -> set[str]:
         """One write per topic; the topics whose write was refused are read anew."""
-        tools = self._tools
-        state = tools.state
+        writer = self._writer
+        state = writer.state
         writes = []
         for name, of_topic in steps.items():
             topic = rules.with_assignments(
@@ -277,11 +277,11 @@ class Reassignments:
             )
             writes.append(AssignmentWrite(topic, [write for step in of_topic for write in self._state_write(step)]))
         refused = set()
-        for write, states in zip(writes, tools.store.write_assignments(tools.term, writes), strict=True):
+        for write, states in zip(writes, writer.store.write_assignments(writer.term, writes), strict=True):
             name = write.topic.name
             if states is None:
                 refused.add(name)
-                tools.reread([one.topic_partition for one in write.states])
+                writer.reread([one.topic_partition for one in write.states])
                 self._read_anew(name)
                 continue
             state.topics[name] = write.topic
@@ -293,9 +293,9 @@ class Reassignments:
     def _state_write(self, step: Step) -> list[StateWrite]:
         if step.state is None:
             return []
-        state = self._tools.state
+        state = self._writer.state
         before = state.states[step.topic_partition]
-        after = replace(step.state, controller_epoch=self._tools.term.epoch)
+        after = replace(step.state, controller_epoch=self._writer.term.epoch)
         after = state.completed(step.topic_partition, before, after, step.assignment.replicas)
         return [StateWrite(step.topic_partition, before, after)]
 
@@ -307,14 +307,14 @@ class Reassignments:
         batch: RequestBatch,
     ) -> None:
         topic_partition, assignment = step.topic_partition, step.assignment
-        state = self._tools.state
+        state = self._writer.state
         self._open.add(topic_partition)
         for broker in (*assignment.adding, *assignment.doomed):
             # What it said of a log that it had before says nothing of the one that it begins.
             state.reports.pop((topic_partition, broker), None)
         if change is not None:
             state.states[topic_partition] = states[topic_partition]
-            self._tools.announce(Change(topic_partition, change.before, change.after, REASSIGNMENT), batch)
+            self._writer.announce(Change(topic_partition, change.before, change.after, REASSIGNMENT), batch)
         for broker in assignment.doomed:
             self._deleted.discard((topic_partition, broker))
             batch.stop(broker, topic_partition, delete=True)
@@ -329,50 +329,50 @@ class Reassignments:
         )
 
     def _read_anew(self, name: str) -> None:
-        topic = self._tools.store.read_topic(name, self._tools.watches.topic(name))
+        topic = self._writer.store.read_topic(name, self._writer.watches.topic(name))
         if topic is None:
-            if name in self._tools.store.topic_names(None):
+            if name in self._writer.store.topic_names(None):
                 # Forgotten, it would be missing from lists that brokers take for whole. A load leaves it out and knows.
                 raise StoreUnavailable(f"topic {name} makes no sense any more, everything is read anew")
-            self._tools.forget_topic(name)
+            self._writer.forget_topic(name)
         else:
-            known = self._tools.state.topics.get(name)
-            self._tools.state.topics[name] = (
-                topic if known is None else self._tools.with_topic_id(topic, known.topic_id)
+            known = self._writer.state.topics.get(name)
+            self._writer.state.topics[name] = (
+                topic if known is None else self._writer.with_topic_id(topic, known.topic_id)
             )
 
     def _done_asking(self, partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in (*partitions, *self._void()):
             self._asked.pop(topic_partition, None)
         left = {topic_partition: target for topic_partition, (target, _) in self._asked.items()}
-        self._tools.store.keep_reassignments(self._tools.term, left)
-        if not self._asked and self._tools.store.asked_reassignments(self._tools.watches.reassignments) is not None:
+        self._writer.store.keep_reassignments(self._writer.term, left)
+        if not self._asked and self._writer.store.asked_reassignments(self._writer.watches.reassignments) is not None:
             # Asked anew between our reading and our deleting: the watch is spent, and nobody else will tell.
-            self._tools.watches.reassignments()
+            self._writer.watches.reassignments()
 
     def _withdraw_void(self) -> None:
         void = self._void()
         if void:
             for topic_partition in void:
                 del self._asked[topic_partition]
-            withdraw(self._tools, lambda topic_partition, target: void.get(topic_partition) == target)
+            withdraw(self._writer, lambda topic_partition, target: void.get(topic_partition) == target)
 
     def _void(self) -> dict[TopicPartition, Target]:
         """What was asked of topics that are being deleted, or are gone, whoever has their names by now."""
-        state = self._tools.state
+        state = self._writer.state
         void = {}
         for topic_partition, (target, asked_of) in self._asked.items():
             gone = topic_partition.topic not in state.topics or topic_partition.topic in state.deleting
-            # Topics of older tools have no id until a load gives them one.
+            # Topics of older writer have no id until a load gives them one.
             ids = {asked_of, self._topic_id(topic_partition)} - {""}
             if gone or len(ids) > 1:
                 void[topic_partition] = target
         return void
 
     def _topic_id(self, topic_partition: TopicPartition) -> str:
-        topic = self._tools.state.topics.get(topic_partition.topic)
+        topic = self._writer.state.topics.get(topic_partition.topic)
         return "" if topic is None else topic.topic_id
 
     def _assignment(self, topic_partition: TopicPartition) -> Assignment | None:
-        topic = self._tools.state.topics.get(topic_partition.topic)
+        topic = self._writer.state.topics.get(topic_partition.topic)
         return None if topic is None else rules.assignment_of(topic, topic_partition.partition)

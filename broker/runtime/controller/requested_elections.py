@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from broker.core.controller import preferred
 from broker.core.controller.preferred import ElectionType
 from broker.model.ids import BrokerId, TopicPartition
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 from broker.wire.errors import ErrorCode
 
 _log = logging.getLogger("broker.controller")
@@ -24,17 +24,17 @@ Result = BrokerId | tuple[ErrorCode, str | None]
 class AskedElections:
     """See the module."""
 
-    def __init__(self, tools: TermTools) -> None:
-        self._tools = tools
+    def __init__(self, writer: PartitionStateWriter) -> None:
+        self._writer = writer
 
     def elect(self, wanted: Sequence[TopicPartition] | None, kind: ElectionType) -> Mapping[TopicPartition, Result]:
         """Elect where it is needed and possible, as one batch. wanted None: every partition."""
-        tools = self._tools
-        state = tools.state
+        writer = self._writer
+        state = writer.state
         partitions = [tp for tp, _ in state.partitions()] if wanted is None else list(dict.fromkeys(wanted))
         refusals = {tp: why for tp in partitions if (why := preferred.refusal(state, tp, kind)) is not None}
         electable = [tp for tp in partitions if tp not in refusals]
-        tools.settle_and_send(lambda: preferred.elect(state, electable, kind, tools.term.epoch))
+        writer.settle_and_send(lambda: preferred.elect(state, electable, kind, writer.term.epoch))
         results: dict[TopicPartition, Result] = dict(refusals)
         for topic_partition in electable:
             why = preferred.refusal(state, topic_partition, kind)
@@ -47,7 +47,7 @@ class AskedElections:
 
     def unheard(self, topic_partition: TopicPartition) -> bool:
         """Whether a live replica, which has just come, has not said yet what its log holds: it may be elected soon."""
-        state = self._tools.state
+        state = self._writer.state
         reports = state.report_of(topic_partition)
         return any(
             broker in state.replicas(topic_partition) and reports(broker) is None
@@ -56,25 +56,25 @@ class AskedElections:
 
     def on_request(self) -> None:
         """A tool has written down partitions that are to get their preferred leaders."""
-        tools = self._tools
-        wanted = tools.store.asked_elections(tools.watches.elections)
+        writer = self._writer
+        wanted = writer.store.asked_elections(writer.watches.elections)
         if wanted is None:
             return
         results = self.elect(wanted, ElectionType.PREFERRED)
         for topic_partition, result in results.items():
             if isinstance(result, tuple) and result[0] is not ErrorCode.ELECTION_NOT_NEEDED:
                 _log.warning("preferred election of %s: %s %s", topic_partition, result[0].name, result[1] or "")
-        tools.store.finish_elections(tools.term)
-        if tools.store.asked_elections(tools.watches.elections) is not None:
+        writer.store.finish_elections(writer.term)
+        if writer.store.asked_elections(writer.watches.elections) is not None:
             # Asked anew between our reading and our deleting: the watch is spent, and nobody else will tell.
-            tools.watches.elections()
+            writer.watches.elections()
 
     def rebalance(self, percentage: int) -> None:
         """Give leadership back to preferred leaders, where a broker lacks more than percentage of its own.
 
         Also while partitions are reassigned, and of these (KAFKA-10149).
         """
-        wanted = preferred.imbalanced(self._tools.state, percentage)
+        wanted = preferred.imbalanced(self._writer.state, percentage)
         if wanted:
             results = self.elect(wanted, ElectionType.PREFERRED)
             moved = sum(not isinstance(result, tuple) for result in results.values())

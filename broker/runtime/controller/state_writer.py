@@ -23,7 +23,7 @@ _log = logging.getLogger("broker.controller")
 _DECIDE_MAX = 5
 
 
-class TermTools:
+class PartitionStateWriter:
     """state: what ZooKeeper holds, as far as this term knows; loading replaces it. topic_names: by topic id."""
 
     def __init__(

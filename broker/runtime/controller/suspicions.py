@@ -12,7 +12,7 @@ from broker.core.controller import decisions as rules
 from broker.core.controller import suspicion
 from broker.core.controller.cluster_state import ClusterState, StoreUnavailable
 from broker.model.ids import BrokerId
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 
 _log = logging.getLogger("broker.controller")
 
@@ -20,8 +20,8 @@ _log = logging.getLogger("broker.controller")
 class Suspicions:
     """Broker epochs of the suspected."""
 
-    def __init__(self, tools: TermTools) -> None:
-        self._tools = tools
+    def __init__(self, writer: PartitionStateWriter) -> None:
+        self._writer = writer
         self._epochs: dict[BrokerId, int] = {}
         self._unnoted: set[BrokerId] = set()
         """Of these, those of which it is not known whether ZooKeeper has the note that they are spent."""
@@ -35,17 +35,17 @@ class Suspicions:
         """Say who is suspected in a state that was read anew."""
         state.suspected = state.still_registered(self._epochs)
         for broker in self._unnoted & state.suspected:
-            self._tools.store.spend_suspicion(self._tools.term, broker, self._epochs[broker])
+            self._writer.store.spend_suspicion(self._writer.term, broker, self._epochs[broker])
         self._unnoted.clear()
 
     def suspect(self, broker: BrokerId, broker_epoch: int) -> None:
         """Elect away from this broker; once per registration."""
-        tools = self._tools
-        state = tools.state
+        writer = self._writer
+        state = writer.state
         if not state.is_registered(broker, broker_epoch) or broker in state.suspected:
             return
         try:
-            spent = tools.store.spend_suspicion(tools.term, broker, broker_epoch)
+            spent = writer.store.spend_suspicion(writer.term, broker, broker_epoch)
         except StoreUnavailable:
             # The note may stand, and nobody suspects this registration again: the reload acts on it.
             self._epochs[broker] = broker_epoch
@@ -58,17 +58,17 @@ class Suspicions:
         self._epochs[broker] = broker_epoch
         state.suspected.add(broker)
         self._emit(broker, broker_epoch)
-        tools.settle_and_send(lambda: suspicion.suspected(state, broker, tools.term.epoch))
+        writer.settle_and_send(lambda: suspicion.suspected(state, broker, writer.term.epoch))
 
     def reachable(self, broker: BrokerId) -> None:
         """A suspected broker answers: it may lead and join again, and is not suspected a second time."""
-        tools = self._tools
+        writer = self._writer
         self._epochs.pop(broker, None)
         self._unnoted.discard(broker)
-        if broker in tools.state.suspected:
+        if broker in writer.state.suspected:
             _log.warning("broker %d was suspected wrongly: it answers", broker)
-            tools.state.suspected.discard(broker)
-            tools.settle_and_send(lambda: rules.elect_offline(tools.state, tools.term.epoch))
+            writer.state.suspected.discard(broker)
+            writer.settle_and_send(lambda: rules.elect_offline(writer.state, writer.term.epoch))
 
     def _emit(self, broker: BrokerId, broker_epoch: int) -> None:
-        self._tools.outbox.emit("suspicion", ce=self._tools.term.epoch, target=broker, be=broker_epoch)
+        self._writer.outbox.emit("suspicion", ce=self._writer.term.epoch, target=broker, be=broker_epoch)

@@ -1,9 +1,9 @@
 """One controllership, from loading the cluster's state to losing the epoch: events in, writes and requests out.
 
-Belongs to the controller's thread. The decisions are `broker.core.controller.decisions`'s; `TermTools` writes and
-tells them. Requests and events that need more than a decision have parts of their own: suspicions, brokers that
-leave, ISR changes, deletions, administration. Raises ControllerMoved and StoreUnavailable, after which the term is
-resigned or loaded again: `load` may be called any number of times.
+Belongs to the controller's thread. `broker.core.controller.decisions` decides; `PartitionStateWriter` writes what is
+decided and sends it to the brokers. Requests and events that need more than a decision have parts of their own:
+suspicions, brokers that shut down, ISR changes, deletions, administration. Raises ControllerMoved and StoreUnavailable,
+after which the term is resigned or loaded again: `load` may be called any number of times.
 Source: kafka.controller.KafkaController.
 """
 
@@ -21,10 +21,10 @@ from broker.core.controller.stored import Term
 from broker.model.ids import BrokerId, Epoch, TopicPartition
 from broker.runtime.controller.admin_operations import ControllerAdmin
 from broker.runtime.controller.alter_partition import IsrChanges
-from broker.runtime.controller.controlled_shutdown import Leavers
+from broker.runtime.controller.controlled_shutdown import ShuttingDownBrokers
 from broker.runtime.controller.ports import ControllerStore, Outbox, Watches
 from broker.runtime.controller.request_batch import RequestBatch
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 from broker.runtime.controller.suspicions import Suspicions
 from broker.runtime.controller.topic_deletion import TopicDeletion
 from broker.runtime.controller.topic_loader import TopicReader
@@ -59,17 +59,17 @@ class ControllerTerm:
         read from anywhere."""
         self.loaded = False
         """Whether `state` is whole. Where a load broke off it is not, and nothing may be decided on it."""
-        self._tools = tools = TermTools(term, broker_id, store, outbox, watches)
-        self._topics = TopicReader(tools, new_topic_id, known_topic_id)
-        self._deletion = TopicDeletion(tools, delete_enabled)
-        self.suspicions = Suspicions(tools)
-        self.leavers = Leavers(tools)
-        self.isr_changes = IsrChanges(tools)
-        self.admin = ControllerAdmin(tools, self.load)
+        self._writer = writer = PartitionStateWriter(term, broker_id, store, outbox, watches)
+        self._topics = TopicReader(writer, new_topic_id, known_topic_id)
+        self._deletion = TopicDeletion(writer, delete_enabled)
+        self.suspicions = Suspicions(writer)
+        self.shutting_down_brokers = ShuttingDownBrokers(writer)
+        self.isr_changes = IsrChanges(writer)
+        self.admin = ControllerAdmin(writer, self.load)
 
     @property
     def state(self) -> ClusterState:
-        return self._tools.state
+        return self._writer.state
 
     # Loading
 
@@ -83,7 +83,7 @@ class ControllerTerm:
         # Every broker is told everything below, and answers what it cannot use.
         failed_dirs = self._store.take_log_dir_events(self.term, self._watches.log_dirs)
         self.loaded = False
-        self._tools.state = state
+        self._writer.state = state
         self.isr_changes.untold.clear()
         self._topics.load(names)
         # Where deletion is not enabled the request is dropped below, and the topic lives.
@@ -107,22 +107,22 @@ class ControllerTerm:
         }
         self.admin.load()
         self._outbox.set_brokers(state.brokers.values())
-        self.leavers.load(state)
+        self.shutting_down_brokers.load(state)
         self.suspicions.load(state)
-        batch = self._tools.new_batch(addresses_first=True)
+        batch = self._writer.new_batch(addresses_first=True)
         # The minimum may have been lowered while nobody, or another, was controller: first of all, for an election
         # must not choose from what that voided.
         self._drop_void_elrs(batch)
-        self._tools.settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
+        self._writer.settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
         self._judged = {broker.id: broker.epoch for broker in state.brokers.values()}
         # Not before: who stopped while nobody looked is known from here on by what was written.
         self.loaded = True
         for broker in state.suspected:
-            self._tools.settle(partial(suspicion.suspected, state, broker, self.term.epoch), batch)
+            self._writer.settle(partial(suspicion.suspected, state, broker, self.term.epoch), batch)
         for broker in state.brokers:
             # Who was to tell them of a new partition may have gone before.
             self._tell_everything(broker, batch, may_be_new=broker not in failed_dirs)
-        self._tools.send(batch)
+        self._writer.send(batch)
         _log.info(
             "controller epoch %d: %d brokers, %d topics, %d partitions",
             self.term.epoch,
@@ -138,7 +138,7 @@ class ControllerTerm:
         """In all topics: where the minimum is lower than the one that made them."""
         state = self.state
         for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
-            self._tools.settle(partial(rules.drop_elrs, state, topic, self.term.epoch), batch)
+            self._writer.settle(partial(rules.drop_elrs, state, topic, self.term.epoch), batch)
 
     def _tell_everything(self, broker: BrokerId, batch: RequestBatch, may_be_new: bool = False) -> None:
         """All metadata, and all replicas of this broker as its whole list.
@@ -168,7 +168,7 @@ class ControllerTerm:
                     and self.state.topics[topic_partition.topic].topic_id not in self._topics.old
                 )
                 batch.roles((broker,), topic_partition, is_new)
-                self._tools.ask_for_report(broker, topic_partition, batch)
+                self._writer.ask_for_report(broker, topic_partition, batch)
         self.admin.tell_everything(broker, batch)
 
     # Events
@@ -183,25 +183,25 @@ class ControllerTerm:
             for broker in difference.failed:
                 state.forget_broker(broker)
             self._outbox.set_brokers(list(state.brokers.values()))
-            batch = self._tools.new_batch()
+            batch = self._writer.new_batch()
             failed = difference.failed
-            self._tools.settle(lambda: rules.brokers_failed(state, failed, self.term.epoch), batch)
+            self._writer.settle(lambda: rules.brokers_failed(state, failed, self.term.epoch), batch)
             for broker in failed:
                 self._judged.pop(broker, None)
             batch.metadata(state.brokers, state.partitions_of(failed))
-            self._tools.send(batch)
+            self._writer.send(batch)
         if difference.started or difference.updated:
             _log.info("brokers started: %s", sorted(difference.started | difference.updated))
             for broker in difference.started | difference.updated:
                 state.brokers[broker] = found[broker]
                 self._judged[broker] = found[broker].epoch
             self._outbox.set_brokers(list(state.brokers.values()))
-            batch = self._tools.new_batch(addresses_first=True)
+            batch = self._writer.new_batch(addresses_first=True)
             batch.metadata(state.brokers, state.partitions_of(difference.started))
-            self._tools.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+            self._writer.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
             for broker in difference.started | difference.updated:
                 self._tell_everything(broker, batch)
-            self._tools.send(batch)
+            self._writer.send(batch)
             self._deletion.resume()
         if state.unreadable and self._store.states(sorted(state.unreadable)).found:
             # Someone has mended it. What it says is judged as at a start of a term.
@@ -216,12 +216,12 @@ class ControllerTerm:
         state = self.state
         names = self._store.topic_names(self._watches.topics)
         for gone in state.topics.keys() - names:
-            self._tools.forget_topic(gone)
+            self._writer.forget_topic(gone)
         added = names - state.topics.keys()
         if added:
             self._topics.read(added)
             new = [topic_partition for topic_partition, _ in state.partitions() if topic_partition.topic in added]
-            if not self._tools.take_up(new):
+            if not self._writer.take_up(new):
                 self.load()
 
     def topics_rewritten(self, names: AbstractSet[str]) -> None:
@@ -250,7 +250,7 @@ class ControllerTerm:
         """Topics whose last replica is gone are removed; returns them."""
         finished = self._deletion.finish()
         for topic in finished:
-            self._tools.forget_topic(topic)
+            self._writer.forget_topic(topic)
         return finished
 
     def log_dirs_changed(self) -> None:
@@ -261,7 +261,7 @@ class ControllerTerm:
 
     def named(self, partitions: Iterable[tuple[str, int]]) -> list[TopicPartition]:
         """Of these, (topic id, index), the partitions of topics that there still are."""
-        names = self._tools.topic_names
+        names = self._writer.topic_names
         return [TopicPartition(names[id_], index) for id_, index in partitions if id_ in names]
 
     def replicas_failed(self, broker: BrokerId, broker_epoch: int, failed: Iterable[tuple[str, int]]) -> None:
@@ -275,19 +275,19 @@ class ControllerTerm:
             return
         _log.warning("broker %d cannot use its replicas of %s", broker, ", ".join(map(str, news)))
         state.offline.update((topic_partition, broker) for topic_partition in news)
-        batch = self._tools.new_batch()
-        self._tools.settle(lambda: rules.replicas_failed(state, news, broker, self.term.epoch), batch)
+        batch = self._writer.new_batch()
+        self._writer.settle(lambda: rules.replicas_failed(state, news, broker, self.term.epoch), batch)
         batch.metadata(state.brokers, news)
-        self._tools.send(batch)
+        self._writer.send(batch)
 
     def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: Iterable[tuple[str, int, Epoch]]) -> None:
         """A new leader epoch, and a leader if need be, where a broker takes no role under the one that it was told."""
         state = self.state
         if not state.is_registered(broker, broker_epoch):
             return
-        names = self._tools.topic_names
+        names = self._writer.topic_names
         told = {TopicPartition(names[id_], i): epoch for id_, i, epoch in refused if id_ in names}
-        if self._tools.settle_and_send(lambda: rules.epochs_refused(state, told, broker, self.term.epoch)):
+        if self._writer.settle_and_send(lambda: rules.epochs_refused(state, told, broker, self.term.epoch)):
             _log.warning(
                 "broker %d takes no role in %s under the epochs it was told", broker, ", ".join(map(str, told))
             )
@@ -307,12 +307,12 @@ class ControllerTerm:
         if not state.is_registered(broker, broker_epoch):
             return
         state.take_reports(broker, reports, asked_under)
-        batch = self._tools.new_batch()
-        self._tools.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+        batch = self._writer.new_batch()
+        self._writer.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
         for topic_partition in reports.keys() & state.states.keys():
             if broker in state.replicas(topic_partition):
-                self._tools.ask_for_report(broker, topic_partition, batch)
-        self._tools.send(batch)
+                self._writer.ask_for_report(broker, topic_partition, batch)
+        self._writer.send(batch)
         for topic_partition, report in reports.items():
             if report.unclean:
                 self._tell_of_wait(topic_partition, broker)
@@ -335,11 +335,11 @@ class ControllerTerm:
         """Allowing unclean election elects at once where nobody leads; a smaller minimum voids what it made."""
         if topic in self.state.topics:
             self._topics.note_config(topic, overrides)
-            batch = self._tools.new_batch()
-            self._tools.settle(lambda: rules.drop_elrs(self.state, topic, self.term.epoch), batch)
+            batch = self._writer.new_batch()
+            self._writer.settle(lambda: rules.drop_elrs(self.state, topic, self.term.epoch), batch)
             if self.state.unclean_allowed(topic):
-                self._tools.settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
-            self._tools.send(batch)
+                self._writer.settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
+            self._writer.send(batch)
         else:
             self._look_for_mended_topics()
 
@@ -350,17 +350,17 @@ class ControllerTerm:
             return
         self._unclean_default = state.unclean_default = unclean
         self._min_isr_default = state.min_isr_default = min_isr
-        batch = self._tools.new_batch()
+        batch = self._writer.new_batch()
         self._drop_void_elrs(batch)
         if unclean:
-            self._tools.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
-        self._tools.send(batch)
+            self._writer.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
+        self._writer.send(batch)
 
     def send_everything(self, broker: BrokerId) -> None:
         """For a broker whose queue was given up."""
-        batch = self._tools.new_batch(addresses_first=True)
+        batch = self._writer.new_batch(addresses_first=True)
         self._tell_everything(broker, batch)
-        self._tools.send(batch)
+        self._writer.send(batch)
         self._deletion.resume()
 
     def flush_metadata(self) -> None:
@@ -368,7 +368,7 @@ class ControllerTerm:
         self.admin.advance()
         untold = self.isr_changes.untold
         if untold:
-            batch = self._tools.new_batch()
+            batch = self._writer.new_batch()
             batch.metadata(self.state.brokers, untold)
             untold.clear()
-            self._tools.send(batch)
+            self._writer.send(batch)

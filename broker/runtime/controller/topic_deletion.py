@@ -1,7 +1,7 @@
 """Deleting topics: ask every replica to delete, and when all have, remove the znodes.
 
 A replica on a broker that is down is waited for: its log would otherwise come back with it. Before a topic's name is
-free, what tools have asked for it by that name is withdrawn. Belongs to the controller's thread.
+free, what writer have asked for it by that name is withdrawn. Belongs to the controller's thread.
 Source: kafka.controller.TopicDeletionManager.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 from broker.model.ids import BrokerId, TopicPartition
 from broker.runtime.controller.reassignment import withdraw
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 
 _log = logging.getLogger("broker.controller")
 
@@ -23,14 +23,14 @@ Replica = tuple[TopicPartition, BrokerId]
 class TopicDeletion:
     """Replicas that have yet to be deleted, by topic."""
 
-    def __init__(self, tools: TermTools, enabled: bool) -> None:
-        self._tools = tools
+    def __init__(self, writer: PartitionStateWriter, enabled: bool) -> None:
+        self._writer = writer
         self.enabled = enabled
         self._open: dict[str, set[Replica]] = {}
 
     def load(self, requested: AbstractSet[str], anew: bool = False) -> None:
         """Begin the deletions that are asked for and not under way. anew: none is, for all was read again."""
-        state = self._tools.state
+        state = self._writer.state
         for topic in self._open.keys() - (frozenset() if anew else requested):
             # Done already, though the answer was lost; what has the name by now is another topic.
             del self._open[topic]
@@ -38,7 +38,7 @@ class TopicDeletion:
         self._withdraw_requests(requested - self._open.keys() - state.topics.keys())
         for topic in sorted(requested - self._open.keys()):
             if not self.enabled or topic not in state.topics:
-                self._tools.store.drop_deletion(self._tools.term, topic)
+                self._writer.store.drop_deletion(self._writer.term, topic)
                 state.deleting.discard(topic)
                 continue
             _log.info("deleting topic %s", topic)
@@ -54,14 +54,14 @@ class TopicDeletion:
         """Ask all live brokers for what is missing; asking twice is harmless."""
         if not self._open:
             return
-        state = self._tools.state
-        batch = self._tools.new_batch()
+        state = self._writer.state
+        batch = self._writer.new_batch()
         for replicas in self._open.values():
             for topic_partition, broker in replicas:
                 batch.stop(broker, topic_partition, delete=True)
         deleting = [topic_partition for topic_partition in state.states if topic_partition.topic in self._open]
         batch.metadata(state.brokers, deleting)
-        self._tools.send(batch)
+        self._writer.send(batch)
 
     def replicas_deleted(self, broker: BrokerId, deleted: Iterable[TopicPartition]) -> None:
         """Note what a broker deleted."""
@@ -74,11 +74,11 @@ class TopicDeletion:
         # Here too, though the deletion's begin voided them: a tool may have asked since, and not have been heard.
         self._withdraw_requests(frozenset(finished))
         for topic in finished:
-            self._tools.store.finish_deletion(self._tools.term, topic)
+            self._writer.store.finish_deletion(self._writer.term, topic)
             del self._open[topic]
             _log.info("topic %s is deleted", topic)
         return finished
 
     def _withdraw_requests(self, topics: AbstractSet[str]) -> None:
         if topics:
-            withdraw(self._tools, lambda topic_partition, target: topic_partition.topic in topics)
+            withdraw(self._writer, lambda topic_partition, target: topic_partition.topic in topics)

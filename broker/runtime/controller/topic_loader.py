@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from broker.config.settings import usable_overrides
 from broker.core.controller.cluster_state import Topic
 from broker.model.ids import TopicPartition
-from broker.runtime.controller.state_writer import TermTools
+from broker.runtime.controller.state_writer import PartitionStateWriter
 
 _log = logging.getLogger(__name__)
 
@@ -26,9 +26,11 @@ class TopicReader:
     whatever the states say.
     """
 
-    def __init__(self, tools: TermTools, new_topic_id: Callable[[], str], known_topic_id: Callable[[str], str]) -> None:
+    def __init__(
+        self, writer: PartitionStateWriter, new_topic_id: Callable[[], str], known_topic_id: Callable[[str], str]
+    ) -> None:
         """known_topic_id: what this broker was last told that a topic's id is, "" for nothing. Of any thread."""
-        self._tools = tools
+        self._writer = writer
         self._new_topic_id = new_topic_id
         self._known_topic_id = known_topic_id
         self._before: dict[str, str] = {}
@@ -37,22 +39,22 @@ class TopicReader:
 
     def load(self, names: Iterable[str]) -> None:
         """Into a state that has none yet."""
-        self._before = {name: topic_id for topic_id, name in self._tools.topic_names.items()}
-        self._tools.topic_names.clear()
+        self._before = {name: topic_id for topic_id, name in self._writer.topic_names.items()}
+        self._writer.topic_names.clear()
         self.malformed = False
         self.read(names)
 
     def read(self, names: Iterable[str]) -> None:
         """A topic that an older tool made, or wrote anew without its id, gets one."""
-        tools = self._tools
-        read = tools.store.topics(sorted(names), tools.watches.topic)
+        writer = self._writer
+        read = writer.store.topics(sorted(names), writer.watches.topic)
         self.malformed = self.malformed or bool(read.malformed)
         for name, found in read.topics.items():
             topic = found
             if not topic.topic_id:
-                topic = tools.with_topic_id(topic, self._id_for(topic))
-            tools.state.topics[name] = topic
-            tools.topic_names[topic.topic_id] = name
+                topic = writer.with_topic_id(topic, self._id_for(topic))
+            writer.state.topics[name] = topic
+            writer.topic_names[topic.topic_id] = name
             self.note_config(name, read.configs.get(name, {}))
 
     def _id_for(self, topic: Topic) -> str:
@@ -62,7 +64,7 @@ class TopicReader:
         not know (KAFKA-14190). Under another id all replicas would take their logs for a deleted topic's.
         """
         partitions = [TopicPartition(topic.name, partition) for partition in topic.partitions]
-        states = self._tools.store.states(partitions)
+        states = self._writer.store.states(partitions)
         if not states.found and not states.malformed:
             return self._new_topic_id()
         known = self._before.get(topic.name) or self._known_topic_id(topic.name)
@@ -73,7 +75,7 @@ class TopicReader:
 
     def note_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """As leaders read them: `+1` is 1 to both, and a value that cannot work is none."""
-        state = self._tools.state
+        state = self._writer.state
         usable = usable_overrides(topic, overrides)
         if UNCLEAN_ELECTION in usable:
             state.unclean[topic] = usable[UNCLEAN_ELECTION].strip().lower() == "true"

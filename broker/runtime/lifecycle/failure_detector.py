@@ -91,7 +91,7 @@ class _Watched:
         self.link = self.peer = None
 
 
-class Suspicion:
+class FailureDetector:
     """See the module. `on_metadata` after every change of the metadata cache."""
 
     def __init__(

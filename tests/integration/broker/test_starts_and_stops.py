@@ -259,9 +259,10 @@ def _restarted_with(broker: Broker, cluster: Cluster, program: str) -> None:
 
 _CLOSE = """
 import sys, threading, time
-from broker import app, cli, data_plane
+from broker import cli
+from broker.server import broker_server, data_plane
 
-app._SAME_WORD_S = {same_word_s}
+broker_server._SAME_SIGNAL_S = {same_signal_s}
 real = data_plane.DataPlane.close
 
 def close(plane, clean):
@@ -278,7 +279,7 @@ sys.exit(cli.main())
 def test_second_signal_ends_a_close_that_does_not_end(tmp_path: Path) -> None:
     with running_cluster(tmp_path, brokers=1) as cluster:
         broker = cluster.brokers[1]
-        _restarted_with(broker, cluster, _CLOSE.format(same_word_s=0.5, waits="threading.Event().wait()"))
+        _restarted_with(broker, cluster, _CLOSE.format(same_signal_s=0.5, waits="threading.Event().wait()"))
         process = broker.process
         assert process is not None
         process.send_signal(signal.SIGTERM)
@@ -300,7 +301,7 @@ def test_signal_that_comes_twice_at_once_leaves_a_close_alone(tmp_path: Path) ->
         broker = cluster.brokers[1]
         go_on = tmp_path / "go-on"
         waits = f"while not __import__('os').path.exists({str(go_on)!r}): time.sleep(0.01)"
-        _restarted_with(broker, cluster, _CLOSE.format(same_word_s=3600, waits=waits))
+        _restarted_with(broker, cluster, _CLOSE.format(same_signal_s=3600, waits=waits))
         process = broker.process
         assert process is not None
         process.send_signal(signal.SIGTERM)

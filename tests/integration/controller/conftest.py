@@ -14,7 +14,8 @@ import pytest
 from broker.core.controller.cluster_state import Broker, BrokerEndpoint, LeaderAndIsr
 from broker.model.ids import TopicPartition
 from broker.net.loop import EpollLoop
-from broker.runtime.controller.controller import Controller, ControllerSettings
+from broker.runtime.controller.controller import Controller
+from broker.runtime.controller.settings import ControllerSettings
 from broker.wire.api import ApiKey
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from broker.wire.messages.replica_report import ReplicaReportRequest, ReplicaReportResponse, ReportedPartition
@@ -120,14 +121,14 @@ class Node:
         return self
 
     def stop(self) -> None:
-        self.controller.stop(5.0)
+        self.controller.shutdown(5.0)
         self.client.close()
         self.controller.join(20)
 
     def kill(self) -> None:
         """End without resigning; the session's znodes go with it."""
         self.client.close()
-        self.controller.stop(5.0)
+        self.controller.shutdown(5.0)
         self.controller.join(20)
 
 

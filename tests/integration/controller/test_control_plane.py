@@ -128,7 +128,7 @@ def test_controller_whose_thread_breaks_tells_its_broker_to_end(start: Start) ->
     def break_off() -> None:
         raise SystemExit("as no event should")
 
-    broker.plane.controller._put("broken", break_off)
+    broker.plane.controller._events.put("broken", break_off)
     told = eventually(lambda: [detail for event, detail in broker.events if event == "unfit"])
     assert "as no event should" in str(told)
 

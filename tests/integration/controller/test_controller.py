@@ -297,7 +297,7 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
         paths.PREFERRED_ELECTION: b'{"version":1,"partitions":[]}',
         paths.delete_topic("t"): b"",
         paths.suspicion(9, 99): b"",
-        paths.leaver(9, 99): b"",
+        paths.shutting_down(9, 99): b"",
     }.items():
         client.create(path, data)
     client.create_sequence(paths.LOG_DIR_EVENT_PREFIX, codecs.encode_log_dir_event(1))
@@ -309,7 +309,7 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
         "a first state": lambda: store.write_states(old, [StateWrite(TopicPartition("t", 1), None, state)]),
         "assignments": lambda: store.write_assignments(old, [moved]),
         "suspicion": lambda: store.spend_suspicion(old, 1, 5),
-        "leaver": lambda: store.note_leaver(old, 1, 5),
+        "shutdown": lambda: store.note_shutdown(old, 1, 5),
         "forgotten notes": lambda: store.forget_notes(old, {}),
         "deletion": lambda: store.finish_deletion(old, "t"),
         "dropped deletion": lambda: store.drop_deletion(old, "t"),
@@ -529,7 +529,7 @@ def test_term_whose_load_broke_off_decides_nothing_until_it_has_loaded(
 
     monkeypatch.setattr(node.store, "states", states)
     # The reload reads the brokers, and no states.
-    node.controller._put_once("reload", node.controller._reload)
+    node.controller._events.put_once("reload", node.controller._reload)
     assert failed.acquire(timeout=20)
     assert failed.acquire(timeout=20), "it tries again"
     answer: ControlledShutdownResponse = ask(

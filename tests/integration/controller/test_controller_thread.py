@@ -11,8 +11,9 @@ import pytest
 
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.model.backoff import Backoff
-from broker.runtime.controller.controller import Controller, ControllerSettings
+from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.ports import ControllerStore
+from broker.runtime.controller.settings import ControllerSettings
 from tests.support.fake_loop import FakeLoop
 from tests.support.thread_limit import refuse_threads
 from tests.support.wait import eventually
@@ -73,8 +74,8 @@ def worlds() -> Iterator[Callable[..., World]]:
 
     yield make
     for world in made:
-        world.controller.stop(WAIT_S)
-        assert not world.controller._thread.is_alive()
+        world.controller.shutdown(WAIT_S)
+        assert not world.controller._events._thread.is_alive()
 
 
 def test_controller_that_no_thread_can_be_started_for_any_more_tries_again_all_the_same(
@@ -104,16 +105,16 @@ def test_delayed_events_come_in_the_order_of_their_times_and_past_a_queue_that_i
 
     def busy() -> None:
         if not done.is_set():
-            world.controller._put("busy", busy)
+            world.controller._events.put("busy", busy)
 
     def begin() -> None:
-        world.controller._put_later("second", lambda: order.append("second"), 0.02)
-        world.controller._put_later("last", done.set, 0.03)
-        world.controller._put_later("first", lambda: order.append("first"), 0.01)
-        world.controller._put_later("never", lambda: order.append("never"), 0.015).cancel()
+        world.controller._events.put_later("second", lambda: order.append("second"), 0.02)
+        world.controller._events.put_later("last", done.set, 0.03)
+        world.controller._events.put_later("first", lambda: order.append("first"), 0.01)
+        world.controller._events.put_later("never", lambda: order.append("never"), 0.015).cancel()
         busy()
 
-    world.controller._put("begin", begin)
+    world.controller._events.put("begin", begin)
     world.controller.start()
     assert done.wait(WAIT_S)
     assert order == ["first", "second"]
@@ -122,11 +123,11 @@ def test_delayed_events_come_in_the_order_of_their_times_and_past_a_queue_that_i
 def test_event_that_is_as_good_as_never_ends_nobodys_thread(worlds: Callable[..., World]) -> None:
     """`leader.imbalance.check.interval.seconds` is any long: more than the system can wait for."""
     world, done = worlds(), threading.Event()
-    world.controller._put("never", lambda: world.controller._put_later("never", done.set, 9.2e18))
+    world.controller._events.put("never", lambda: world.controller._events.put_later("never", done.set, 9.2e18))
     world.controller.start()
-    eventually(lambda: world.controller._delayed.next_ms() is not None, "the delayed event")
+    eventually(lambda: world.controller._events._delayed.next_ms() is not None, "the delayed event")
     for _ in range(2):
-        world.controller._put("next", done.set)
+        world.controller._events.put("next", done.set)
         assert done.wait(WAIT_S)
         done.clear()
     assert world.broken.empty()

@@ -52,7 +52,9 @@ class Elections:
     def unheard(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self.silent
 
-    def ask(self, do: Callable[[Any], Any], refuse: Callable[[ErrorCode], Any], answer: Callable[[Any], None]) -> None:
+    def request(
+        self, do: Callable[[Any], Any], refuse: Callable[[ErrorCode], Any], answer: Callable[[Any], None]
+    ) -> None:
         """As `Controller.ask`, at once."""
         refused = self.tries[0] if isinstance(self.tries[0], ErrorCode) else None
         answer(do(self) if refused is None else refuse(refused))

@@ -440,7 +440,7 @@ def test_report_is_forgotten_where_somebody_else_has_written_who_leads() -> None
     world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: report}, {PARTITION: 5})
     assert state.reports
     world.data.states[PARTITION] = StoredState(LeaderAndIsr(2, 6, (2,), 2, 3), 99)
-    world.term._tools.reread([PARTITION])
+    world.term._writer.reread([PARTITION])
     assert stored(world).leader == 2
     assert not state.reports
 

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from broker.config.settings import Settings
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.model.backoff import Backoff
-from broker.runtime.controller.controller import Controller, ControllerSettings
+from broker.runtime.controller.controller import Controller
+from broker.runtime.controller.settings import ControllerSettings
 from broker.runtime.lifecycle.registration import BrokerRegistration, SessionChange
 from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
 from broker.runtime.metadata.topic_configs import TopicConfigCache
@@ -152,14 +152,8 @@ class Part:
     def _controller(self, retries: Callable[[], Backoff]) -> Callable[[], None]:
         part = self
 
-        class Candidate(Controller):
-            """Its thread is the loop's, and so is its timer."""
-
-            def _put_later(self, name: str, event: Callable[[], None], delay_s: float = 0.2) -> Any:
-                return part.loop.call_later(delay_s * 1000, lambda: self._handle(name, event))
-
         settings = ControllerSettings(1, False, True, 1000.0)
-        made = Candidate(
+        made = Controller(
             settings,
             self.store,  # type: ignore[arg-type]
             self.loop,
@@ -168,7 +162,12 @@ class Part:
             lambda controller: None,
             retries=retries,
         )
-        return lambda: made._handle("controller", made._controller_changed)
+        # The controller's thread is the loop's, and so is its timer.
+        events = made._events
+        events.put_later = lambda name, event, delay_s=0.2: part.loop.call_later(  # type: ignore[method-assign, assignment, return-value, misc]
+            delay_s * 1000, lambda: events._handle(name, event)
+        )
+        return lambda: events._handle("controller", made._controller_changed)
 
 
 KINDS = ("topics", "changes", "notified", "own", "failed_files", "registration", "controller")

@@ -12,7 +12,8 @@ import pytest
 from broker.core.controller.cluster_state import Broker, BrokerEndpoint, Topic
 from broker.core.controller.stored import TopicsRead, Watch
 from broker.model.ids import TopicPartition
-from broker.runtime.controller.controller import Controller, ControllerSettings
+from broker.runtime.controller.controller import Controller
+from broker.runtime.controller.settings import ControllerSettings
 from tests.support.fake_loop import FakeLoop
 from tests.support.memory_store import Data, MemoryStore
 
@@ -51,11 +52,12 @@ class World:
         self.store.reads.clear()
 
     def handle(self) -> None:
-        """What `Controller._run` does."""
-        while not self.controller._events.empty():
-            name, event = self.controller._events.get()
-            self.controller._queued.discard(name)
-            self.controller._handle(name, event)
+        """What the controller's thread does."""
+        events = self.controller._events
+        while not events._events.empty():
+            name, event = events._events.get()
+            events._queued.discard(name)
+            events._handle(name, event)
 
     def grow(self, name: str) -> None:
         topic, version = self.data.topics[name]

@@ -85,9 +85,9 @@ def delete_gone(world: ReassignedCluster) -> None:
 
 
 def say_something(world: ReassignedCluster) -> None:
-    batch = world.term._tools.new_batch()
+    batch = world.term._writer.new_batch()
     batch.metadata((2,))
-    world.term._tools.send(batch)
+    world.term._writer.send(batch)
 
 
 def give_up(world: ReassignedCluster, channel: Channel) -> None:

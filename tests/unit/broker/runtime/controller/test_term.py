@@ -51,7 +51,7 @@ def told(world: ReassignedCluster, leaving: int) -> list[tuple[int, str]]:
     epoch = world.nodes[leaving].epoch
     for node in world.nodes.values():
         node.queue.clear()
-    world.step(lambda: world.term.leavers.controlled_shutdown(leaving, epoch))
+    world.step(lambda: world.term.shutting_down_brokers.controlled_shutdown(leaving, epoch))
     return [(one.broker, ApiKey(one.api_key).name) for one in sent if one.api_key != ApiKey.UPDATE_METADATA]
 
 
@@ -175,7 +175,7 @@ def test_leader_whose_topics_deletion_waits_for_a_dead_broker_may_stop() -> None
         while world.deliver(broker):
             pass
         assert world.nodes[broker].log is None
-    answer = world.step(lambda: world.term.leavers.controlled_shutdown(1, world.nodes[1].epoch))
+    answer = world.step(lambda: world.term.shutting_down_brokers.controlled_shutdown(1, world.nodes[1].epoch))
     assert isinstance(answer, ControlledShutdownResponse)
     assert world.data.deletions == {"t"}
     assert (answer.error_code, answer.remaining_partitions) == (ErrorCode.NONE, [])
@@ -200,7 +200,7 @@ def test_replica_whose_first_state_is_decided_as_its_broker_starts_is_told_as_ne
 
 def test_successor_counts_a_broker_that_leaves_as_leaving_until_its_registration_ends() -> None:
     world = ReassignedCluster((1, 2, 3), 3)
-    world.step(lambda: world.term.leavers.controlled_shutdown(1, world.nodes[1].epoch))
+    world.step(lambda: world.term.shutting_down_brokers.controlled_shutdown(1, world.nodes[1].epoch))
     world._elect()
     world.data.topics["u"] = (Topic("u", NEW_ID, {0: (1, 2, 3)}), 0)
     world.step(world.term.topics_changed)
@@ -210,4 +210,4 @@ def test_successor_counts_a_broker_that_leaves_as_leaving_until_its_registration
     world.start(1)
     world._elect()
     assert world.term.state.shutting_down == set()
-    assert world.data.leavers == set()
+    assert world.data.shutting_down == set()

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from broker.core.controller.suspicion import Evidence, LinkEvent
-from broker.runtime.lifecycle.failure_detector import Suspect, Suspicion
+from broker.runtime.lifecycle.failure_detector import FailureDetector, Suspect
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
@@ -92,7 +92,7 @@ class World:
         self.cache = MetadataCache("c", "P", lambda: -1, lambda topic: {}, lambda topic: None)
         self.sink = Sink(self)
         self.sink.active = controller == ME
-        self.suspicion = Suspicion(
+        self.suspicion = FailureDetector(
             ME, self.cache, self.loop, self.open, lambda address: FakePeer(self, address), self.sink
         )
         self.cache.add_listener(self.suspicion.on_metadata)

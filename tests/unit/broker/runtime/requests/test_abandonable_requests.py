@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from broker.core.controller.cluster_state import StoreUnavailable
-from broker.runtime.controller.controller import Controller, ControllerSettings
+from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.handlers import ControllerHandlers
 from broker.runtime.controller.ports import ControllerStore
+from broker.runtime.controller.settings import ControllerSettings
 from broker.runtime.requests.abandonable_requests import WantedRequests
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
@@ -55,7 +56,7 @@ class World:
             SimpleNamespace(
                 loaded=True,
                 isr_changes=SimpleNamespace(alter_partition=self.decide(AlterPartitionResponse())),
-                leavers=SimpleNamespace(controlled_shutdown=self.decide(ControlledShutdownResponse())),
+                shutting_down_brokers=SimpleNamespace(controlled_shutdown=self.decide(ControlledShutdownResponse())),
             ),
         )
         self.sender = Sender(ControllerHandlers(self.controller))
@@ -68,7 +69,7 @@ class World:
         return decided
 
     def drain(self) -> None:
-        events = self.controller._events
+        events = self.controller._events._events
         while not events.empty():
             _, event = events.get()
             event()
