@@ -2,7 +2,7 @@
 
 Loads next to nothing before SIGTERM and SIGINT have a handler: most of a start's first second goes into loading the
 rest, and a signal in that time is no error.
-Exit codes: 0 stopped as told, 1 could not start or had to stop, 2 wrong usage or settings.
+Exit codes: 0 shut down on a signal, 1 could not start or had to stop, 2 wrong usage or settings.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 No byte is sent but the kernel's own keepalives, by which a host that lost its memory, or a link that rejects, shows
 itself within seconds. When a connection ends, the next attempt follows at once: a process that is gone refuses it.
-Refused attempts are repeated at growing intervals, so that a return is seen, and a server that accepts and closes at
-once is not pestered. Source: C10 of docs/guarantees.md; docs/adr/0011.
+Refused attempts are repeated at growing intervals: the link notices when the process is back, without a new attempt
+every few milliseconds to a server that accepts connections and closes them at once.
+Source: C10 of docs/guarantees.md; docs/adr/0011.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _KEEPALIVE_COUNT: Final = 5
 
 
 class Link:
-    """Keeps a connection to host:port and tells what happens to it, until `close`."""
+    """Keeps a connection to host:port and reports what happens to it, until `close`."""
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ class Broker:
         self._data: DataPlane | None = None
 
     def run(self) -> int:
-        """Start, serve until told to stop, stop. Raises what makes a start impossible, with everything undone."""
+        """Start, serve until a signal, shut down. Raises what makes a start impossible, with everything undone."""
         try:
             self._start()
             self._serving = True
@@ -162,7 +162,7 @@ class Broker:
         if data is None:
             return
         if self._control is not None:
-            self._control.tell_log_failure()
+            self._control.report_log_failure()
         try:
             data.store.check_any_dir()
         except LogDirFailed as all_failed:
@@ -210,7 +210,8 @@ class Broker:
     def _take_leave(self, manager: ReplicaManager, had_clients: bool) -> None:
         """Stay until what was moved away is given up here, and a little longer for the clients that come for it.
 
-        A client that is told that others lead goes there at once; one whose connection just ends looks around first.
+        A client that gets NOT_LEADER_OR_FOLLOWER or new metadata goes to the new leader at once; a client whose
+        connection just ends has to find it first.
         """
         began = self._loop.now_ms()
 
@@ -291,7 +292,7 @@ def _broker_id(settings: Settings) -> int:
 
 
 def _advertised(settings: Settings) -> tuple[BrokerEndpoint, ...]:
-    """What clients and brokers are told; a listener on all addresses is advertised by this host's name."""
+    """The addresses for clients and brokers; a listener on all addresses is advertised by this host's name."""
     return tuple(
         BrokerEndpoint(endpoint.name, endpoint.host or socket.getfqdn(), endpoint.port, endpoint.name)
         for endpoint in settings.advertised_listeners

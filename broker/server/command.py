@@ -1,6 +1,6 @@
 """What `highwater-broker` does with its arguments: read the settings, run one broker.
 
-Exit codes: 0 stopped as told, 1 could not start or had to stop, 2 wrong settings.
+Exit codes: 0 shut down on a signal, 1 could not start or had to stop, 2 wrong settings.
 """
 
 from __future__ import annotations

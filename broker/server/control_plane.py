@@ -211,7 +211,7 @@ class ControlPlane:
         )
 
     def _build_senders(self, store: ZkTopicStore, open_link: OpenLink | None) -> None:
-        """What tells the controller of this broker: ISR changes, suspicions, failed log dirs, its own shutdown."""
+        """What reports to the controller on this broker: ISR changes, suspicions, failed log dirs, its own shutdown."""
         settings, id_, loop, connect = self.settings, self.broker_id, self._loop, self._connect
 
         def connect_controller(address: Address) -> Peer:
@@ -295,8 +295,8 @@ class ControlPlane:
         self._loop.call_later(_SUSPECT_CHECK_MS, self._check_suspect)
         return epoch
 
-    def tell_log_failure(self) -> None:
-        """Files of ours failed: the controller is to ask which replicas these are."""
+    def report_log_failure(self) -> None:
+        """Log files of this broker failed: notify the controller, which asks which replicas these are."""
         if self._built and not self._closed:
             self._log_failure.tell()
 

@@ -48,7 +48,7 @@ def _open_segments_max() -> int:
 
 
 class FetchPeers:
-    """One fetch connection per broker, at the address that the controller last told."""
+    """One fetch connection per broker, at the address of the last UpdateMetadata."""
 
     def __init__(
         self, loop: EpollLoop, resolver: Resolver, address: Callable[[BrokerId], Address | None], client_id: str

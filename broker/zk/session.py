@@ -75,8 +75,8 @@ class ZkSession:
     def _listen_to_negotiation(self) -> None:
         """kazoo keeps to itself what session time-out the server granted; two thirds of it are its read time-out.
 
-        The listeners have heard of the connection by then: whoever must not take a new session's deadline for the old
-        one's has been told in time.
+        The listeners were called for the connection before this: they know of a new session before its deadline can
+        be read.
         """
         connection = self._client._connection
         connect = connection._connect
@@ -149,7 +149,7 @@ class ZkSession:
 
     @property
     def session_deadline_ms(self) -> float:
-        """Monotonic ms from which on ZooKeeper may have expired our session, whatever we were told.
+        """Monotonic ms from which on ZooKeeper may have expired our session, whatever the client has reported.
 
         Of the session at hand: when it is renewed this rises, once the listeners have heard of it.
         """

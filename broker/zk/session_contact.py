@@ -44,8 +44,8 @@ class SessionContact:
     def proven(self, sent_ms: float, apart_ms: float) -> None:
         """The quorum has carried out a request of ours, sent at sent_ms, and the session lived.
 
-        apart_ms: what was sent so much earlier has reached the leader by then. Answers may be told late and in any
-        order: what was sent before the session was opened, under another one, lies before all that counts here.
+        apart_ms: what was sent so much earlier has reached the leader by then. Responses may be reported late and
+        in any order: what was sent before the session was opened, under another one, lies before all that counts here.
         """
         with self._lock:
             if sent_ms >= self._joined_ms:

@@ -106,7 +106,7 @@ class ZkTopicStore:
     def configured_topics(self) -> list[str]:
         return self._client.children(paths.CONFIG_TOPICS) or []
 
-    def tell_log_failure(self) -> None:
+    def report_log_failure(self) -> None:
         """Let the controller ask this broker which of its replicas are offline."""
         self._client.create_sequence(paths.LOG_DIR_EVENT_PREFIX, codecs.encode_log_dir_event(self._broker_id))
 

@@ -2,8 +2,8 @@
 
 Requests are handed to the controller's thread; others answer NOT_CONTROLLER, and clients ask the controller instead. An
 election is answered when this broker's metadata shows the new leaders; an unclean one that has nobody to elect is tried
-again while a live replica has not said what its log holds. A reassignment is answered when it is written, long before
-it is done. Source: KafkaApis.handleElectLeaders, handleAlterPartitionReassignmentsRequest, DelayedElectLeader.
+again while a live replica has yet to report what its log holds. A reassignment is answered when it is written, long
+before it is done. Source: KafkaApis.handleElectLeaders, handleAlterPartitionReassignmentsRequest, DelayedElectLeader.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ControllerAdminHandlers:
                     self._answer_elections(request, wanted or [], found)
                     return
                 left_ms = until_ms - self._loop.now_ms()
-                # Of those that were to be tried again, what the first try said stands.
+                # For the partitions that were to be tried again, the first try's results stand.
                 if not isinstance(found, ErrorCode):
                     results.update(found[0])
                     if found[1] and left_ms > 0:

@@ -39,7 +39,7 @@ _log = logging.getLogger("broker.admin")
 _DELETION_DISABLED_FROM = 3
 _EXISTS = ErrorCode.TOPIC_ALREADY_EXISTS
 _REQUEST_PARTITIONS_MAX = 10_000
-"""What one request may create. A Kafka with KRaft refuses more in the same words."""
+"""What one request may create. Kafka with KRaft refuses more with the same message."""
 _REQUEST_TOPICS_MAX = 10_000
 """Each of them costs a read of ZooKeeper, on the thread that also registers this broker."""
 _TOO_MANY = Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

@@ -1,6 +1,6 @@
 """The administrative half of a controller's term: added partitions, elections on request, reassignments.
 
-Belongs to the controller's thread. The term tells it what happens; handlers ask through `Controller.ask`.
+Belongs to the controller's thread. The term passes on events; handlers of requests come by `Controller.request`.
 Source: KafkaController.processPartitionModifications, and see the parts.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 from broker.model.ids import BrokerId, TopicPartition
 from broker.runtime.controller.reassignment import Reassignments
 from broker.runtime.controller.request_batch import RequestBatch
-from broker.runtime.controller.requested_elections import AskedElections
+from broker.runtime.controller.requested_elections import RequestedElections
 from broker.runtime.controller.state_writer import PartitionStateWriter
 
 _log = logging.getLogger("broker.controller")
@@ -25,32 +25,35 @@ class ControllerAdmin:
     def __init__(self, writer: PartitionStateWriter, load_term: Callable[[], None]) -> None:
         self._writer = writer
         self._load_term = load_term
-        self.elections = AskedElections(writer)
+        self.elections = RequestedElections(writer)
         self.reassignments = Reassignments(writer)
 
-    # What the term tells
+    # Called by the term
 
     def load(self) -> None:
-        """The state was read anew; nobody has been told of it yet."""
+        """The state was read anew; no broker has been sent any of it yet."""
         self.reassignments.load()
 
     def loaded(self) -> None:
-        """The brokers have been told: what was asked for while nobody was controller comes now."""
+        """The brokers have been sent the state: requests made while nobody was controller are handled now."""
         self.elections.on_request()
         self.reassignments.on_request()
 
     def reconnected(self) -> None:
-        """Watches were lost with the connection: look at all that they were to tell of."""
+        """Watches were lost with the connection: look at everything that they watched."""
         self._take_added(sorted(self._writer.state.topics))
         self.loaded()
 
-    def tell_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
-        self.reassignments.tell_doomed(broker, batch)
+    def add_everything(self, broker: BrokerId, batch: RequestBatch) -> None:
+        """Add to a batch that sends a broker everything."""
+        self.reassignments.send_deletions(broker, batch)
 
     def replicas_deleted(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """A broker has deleted replicas, as StopReplica asked."""
         self.reassignments.replicas_deleted(broker, partitions)
 
     def replicas_kept(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """A broker could not delete replicas, and will not try again by itself."""
         self.reassignments.replicas_kept(broker, partitions)
 
     def advance(self) -> None:
@@ -68,7 +71,7 @@ class ControllerAdmin:
         """Read these topics again, with new watches; partitions that are not known get leaders."""
         writer = self._writer
         state = writer.state
-        told = state.states.keys() | state.unreadable
+        with_state = state.states.keys() | state.unreadable
         new: list[TopicPartition] = []
         for name, found in writer.store.topics(names, writer.watches.topic).topics.items():
             known = state.topics[name]
@@ -79,7 +82,7 @@ class ControllerAdmin:
             added = sorted(
                 partition
                 for partition in found.partitions
-                if partition not in known.partitions or TopicPartition(name, partition) not in told
+                if partition not in known.partitions or TopicPartition(name, partition) not in with_state
             )
             if not added or found.topic_id != known.topic_id:
                 continue

@@ -90,11 +90,11 @@ def answer(asked: list[Asked], decisions: Mapping[TopicPartition, Decision]) -> 
 
 
 class IsrChanges:
-    """What leaders propose. ISR changes are told to the other brokers together, by whoever takes `untold`."""
+    """What leaders propose. Other brokers get ISR changes together: `ControllerTerm.flush_metadata` takes `unsent`."""
 
     def __init__(self, writer: PartitionStateWriter) -> None:
         self._writer = writer
-        self.untold: set[TopicPartition] = set()
+        self.unsent: set[TopicPartition] = set()
 
     def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         """Decide every partition, write the accepted ones together, answer all."""
@@ -138,4 +138,4 @@ class IsrChanges:
                 decisions[topic_partition] = alter.Unchanged(now)
                 # Who is in sync has files again.
                 state.offline.difference_update((topic_partition, member) for member in now.isr)
-                self.untold.add(topic_partition)
+                self.unsent.add(topic_partition)

@@ -37,7 +37,7 @@ PeerFactory = Callable[[Broker], Peer]
 
 
 class Reports:
-    """What channels tell the controller; called on the loop's thread, so it may only hand over."""
+    """What channels report to the controller; called on the loop's thread, so a report may only be queued."""
 
     def stale_controller(self) -> None:
         """A broker knows a newer controller."""
@@ -62,15 +62,15 @@ class Reports:
         reports: dict[TopicPartition, ReplicaReport],
         asked_under: dict[TopicPartition, Epoch],
     ) -> None:
-        """What a broker says of its replicas' last stop. asked_under: leader epochs as it was asked."""
+        """A broker's ReplicaReport. asked_under: the partitions' leader epochs when the request was sent."""
         raise NotImplementedError
 
     def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
-        """A broker takes no role under the leader epochs that it was told, (topic id, index, leader epoch)."""
+        """A broker refused LeaderAndIsr's leader epochs; refused: (topic id, partition, leader epoch sent)."""
         raise NotImplementedError
 
     def needs_everything(self, broker: BrokerId) -> None:
-        """A broker's queue was given up."""
+        """A broker's queue was dropped: it needs all roles and the whole metadata."""
         raise NotImplementedError
 
 
@@ -97,6 +97,7 @@ class ControllerChannels:
                 self._channels[id_] = _Channel(self._loop, broker, peer, self._timeout_ms, self._reports)
 
     def send(self, requests: Iterable[Outgoing]) -> None:
+        """Queue each request for its broker; one for a registration that has no channel is dropped."""
         for request in requests:
             channel = self._channels.get(request.broker)
             if channel is not None and channel.broker.epoch == request.broker_epoch:
@@ -211,8 +212,8 @@ class _Channel:
         kept = {TopicPartition(e.topic_name, e.partition_index) for e in stopped.partition_errors if e.error_code != 0}
         if stopped.error_code == ErrorCode.NONE and request.deletes:
             # By id: a topic of that name may have been made since, whose replicas nobody has deleted.
-            told = StopReplicaRequest.decode(request.api_version, request.body)
-            ids = {topic.topic_name: topic.topic_id for topic in told.topic_states}
+            sent = StopReplicaRequest.decode(request.api_version, request.body)
+            ids = {topic.topic_name: topic.topic_id for topic in sent.topic_states}
             deleted = [(ids[tp.topic], tp.partition) for tp in request.deletes if tp not in kept]
             self._reports.replicas_deleted(self.broker.id, deleted)
             if kept:
@@ -220,8 +221,8 @@ class _Channel:
         return stopped.error_code
 
     def _read_reports(self, request: Outgoing, answer: ReplicaReportResponse) -> int:
-        """A replica whose files failed has nothing to say; LeaderAndIsr's answer tells that too."""
-        said = {
+        """A replica whose files failed has nothing to report; LeaderAndIsr's response says that it failed."""
+        reported = {
             TopicPartition(part.topic_name, part.partition_index): ReplicaReport(
                 part.unclean,
                 part.last_epoch,
@@ -234,15 +235,15 @@ class _Channel:
             for part in answer.partitions
             if part.error_code == ErrorCode.NONE
         }
-        if said:
-            self._reports.replicas_reported(self.broker.id, self.broker.epoch, said, dict(request.asked_under))
+        if reported:
+            self._reports.replicas_reported(self.broker.id, self.broker.epoch, reported, dict(request.asked_under))
         return answer.error_code
 
     def _read_refusals(self, request: Outgoing, errors: Mapping[tuple[str, int], int]) -> None:
-        told = LeaderAndIsrRequest.decode(request.api_version, request.body)
+        sent = LeaderAndIsrRequest.decode(request.api_version, request.body)
         refused = [
             (topic.topic_id, state.partition_index, state.leader_epoch)
-            for topic in told.topic_states
+            for topic in sent.topic_states
             for state in topic.partition_states
             if errors.get((topic.topic_id, state.partition_index)) == ErrorCode.FENCED_LEADER_EPOCH
         ]

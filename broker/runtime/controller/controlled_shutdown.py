@@ -61,5 +61,5 @@ class ShuttingDownBrokers:
         for topic_partition in state.partitions_of((broker,)):
             current = state.states.get(topic_partition)
             if current is not None and current.leader != broker and topic_partition.topic not in state.deleting:
-                batch.stop(broker, topic_partition, delete=False)
+                batch.stop_replica(broker, topic_partition, delete=False)
         self._writer.send(batch)

@@ -66,7 +66,7 @@ class Controller:
 
         on_broken: the thread has ended by an error; the broker has to end as well, so that others are elected. All
         three are called on the loop's thread. retries: how long to wait before everything is loaded anew.
-        known_topic_id: what this broker was last told that a topic's id is, "" for nothing; called on this thread.
+        known_topic_id: a topic's id in this broker's metadata cache, "" where it has none; called on this thread.
         """
         self._settings = settings
         self._store = store

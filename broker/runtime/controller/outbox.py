@@ -1,5 +1,7 @@
-"""The controller's one door to the loop: what is handed over first happens first, so an `election` line is in the event
-log before the LeaderAndIsr that it explains is sent."""
+"""The controller's thread hands requests and events to the loop's thread here, in one order.
+
+So an `election` line is in the event log before the LeaderAndIsr that it explains is sent.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Emit = Callable[..., None]
 
 
 class LoopOutbox:
-    """Satisfies `controller_ports.Outbox`; called on the controller's thread."""
+    """Satisfies `controller.ports.Outbox`; called on the controller's thread."""
 
     def __init__(self, loop: Loop, channels: ControllerChannels, emit: Emit | None) -> None:
         self._loop = loop
@@ -23,14 +25,17 @@ class LoopOutbox:
         self._emit = emit
 
     def set_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Open channels to these registrations, close all others."""
         wanted = list(brokers)
         self._loop.call_soon_threadsafe(lambda: self._channels.set_brokers(wanted))
 
     def send(self, requests: list[Outgoing]) -> None:
+        """Queue requests on the channels."""
         if requests:
             self._loop.call_soon_threadsafe(lambda: self._channels.send(requests))
 
     def emit(self, event: str, **fields: object) -> None:
+        """Write a line to the event log, where there is one."""
         emit = self._emit
         if emit is not None:
             self._loop.call_soon_threadsafe(lambda: emit(event, **fields))

@@ -1,4 +1,4 @@
-"""What the controller needs of ZooKeeper and of the loop, as Protocols in the core's own words.
+"""What the controller needs of ZooKeeper and of the loop, as Protocols in terms of broker.core.
 
 All methods of the store block and run on the controller's thread. They raise ControllerMoved where a condition on the
 controller's epoch failed, StoreUnavailable where ZooKeeper could not be reached. A watch is called once, on a foreign
@@ -117,7 +117,7 @@ class ControllerStore(AssignmentStore, Protocol):
         ...
 
     def take_log_dir_events(self, term: Term, watch: Watch | None) -> AbstractSet[BrokerId]:
-        """Brokers that have said since that files of theirs failed; the events are gone afterwards."""
+        """Brokers that have reported failed log dirs since the last call; removes the notifications."""
         ...
 
     def deletions(self, watch: Watch | None) -> AbstractSet[str]:
@@ -138,9 +138,13 @@ class Outbox(Protocol):
 
     def set_brokers(self, brokers: Iterable[Broker]) -> None: ...
 
-    def send(self, requests: list[Outgoing]) -> None: ...
+    def send(self, requests: list[Outgoing]) -> None:
+        """Queue requests for their brokers; order is kept per broker."""
+        ...
 
-    def emit(self, event: str, **fields: object) -> None: ...
+    def emit(self, event: str, **fields: object) -> None:
+        """A line of the event log, in order with `send`."""
+        ...
 
 
 class Watches(Protocol):

@@ -89,10 +89,10 @@ class Reassignments:
         self._asked: dict[TopicPartition, tuple[Target, str]] = {}
         """What `/admin/reassign_partitions` asks for and is not done, and the id of the topic that it was asked of."""
 
-    # What a term tells
+    # Called by the term
 
     def load(self) -> None:
-        """Everything was read anew. `on_request` follows when the brokers have been told."""
+        """The state was read anew. `on_request` follows once the brokers have been sent theirs."""
         self._deleted.clear()
         self._asked = {}
         self._open = {
@@ -101,14 +101,15 @@ class Reassignments:
             for partition in topic.adding.keys() | topic.removing.keys()
         }
 
-    def tell_doomed(self, broker: BrokerId, batch: RequestBatch) -> None:
-        """Ask a broker that is told everything for the deletions that it owes."""
+    def send_deletions(self, broker: BrokerId, batch: RequestBatch) -> None:
+        """To a broker that is sent everything: StopReplica for the replicas that it has yet to delete."""
         for topic_partition in self._open:
             assignment = self._assignment(topic_partition)
             if assignment is not None and broker in assignment.doomed:
-                batch.stop(broker, topic_partition, delete=True)
+                batch.stop_replica(broker, topic_partition, delete=True)
 
     def replicas_deleted(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """A broker has deleted these replicas; `advance` ends the reassignments that waited for it."""
         self._deleted.update(
             (topic_partition, broker) for topic_partition in partitions if topic_partition in self._open
         )
@@ -128,7 +129,7 @@ class Reassignments:
         results = self._alter(targets)
         forget = [topic_partition for topic_partition in forget if results[topic_partition] is None]
         if forget:
-            # The later word wins over what the znode asks for.
+            # The later request replaces the znode's.
             self._done_asking(forget)
         self.advance()
         return results
@@ -310,14 +311,14 @@ class Reassignments:
         state = self._writer.state
         self._open.add(topic_partition)
         for broker in (*assignment.adding, *assignment.doomed):
-            # What it said of a log that it had before says nothing of the one that it begins.
+            # A report on the log that the broker had before says nothing about the log that it begins.
             state.reports.pop((topic_partition, broker), None)
         if change is not None:
             state.states[topic_partition] = states[topic_partition]
             self._writer.announce(Change(topic_partition, change.before, change.after, REASSIGNMENT), batch)
         for broker in assignment.doomed:
             self._deleted.discard((topic_partition, broker))
-            batch.stop(broker, topic_partition, delete=True)
+            batch.stop_replica(broker, topic_partition, delete=True)
         if not assignment.removing:
             self._deleted = {(tp, broker) for tp, broker in self._deleted if tp != topic_partition}
         _log.info(
@@ -347,7 +348,7 @@ class Reassignments:
         left = {topic_partition: target for topic_partition, (target, _) in self._asked.items()}
         self._writer.store.keep_reassignments(self._writer.term, left)
         if not self._asked and self._writer.store.asked_reassignments(self._writer.watches.reassignments) is not None:
-            # Asked anew between our reading and our deleting: the watch is spent, and nobody else will tell.
+            # Asked anew between our reading and our deleting: the watch has fired already, and no other event comes.
             self._writer.watches.reassignments()
 
     def _withdraw_void(self) -> None:

@@ -1,10 +1,10 @@
 """From the controller's decisions to LeaderAndIsr, UpdateMetadata and StopReplica, one request per broker and batch.
 
-A batch is everything that one event makes the controller say. Per broker LeaderAndIsr comes first, for it ends an
-outage, and a leader knows of its epoch before it tells clients of it; ReplicaReport follows it. Where brokers have
-started UpdateMetadata comes before both, for it brings their addresses, and whole: a broker replaces what it knew with
-a controller's first word, and tells clients nothing before it. Every request names the controller epoch and the
-target's broker epoch, by which late requests are refused. Pure.
+A batch is everything that one event makes the controller send. Per broker LeaderAndIsr comes first, for it ends an
+outage, and a leader learns its epoch before clients learn it from this broker; ReplicaReport follows. Where brokers
+have started, UpdateMetadata comes before both, for it has their addresses, and is complete: a broker replaces its cache
+by a controller's first UpdateMetadata, and answers no client's Metadata before it. Every request names the controller
+epoch and the target's broker epoch, by which late requests are refused. Pure.
 Source: kafka.controller.ControllerChannelManager, AbstractControllerBrokerRequestBatch.
 """
 
@@ -77,14 +77,14 @@ class RequestBatch:
     _reports: dict[BrokerId, set[TopicPartition]] = field(default_factory=dict)
 
     def report(self, broker: BrokerId, topic_partition: TopicPartition) -> None:
-        """Ask a broker what its stop has cost this replica, after it was told that nobody leads.
+        """Ask a broker for its log's end and epochs, after LeaderAndIsr said that nobody leads the partition.
 
-        From then on it follows nobody, so that what it says of its log stays right until somebody is elected.
+        From then on the broker follows nobody, so its report stays right until a leader is elected.
         """
         self._reports.setdefault(broker, set()).add(topic_partition)
 
     def roles(self, brokers: Iterable[BrokerId], topic_partition: TopicPartition, is_new: bool = False) -> None:
-        """Tell the brokers who leads a partition that they replicate. What is new once stays new in this batch."""
+        """Send the brokers who leads a partition that they replicate. is_new once stays set in this batch."""
         for broker in brokers:
             roles = self._roles.setdefault(broker, {})
             roles[topic_partition] = is_new or roles.get(topic_partition, False)
@@ -95,7 +95,7 @@ class RequestBatch:
         self._full.add(broker)
 
     def metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
-        """Tell the brokers who lives, and the state of these partitions."""
+        """Send the brokers which brokers live, and the state of these partitions."""
         wanted = list(partitions)
         for broker in brokers:
             self._metadata.setdefault(broker, set()).update(wanted)
@@ -105,11 +105,12 @@ class RequestBatch:
         self._metadata.setdefault(broker, set())
         self._whole.add(broker)
 
-    def stop(self, broker: BrokerId, topic_partition: TopicPartition, delete: bool) -> None:
+    def stop_replica(self, broker: BrokerId, topic_partition: TopicPartition, delete: bool) -> None:
+        """Make the broker stop following; delete: and remove the replica's files."""
         self._stops.setdefault(broker, {})[topic_partition] = delete
 
     def encode(self, state: ClusterState) -> list[Outgoing]:
-        """Requests for brokers that are registered; the others hear all of it when they start."""
+        """Requests for brokers that are registered; a broker that is not gets everything when it registers."""
         out: list[Outgoing] = []
         for id_ in sorted(self._metadata.keys() | self._roles.keys() | self._stops.keys() | self._reports.keys()):
             broker = state.brokers.get(id_)

@@ -21,7 +21,7 @@ Result = BrokerId | tuple[ErrorCode, str | None]
 """The leader that was elected, or why none was."""
 
 
-class AskedElections:
+class RequestedElections:
     """See the module."""
 
     def __init__(self, writer: PartitionStateWriter) -> None:
@@ -46,7 +46,7 @@ class AskedElections:
         return results
 
     def unheard(self, topic_partition: TopicPartition) -> bool:
-        """Whether a live replica, which has just come, has not said yet what its log holds: it may be elected soon."""
+        """Whether a live replica has yet to report its log, because it has just come: it may be elected soon."""
         state = self._writer.state
         reports = state.report_of(topic_partition)
         return any(
@@ -66,7 +66,7 @@ class AskedElections:
                 _log.warning("preferred election of %s: %s %s", topic_partition, result[0].name, result[1] or "")
         writer.store.finish_elections(writer.term)
         if writer.store.asked_elections(writer.watches.elections) is not None:
-            # Asked anew between our reading and our deleting: the watch is spent, and nobody else will tell.
+            # Asked anew between our reading and our deleting: the watch has fired already, and no other event comes.
             writer.watches.elections()
 
     def rebalance(self, percentage: int) -> None:

@@ -1,7 +1,8 @@
-"""What the parts of a controller's term share: its store, its state, how decisions are written and told.
+"""What the parts of a controller's term share: its store, its state, how decisions are written and sent.
 
 A decision is written (conditional on the controller epoch and the partition epoch), applied to the state as written,
-and told to the brokers, in that order. A write that met another's is read back and decided anew.
+and sent to the brokers, in that order. Where somebody else wrote a state meanwhile, the term reads that state and
+decides anew.
 Belongs to the controller's thread. Everything here raises ControllerMoved and StoreUnavailable.
 """
 
@@ -38,9 +39,11 @@ class PartitionStateWriter:
         self._broker_id = broker_id
 
     def new_batch(self, addresses_first: bool = False) -> RequestBatch:
+        """An empty batch of this term. addresses_first: UpdateMetadata before LeaderAndIsr."""
         return RequestBatch(self._broker_id, self.term.epoch, addresses_first)
 
     def send(self, batch: RequestBatch) -> None:
+        """Hand the batch's requests to the channels, made from the state as it is now."""
         self.outbox.send(batch.encode(self.state))
 
     def with_topic_id(self, topic: Topic, topic_id: str) -> Topic:
@@ -88,13 +91,13 @@ class PartitionStateWriter:
                 self.announce(change, batch)
             self.reread(conflicts)
             for topic_partition in self.state.states.keys() & set(conflicts):
-                # What stands there may be our own, whose answer was lost, and nobody has been told of it.
+                # The state read may be this term's own write, whose response was lost: no broker has it yet.
                 batch.roles(self.state.replicas(topic_partition), topic_partition)
                 batch.metadata(self.state.brokers, (topic_partition,))
         raise StoreUnavailable(f"partition states changed under the controller {_DECIDE_MAX} times in a row")
 
     def settle_and_send(self, decide: Callable[[], list[rules.Change]]) -> bool:
-        """The same, and told to the brokers."""
+        """As `settle`, and sends the result to the brokers."""
         batch = self.new_batch()
         changed = self.settle(decide, batch)
         self.send(batch)
@@ -103,8 +106,8 @@ class PartitionStateWriter:
     def take_up(self, new: Sequence[TopicPartition]) -> bool:
         """First states for partitions that this term did not know.
 
-        False where some have states already: nobody has judged who bounced since these were written, nor told anybody
-        of them. That is what loading does, and the caller has to see to it.
+        False where some have states already. Their brokers may have restarted since these were written, and no broker
+        was sent them: the caller has to load the term anew, which sees to both.
         """
         found, malformed = self.store.states(new)
         if found or malformed:
@@ -113,7 +116,7 @@ class PartitionStateWriter:
         return True
 
     def announce(self, change: rules.Change, batch: RequestBatch) -> None:
-        """Say a change that is written and applied."""
+        """Add a change that is written and applied to the batch, and to the event log."""
         topic_partition = change.topic_partition
         now = self.state.states[topic_partition]
         self.outbox.emit(
@@ -132,7 +135,7 @@ class PartitionStateWriter:
         leaving = self.state.shutting_down.intersection(replicas) - {now.leader}
         batch.roles([r for r in replicas if r not in leaving], topic_partition, is_new=change.before is None)
         if change.before is not None and change.before.leader in leaving:
-            batch.stop(change.before.leader, topic_partition, delete=False)
+            batch.stop_replica(change.before.leader, topic_partition, delete=False)
         batch.metadata(self.state.brokers, (topic_partition,))
         if now.leader != NO_LEADER:
             self.state.forget_reports(topic_partition)
@@ -140,7 +143,7 @@ class PartitionStateWriter:
             self.ask_for_report(replica, topic_partition, batch)
 
     def ask_for_report(self, broker: BrokerId, topic_partition: TopicPartition, batch: RequestBatch) -> None:
-        """Where nobody leads, an election rests on what the replicas say of their stops."""
+        """Where nobody leads, an election rests on the replicas' reports on their logs."""
         state = self.state
         if (
             state.states[topic_partition].leader == NO_LEADER
@@ -169,13 +172,14 @@ class PartitionStateWriter:
             self.forget_topic(topic)
 
     def forget_topic(self, name: str) -> None:
+        """Drop a topic, its partitions' states and its id from the term's state."""
         topic = self.state.topics.get(name)
         if topic is not None:
             self.topic_names.pop(topic.topic_id, None)
         self.state.forget_topic(name)
 
     def _warn_of_longest_log(self, topic_partition: TopicPartition, leader: BrokerId) -> None:
-        said = [
+        logs = [
             f"broker {broker}: end {report.end_offset}, last epoch {report.last_epoch}"
             for broker in self.state.replicas(topic_partition)
             if (report := self.state.reports.get((topic_partition, broker))) is not None
@@ -185,5 +189,5 @@ class PartitionStateWriter:
             "and leads, acknowledged records may be lost (%s)",
             topic_partition,
             leader,
-            "; ".join(said),
+            "; ".join(logs),
         )

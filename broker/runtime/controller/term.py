@@ -74,17 +74,17 @@ class ControllerTerm:
     # Loading
 
     def load(self) -> None:
-        """Read everything, elect where leaders are gone, and tell every broker all that concerns it."""
+        """Read everything, elect where leaders are gone, and send every broker all that concerns it."""
         state = ClusterState(unclean_default=self._unclean_default, min_isr_default=self._min_isr_default)
         state.brokers = dict(self._store.brokers(self._watches.brokers))
         # In this order, for a deletion is asked for after its topic was created.
         deletions = self._store.deletions(self._watches.deletions)
         names = self._store.topic_names(self._watches.topics)
-        # Every broker is told everything below, and answers what it cannot use.
+        # Every broker is sent everything below, and its response says what it cannot use.
         failed_dirs = self._store.take_log_dir_events(self.term, self._watches.log_dirs)
         self.loaded = False
         self._writer.state = state
-        self.isr_changes.untold.clear()
+        self.isr_changes.unsent.clear()
         self._topics.load(names)
         # Where deletion is not enabled the request is dropped below, and the topic lives.
         state.deleting = set(deletions & state.topics.keys()) if self._deletion.enabled else set()
@@ -120,8 +120,8 @@ class ControllerTerm:
         for broker in state.suspected:
             self._writer.settle(partial(suspicion.suspected, state, broker, self.term.epoch), batch)
         for broker in state.brokers:
-            # Who was to tell them of a new partition may have gone before.
-            self._tell_everything(broker, batch, may_be_new=broker not in failed_dirs)
+            # The controller that created a new partition may have gone before it sent LeaderAndIsr.
+            self._add_everything(broker, batch, may_be_new=broker not in failed_dirs)
         self._writer.send(batch)
         _log.info(
             "controller epoch %d: %d brokers, %d topics, %d partitions",
@@ -140,7 +140,7 @@ class ControllerTerm:
         for topic in {topic_partition.topic for topic_partition, current in state.states.items() if current.elr}:
             self._writer.settle(partial(rules.drop_elrs, state, topic, self.term.epoch), batch)
 
-    def _tell_everything(self, broker: BrokerId, batch: RequestBatch, may_be_new: bool = False) -> None:
+    def _add_everything(self, broker: BrokerId, batch: RequestBatch, may_be_new: bool = False) -> None:
         """All metadata, and all replicas of this broker as its whole list.
 
         may_be_new: a partition whose state nobody has written since it was made may be one that it never heard of. It
@@ -169,7 +169,7 @@ class ControllerTerm:
                 )
                 batch.roles((broker,), topic_partition, is_new)
                 self._writer.ask_for_report(broker, topic_partition, batch)
-        self.admin.tell_everything(broker, batch)
+        self.admin.add_everything(broker, batch)
 
     # Events
 
@@ -200,13 +200,13 @@ class ControllerTerm:
             batch.metadata(state.brokers, state.partitions_of(difference.started))
             self._writer.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
             for broker in difference.started | difference.updated:
-                self._tell_everything(broker, batch)
+                self._add_everything(broker, batch)
             self._writer.send(batch)
             self._deletion.resume()
         if state.unreadable and self._store.states(sorted(state.unreadable)).found:
-            # Someone has mended it. What it says is judged as at a start of a term.
+            # Somebody has repaired a state. It is judged as at the start of a term.
             self.load()
-        self._look_for_mended_topics()
+        self._look_for_repaired_topics()
 
     def topics_changed(self) -> None:
         """New topics get leaders; topics that vanished are forgotten.
@@ -229,9 +229,9 @@ class ControllerTerm:
         unknown = names - self.state.topics.keys()
         self.admin.topics_rewritten(names - unknown)
         if unknown:
-            self._look_for_mended_topics()
+            self._look_for_repaired_topics()
 
-    def _look_for_mended_topics(self) -> None:
+    def _look_for_repaired_topics(self) -> None:
         if self._topics.malformed:
             self.topics_changed()
 
@@ -281,15 +281,15 @@ class ControllerTerm:
         self._writer.send(batch)
 
     def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: Iterable[tuple[str, int, Epoch]]) -> None:
-        """A new leader epoch, and a leader if need be, where a broker takes no role under the one that it was told."""
+        """A new leader epoch, and a leader if need be, where a broker refuses the one that LeaderAndIsr had."""
         state = self.state
         if not state.is_registered(broker, broker_epoch):
             return
         names = self._writer.topic_names
-        told = {TopicPartition(names[id_], i): epoch for id_, i, epoch in refused if id_ in names}
-        if self._writer.settle_and_send(lambda: rules.epochs_refused(state, told, broker, self.term.epoch)):
+        sent = {TopicPartition(names[id_], i): epoch for id_, i, epoch in refused if id_ in names}
+        if self._writer.settle_and_send(lambda: rules.epochs_refused(state, sent, broker, self.term.epoch)):
             _log.warning(
-                "broker %d takes no role in %s under the epochs it was told", broker, ", ".join(map(str, told))
+                "broker %d takes no role in %s under the epochs it was sent", broker, ", ".join(map(str, sent))
             )
 
     def replicas_reported(
@@ -341,7 +341,7 @@ class ControllerTerm:
                 self._writer.settle(lambda: rules.elect_offline(self.state, self.term.epoch), batch)
             self._writer.send(batch)
         else:
-            self._look_for_mended_topics()
+            self._look_for_repaired_topics()
 
     def defaults_changed(self, unclean: bool, min_isr: int) -> None:
         """The same for all topics that have no setting of their own."""
@@ -359,16 +359,16 @@ class ControllerTerm:
     def send_everything(self, broker: BrokerId) -> None:
         """For a broker whose queue was given up."""
         batch = self._writer.new_batch(addresses_first=True)
-        self._tell_everything(broker, batch)
+        self._add_everything(broker, batch)
         self._writer.send(batch)
         self._deletion.resume()
 
     def flush_metadata(self) -> None:
         """Tell all brokers of ISR changes since the last flush, and take the steps that these allow."""
         self.admin.advance()
-        untold = self.isr_changes.untold
-        if untold:
+        unsent = self.isr_changes.unsent
+        if unsent:
             batch = self._writer.new_batch()
-            batch.metadata(self.state.brokers, untold)
-            untold.clear()
+            batch.metadata(self.state.brokers, unsent)
+            unsent.clear()
             self._writer.send(batch)

@@ -58,7 +58,7 @@ class TopicDeletion:
         batch = self._writer.new_batch()
         for replicas in self._open.values():
             for topic_partition, broker in replicas:
-                batch.stop(broker, topic_partition, delete=True)
+                batch.stop_replica(broker, topic_partition, delete=True)
         deleting = [topic_partition for topic_partition in state.states if topic_partition.topic in self._open]
         batch.metadata(state.brokers, deleting)
         self._writer.send(batch)

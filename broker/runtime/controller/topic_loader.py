@@ -29,7 +29,7 @@ class TopicReader:
     def __init__(
         self, writer: PartitionStateWriter, new_topic_id: Callable[[], str], known_topic_id: Callable[[str], str]
     ) -> None:
-        """known_topic_id: what this broker was last told that a topic's id is, "" for nothing. Of any thread."""
+        """known_topic_id: a topic's id in this broker's metadata cache, "" where it has none. Any thread."""
         self._writer = writer
         self._new_topic_id = new_topic_id
         self._known_topic_id = known_topic_id

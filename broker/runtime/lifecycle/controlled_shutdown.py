@@ -1,10 +1,10 @@
-"""A stopping broker's side of a controlled shutdown: ask the controller until nothing remains here, or it is hopeless.
+"""A broker's side of its controlled shutdown: requests to the controller until no leadership remains, or tries run out.
 
-A controller that is not known, not there any more or not in charge has refused nothing: it is asked for again soon,
-and at once when this broker hears of another. What the controller could not move counts against
-`controlled.shutdown.max.retries`; every word of it meanwhile (an ISR that grew, say) is a reason to ask again before
-the pause is over. A broker that is alone has nobody to hand over to, and one whose session may be over leads no more:
-neither waits. The whole is bounded by tries × pause.
+A request that finds no controller, or one that has been replaced, is not counted: the broker repeats it soon, and at
+once when it learns of another controller. A response that names leaderships that could not be moved counts against
+`controlled.shutdown.max.retries`; any UpdateMetadata meanwhile (an ISR that grew, say) makes the broker repeat the
+request before the pause is over. A broker that is alone has nobody to hand over to, and a broker whose session may be
+over leads no more: neither waits. The whole is bounded by tries × pause.
 Loop thread. Source: KafkaServer.controlledShutdown; C5 of docs/guarantees.md.
 """
 
@@ -60,24 +60,24 @@ class ControlledShutdown:
         self._bound: Timer | None = None
         self._refusals_left = max(1, settings.controlled_shutdown_max_retries)
         self._counts_from_ms = 0.0
-        self._said = ""
+        self._reported = ""
 
     def run(self, then: Callable[[], None]) -> None:
         """then is called once, whether or not everything could be moved."""
         settings = self._settings
         if not settings.controlled_shutdown_enable or self._broker_epoch() < 0 or self._cache.controller_epoch < 0:
-            # Without a registration, or before any controller's word, there is no role to hand over.
+            # Without a registration, or before the first UpdateMetadata, this broker has no role to hand over.
             then()
             return
         self._then = then
-        self._cache.add_listener(self._on_word)
+        self._cache.add_listener(self._on_metadata)
         pause_ms = max(float(settings.controlled_shutdown_retry_backoff_ms), self._attempt_ms)
         self._bound = self._loop.call_later(
-            self._refusals_left * pause_ms, lambda: self._end(f"the time is over: {self._said or 'no answer'}")
+            self._refusals_left * pause_ms, lambda: self._end(f"the time is over: {self._reported or 'no answer'}")
         )
         self._attempt()
 
-    def _on_word(self) -> None:
+    def _on_metadata(self) -> None:
         if self._then is not None and self._retry is not None:
             self._attempt()
 
@@ -138,8 +138,8 @@ class ControlledShutdown:
         if self._session_in_doubt():
             self._end(f"{reason}, and the ZooKeeper session may be over")
             return
-        if reason != self._said:
-            self._said = reason
+        if reason != self._reported:
+            self._reported = reason
             _log.info("controlled shutdown: %s; asking again", reason)
         self._cancel_retry()
         self._retry = self._loop.call_later(pause_ms, self._attempt)

@@ -1,11 +1,11 @@
-"""Notices that another broker's process is gone, asks the others, and hands a borne-out suspicion to the controller.
+"""Notices that another broker's process is gone, asks the other brokers, and has the controller act once they agree.
 
 Every broker keeps an empty connection to every other (`net.link`); what that shows is `core.suspicion`'s `LinkState`.
-Two brokers act on it: the controller on any broker, and every broker on the controller. Before anything is asked of the
-others the target's registration is fixed (`prepare_suspicion`): a suspicion is about that one, and what happens between
-the evidence and the deed voids it. A link's evidence is about the registration that this broker had been told of as the
-link was made; with the next one it begins anew. Rounds of questions go on while the own evidence stands, at growing
-intervals. Loop thread. Source: C10 of docs/guarantees.md; docs/adr/0011.
+The controller acts on any broker's failure, and every broker on the controller's. Before the other brokers are asked,
+the suspect's registration is fixed (`prepare_suspicion`): the suspicion is about that registration, and ends with it.
+A link's evidence is about the registration that the metadata cache had when the link was opened; with the next one it
+begins anew. Rounds of PeerEvidence requests go on, at growing intervals, while this broker's own evidence stands.
+Loop thread. Source: C10 of docs/guarantees.md; docs/adr/0011.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ _ROUND_MAX_MS = 500.0
 
 
 class Link(Protocol):
-    def close(self) -> None: ...
+    """A connection that carries nothing, and reports what happens to it (broker.net.link)."""
+
+    def close(self) -> None:
+        """No more attempts, no more events."""
+        ...
 
 
 OpenLink = Callable[[Address, Callable[[LinkEvent], None]], Link]
@@ -54,32 +58,36 @@ class SuspicionSink(Protocol):
     """The controller's side; callbacks come on the loop's thread."""
 
     @property
-    def active(self) -> bool: ...
+    def active(self) -> bool:
+        """Whether this broker is controller, as far as it knows."""
+        ...
 
     def prepare_suspicion(self, broker: BrokerId, then: Callable[[Suspect | None], None]) -> None:
         """The registration that a suspicion would be about; None where this broker has nothing to do about it."""
         ...
 
-    def act_on_suspicion(self, suspect: Suspect) -> None: ...
+    def act_on_suspicion(self, suspect: Suspect) -> None:
+        """Elect away from this registration, or take its controllership over."""
+        ...
 
     def reachable(self, broker: BrokerId) -> None:
-        """It answers (again)."""
+        """The broker accepts connections (again)."""
         ...
 
 
 class _Watched:
-    """One registration of one other broker. told_epoch: its broker epoch, None where the controller does not tell."""
+    """One registration of one other broker. known_epoch: its broker epoch by UpdateMetadata, if that has one."""
 
-    __slots__ = ("address", "asking", "broker_epoch", "link", "noted", "peer", "rounds", "state", "told_epoch")
+    __slots__ = ("address", "asking", "broker_epoch", "known_epoch", "link", "noted", "peer", "rounds", "state")
 
-    def __init__(self, address: Address, told_epoch: int | None) -> None:
+    def __init__(self, address: Address, known_epoch: int | None) -> None:
         self.address = address
-        self.told_epoch = told_epoch
+        self.known_epoch = known_epoch
         self.state = LinkState()
         self.link: Link | None = None
         self.peer: Peer | None = None
         self.asking = False
-        self.broker_epoch = told_epoch
+        self.broker_epoch = known_epoch
         """The registration that what the link has shown since the last connection is about, once it is known."""
         self.noted = False
         self.rounds = 0
@@ -114,6 +122,7 @@ class FailureDetector:
         self._closed = False
 
     def close(self) -> None:
+        """Close all links; suspect nobody any more."""
         self._closed = True
         for watched in self._watched.values():
             watched.close()
@@ -129,17 +138,17 @@ class FailureDetector:
             if id_ != self._broker_id and (address := self._cache.address(id_)) is not None
         }
         for id_, watched in list(self._watched.items()):
-            if wanted.get(id_) != (watched.address, watched.told_epoch):
+            if wanted.get(id_) != (watched.address, watched.known_epoch):
                 watched.close()
                 del self._watched[id_]
-        for id_, (address, told_epoch) in wanted.items():
+        for id_, (address, known_epoch) in wanted.items():
             if id_ not in self._watched:
-                self._watch(id_, address, told_epoch)
+                self._watch(id_, address, known_epoch)
         for id_, watched in list(self._watched.items()):
             self._consider(id_, watched)
 
-    def _watch(self, id_: BrokerId, address: Address, told_epoch: int | None) -> None:
-        watched = self._watched[id_] = _Watched(address, told_epoch)
+    def _watch(self, id_: BrokerId, address: Address, known_epoch: int | None) -> None:
+        watched = self._watched[id_] = _Watched(address, known_epoch)
         watched.link = self._open_link(address, lambda event: self._on_link(id_, watched, event))
 
     def _on_link(self, id_: BrokerId, watched: _Watched, event: LinkEvent) -> None:
@@ -149,7 +158,7 @@ class FailureDetector:
         if event is LinkEvent.CONNECTED:
             watched.rounds = 0
             watched.noted = False
-            watched.broker_epoch = watched.told_epoch
+            watched.broker_epoch = watched.known_epoch
             # Also to a term that is only beginning: it may have judged on what this takes back.
             self._controller.reachable(id_)
         self._consider(id_, watched)
@@ -175,7 +184,7 @@ class FailureDetector:
         if watched.broker_epoch is None:
             watched.broker_epoch = suspect.broker_epoch
         if watched.broker_epoch != suspect.broker_epoch:
-            # It has registered anew, which this broker has yet to be told, or this link to reach.
+            # It has registered anew: UpdateMetadata has yet to say so, or this link to connect to it.
             return
         if watched.state.suspicious:
             watched.asking = True
@@ -252,7 +261,7 @@ class FailureDetector:
         if (
             watched is not None
             and watched.address == Address(body.host, body.port)
-            and watched.told_epoch in (None, body.broker_epoch)
+            and watched.known_epoch in (None, body.broker_epoch)
         ):
             evidence = watched.state.evidence
         respond(request, PeerEvidenceResponse(0, evidence).encode(request.api_version))

@@ -5,8 +5,9 @@ controller to hear of its new registration. Session events come on kazoo's threa
 registering blocks and runs on the worker. No rule rests on the LOST event: a broker cut off from ZooKeeper learns of
 it only when it is back; what protects the log meanwhile are epochs. `session_deadline_ms` and `suspect` tell, by the
 monotonic clock alone, that the session may be over under which the roles were granted: a new session vouches for no
-role, so from the word of it until its registration is taken up that deadline has passed. A registration that lands as
-the broker stops is taken back by ending the session, which owns nothing else: nobody here would serve under it.
+role, so from the event of a session's end until the loop has taken up the next registration that deadline has passed.
+A registration that succeeds while the broker shuts down is withdrawn by ending the session, which owns nothing else:
+this broker would not serve under it.
 Source: kafka.server.KafkaServer, KafkaZkClient.registerBroker; C1 and C9 of docs/guarantees.md.
 """
 
@@ -41,7 +42,9 @@ class SessionChange(enum.Enum):
 class Registrar(Protocol):
     """Registers this broker; blocks. Raises StoreUnavailable to be asked again; anything else is final."""
 
-    def register(self) -> int: ...
+    def register(self) -> int:
+        """Register; returns the broker epoch (the czxid of `/brokers/ids/N`)."""
+        ...
 
     def withdraw(self) -> None:
         """End the session, and with it the registration; blocks."""
@@ -51,11 +54,17 @@ class Registrar(Protocol):
 class Candidate(Protocol):
     """The controller's side of a registration."""
 
-    def registered(self) -> None: ...
+    def registered(self) -> None:
+        """This broker is registered: it may stand for controller."""
+        ...
 
-    def session_lost(self) -> None: ...
+    def session_lost(self) -> None:
+        """The session is over, and a controllership with it."""
+        ...
 
-    def reconnected(self) -> None: ...
+    def reconnected(self) -> None:
+        """The same session is connected again; its watches may be lost."""
+        ...
 
 
 class BrokerRegistration:
@@ -77,7 +86,7 @@ class BrokerRegistration:
         """on_registered(broker epoch), on_fenced and on_refused run on the loop's thread.
 
         on_refused: another broker has taken the id; this one must stop. session_deadline_ms: monotonic, of the session
-        at hand; it may rise for a new one once `on_session` was told of it. See ZkClient.
+        at hand; it may rise for a new one once `on_session` was called with its event. See ZkClient.
         retries: new for each session. pause(seconds) between two attempts; None: waits, but not beyond the stop.
         """
         self._registrar = registrar
@@ -93,11 +102,11 @@ class BrokerRegistration:
         self._stopping = threading.Event()
         self._pause = pause if pause is not None else self._stopping.wait
         self._sessions_over = 0
-        """Raised by every word of it, at once, on the thread that brings it."""
+        """How many sessions have ended; counted on the thread that reports the end, before anything else is done."""
         self._sessions_survived = 0
-        """So many were over when the registration was made under which we serve."""
+        """`_sessions_over` at the time of the registration under which this broker serves."""
         self._untaken: int | None = None
-        """Broker epoch of a registration that the loop has not heard of yet."""
+        """Broker epoch of a registration that the loop's thread has not taken up yet."""
         self.broker_epoch = -1
         """−1 while fenced. Written on the loop's thread, and before it runs."""
 
@@ -108,22 +117,24 @@ class BrokerRegistration:
         return self.broker_epoch
 
     def session_deadline_ms(self) -> float:
-        """By the loop's clock, from when on the session may be over under which our roles were granted.
+        """When the session under which this broker's roles were granted may be over: ms of the loop's clock.
 
-        −inf from the word of its end until the loop has been fenced and has taken up another registration. Any thread.
+        −inf from the event of its end until the loop's thread has been fenced and has taken up another registration.
+        Any thread.
         """
         # In this order: a new session's deadline can be seen only by one who also sees that the old one is over.
         deadline_ms = self._newest_deadline_ms()
         return deadline_ms if self._sessions_survived == self._sessions_over else -math.inf
 
     def suspect(self) -> bool:
-        """Whether the session may have expired, told of or not."""
+        """Whether the session may have expired, whether or not ZooKeeper has reported it."""
         return self._loop.now_ms() >= self.session_deadline_ms()
 
     def stop(self) -> None:
-        """No further attempts; the session's end takes the registration away. Idempotent; the loop may run or not.
+        """Register no more; the session's end removes the registration. Idempotent; the loop may run or not.
 
-        One that the loop has not heard of ends now, but is noted: it is the last one that this broker had.
+        A registration that the loop's thread has not taken up is reported by on_registered here, because it is this
+        broker's last.
         """
         with self._lock:
             self._stopping.set()

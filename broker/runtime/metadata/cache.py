@@ -1,10 +1,10 @@
-"""What the controller told this broker of the cluster: brokers, topics, leaders. Loop thread.
+"""The cluster as this broker knows it from UpdateMetadata: brokers, topics, leaders. Loop thread.
 
-Filled by UpdateMetadata only, in the order in which the controller sends it; a controller of an older epoch is refused.
-The first word of a new controller, or to a new registration of this broker, is everything: it replaces what was known,
-so that a topic deleted meanwhile does not stay. So does any word that says it is whole: what came between the word
-before and this one may never have been sent. What is older than what is known, by partition, is passed over: a
-connection that was given up can deliver late. Source: kafka.server.metadata.ZkMetadataCache.
+Only UpdateMetadata fills the cache, in the order in which the controller sends it; a request of an older controller
+epoch is refused. The first UpdateMetadata of a controller, or to a new registration of this broker, is complete: it
+replaces the whole cache, so that a topic deleted meanwhile does not stay. So does one that is marked whole, because
+requests before it may never have been sent. The state of a partition that is older than the cached one is passed over:
+a connection that was given up can deliver late. Source: kafka.server.metadata.ZkMetadataCache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
 from broker.model.ids import BrokerId, Epoch
-from broker.runtime.metadata.deleted_topic_ids import GoneTopics
+from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
 
@@ -43,7 +43,7 @@ class KnownBroker:
 
 @dataclass(slots=True)
 class KnownTopic:
-    """A topic's partitions by index, as the controller last told them."""
+    """A topic's partitions by index, as the last UpdateMetadata had them."""
 
     name: str
     topic_id: str
@@ -51,7 +51,7 @@ class KnownTopic:
 
 
 class MetadataCache:
-    """Satisfies `replication_ports.TopicConfigs`, with the settings from elsewhere."""
+    """Satisfies `replicas.ports.TopicConfigs`; the topics' settings come from TopicConfigCache."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class MetadataCache:
         overrides: Callable[[str], Mapping[str, str]],
         forget_overrides: Callable[[str], None],
     ) -> None:
-        """listener: the one whose addresses clients and brokers are told. broker_epoch: of our own registration."""
+        """listener: whose addresses clients and brokers are given. broker_epoch: of this broker's registration."""
         self.cluster_id = cluster_id
         self.listener = listener
         self.brokers: dict[BrokerId, KnownBroker] = {}
@@ -69,25 +69,25 @@ class MetadataCache:
         self.controller_id: BrokerId = NO_CONTROLLER
         self.controller_epoch: Epoch = -1
         self.generation = 0
-        """Counts updates: whatever was computed from an older one is out of date."""
+        """Counts updates: what was computed at an older generation is out of date."""
         self._assigned: tuple[int, frozenset[BrokerId]] = (0, frozenset())
         """Of which generation, and what `assigned_brokers` found."""
-        self._told_epoch = -1
+        self._updated_epoch = -1
         self._names: dict[str, str] = {}
         """Names by topic id, of what `topics` has."""
-        self._gone = GoneTopics()
+        self._gone = DeletedTopicIds()
         self._broker_epoch = broker_epoch
         self._overrides = overrides
         self._forget_overrides = forget_overrides
         self._listeners: list[Callable[[], None]] = []
 
     @property
-    def told_epoch(self) -> int:
-        """Of our registration that the last update was for; -1 before the first."""
-        return self._told_epoch
+    def updated_epoch(self) -> int:
+        """Broker epoch of this broker that the last update named; −1 before the first."""
+        return self._updated_epoch
 
     def topic_id(self, topic: str) -> str:
-        """As last told, "" where it is not known. Of any thread."""
+        """The topic's id as of the last update, "" where it is not known. Any thread."""
         known = self.topics.get(topic)
         return "" if known is None else known.topic_id
 
@@ -96,21 +96,21 @@ class MetadataCache:
         self._listeners.append(listener)
 
     def update(self, request: UpdateMetadataRequest) -> ErrorCode:
-        """Take the controller's word, or refuse it."""
+        """Apply an UpdateMetadata; returns why it is refused, NONE where it is applied."""
         error = check_controller_epoch(request.controller_epoch, self.controller_epoch)
         if error is ErrorCode.NONE:
             error = check_broker_epoch(request.broker_epoch, self._broker_epoch())
         if error is not ErrorCode.NONE:
             return error
-        first_word = request.controller_epoch != self.controller_epoch or request.broker_epoch != self._told_epoch
-        if first_word:
+        first_update = request.controller_epoch != self.controller_epoch or request.broker_epoch != self._updated_epoch
+        if first_update:
             self._gone.clear()
-        if first_word and request.topic_states:
+        if first_update and request.topic_states:
             self.topics.clear()
             self._names.clear()
         self.controller_id = request.controller_id
         self.controller_epoch = request.controller_epoch
-        self._told_epoch = request.broker_epoch
+        self._updated_epoch = request.broker_epoch
         self.brokers = {
             broker.id: KnownBroker(
                 broker.id,
@@ -124,7 +124,7 @@ class MetadataCache:
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
         if request.whole:
             for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
-                # Not among those that never come back: a deletion says so, and this word may have been under way long.
+                # Its id may come back: only a deletion says that it does not, and this request may have been late.
                 self._drop(name)
         self._changed()
         return ErrorCode.NONE
@@ -135,8 +135,8 @@ class MetadataCache:
             try:
                 listener()
             except Exception:
-                # The controller's word is taken, and has to be answered, whoever cannot use it.
-                _log.exception("news of the cluster could not be taken up")
+                # The update is applied, and the controller gets its response, whatever a listener cannot do.
+                _log.exception("a listener failed on an update of the metadata")
 
     def _update_topic(self, name: str, topic_id: str, states: list[UpdateMetadataPartitionState]) -> None:
         if topic_id in self._gone:
@@ -173,7 +173,7 @@ class MetadataCache:
             self._changed()
 
     def name_of(self, topic_id: str) -> str | None:
-        """The topic of this id; None for one that nobody told of, or that is deleted."""
+        """The topic of this id; None for one that no update named, or that is deleted."""
         return self._names.get(topic_id)
 
     def address(self, broker: BrokerId) -> Address | None:

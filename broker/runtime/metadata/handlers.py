@@ -2,11 +2,11 @@
 
 A Metadata answer is encoded once per version, set of topics and flags, and kept until the cache changes: clients ask
 the same again and again; of many large ones only the last are kept. Unknown topics are created where both the broker
-and the client allow it; the answer then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the
-controller's first word there is nothing to answer: an empty list of brokers makes librdkafka look away for many
-seconds, so the answer waits for that word.
-From v10 on a topic's id is told. By it Java clients know a topic that was deleted and made anew: its leader epochs
-begin again below those that they remember, and what is told under an older epoch they pass over (KAFKA-12257).
+and the client allow it; the response then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the
+first UpdateMetadata there is nothing to respond with, and an empty list of brokers makes librdkafka look away for many
+seconds, so the response waits.
+From v10 on a response has the topic's id. By it Java clients recognise a topic that was deleted and created anew: its
+leader epochs begin again below those that they remember, and leaders of older epochs they pass over (KAFKA-12257).
 Source: KafkaApis.handleTopicMetadataRequest.
 """
 
@@ -52,7 +52,7 @@ _IDS_FROM = 10
 _BY_ID_FROM = 12
 
 CreateTopic = Callable[[str], ErrorCode]
-"""Begin to create a topic with the broker's defaults; the error that the client is to be told, NONE where it began."""
+"""Begin to create a topic with the broker's defaults; the error for the client, NONE where it began."""
 
 
 class _Question(NamedTuple):

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
-from broker.runtime.metadata.deleted_topic_ids import GoneTopics
+from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
 from broker.wire.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class ControllerFence:
         """broker_epoch: czxid of this broker's registration."""
         self._broker_epoch = broker_epoch
         self._controller_epoch = -1
-        self.deleted_topic_ids = GoneTopics()
+        self.deleted_topic_ids = DeletedTopicIds()
 
     def check(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """The error for a request of an old controller, or for another registration; NONE remembers the epoch."""

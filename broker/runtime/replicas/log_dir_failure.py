@@ -20,7 +20,7 @@ _log = logging.getLogger("broker")
 
 
 class LogFailureStore(Protocol):
-    def tell_log_failure(self) -> None:
+    def report_log_failure(self) -> None:
         """Blocks; raises StoreUnavailable."""
         ...
 
@@ -50,7 +50,7 @@ class LogFailureNotice:
     def _write(self) -> None:
         """Worker thread."""
         try:
-            self._store.tell_log_failure()
+            self._store.report_log_failure()
         except StoreUnavailable as unavailable:
             _log.warning("the controller does not know of failed files yet: %s", unavailable)
             wait_ms = self._backoff.next_ms()

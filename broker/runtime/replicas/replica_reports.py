@@ -57,7 +57,7 @@ class ReplicaReports:
         self._remade_logs = remade_logs
         self._broker_epoch = broker_epoch
         self._fence = fence
-        self._told_epoch = cache.told_epoch
+        self._updated_epoch = cache.updated_epoch
         self._outside: set[TopicPartition] = set()
         """Marked partitions that were told, or made, under this registration, without this broker in their ISR."""
 
@@ -118,16 +118,16 @@ class ReplicaReports:
         """
         store = self._log_store
         self._outside &= store.unclean.keys()
-        if self._cache.told_epoch != self._told_epoch:
-            self._told_epoch = self._cache.told_epoch
+        if self._cache.updated_epoch != self._updated_epoch:
+            self._updated_epoch = self._cache.updated_epoch
             self._outside.clear()
-        if self._told_epoch != self._broker_epoch():
+        if self._updated_epoch != self._broker_epoch():
             return
         made = self._remade_logs.outside
         for topic_partition, epoch in list(made.items()):
-            if topic_partition not in store.unclean or epoch < self._told_epoch:
+            if topic_partition not in store.unclean or epoch < self._updated_epoch:
                 del made[topic_partition]
-            elif epoch == self._told_epoch:
+            elif epoch == self._updated_epoch:
                 self._outside.add(topic_partition)
         for topic_partition in list(store.unclean):
             topic = self._cache.topics.get(topic_partition.topic)

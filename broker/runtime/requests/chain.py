@@ -48,8 +48,8 @@ class ClientQuotaManager(Protocol):
     def throttle_time_ms(self, request: Request) -> float:
         """How long this request and all later ones of its connection wait before it is handled; 0 for not at all.
 
-        Called again when the wait is over: what it returns then counts. Responses do not tell the time yet:
-        throttle_time_ms is 0 in them.
+        Called again when the wait is over: what it returns then counts. Responses do not carry the time yet:
+        their throttle_time_ms is 0.
         """
         ...
 
@@ -118,7 +118,7 @@ def _measured(loop: Loop, metrics: RequestMetrics, handler: Handler) -> Handler:
 
 
 class _MeasuredSlot:
-    """A ResponseSlot that tells the metrics when it is fulfilled."""
+    """A ResponseSlot that reports to the metrics when it is fulfilled."""
 
     __slots__ = ("_arrived_ms", "_loop", "_metrics", "_request", "_slot")
 

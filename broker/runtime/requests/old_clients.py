@@ -1,4 +1,4 @@
-"""What clients are told that are older than an error: one that a client does not know is fatal to it.
+"""Error codes for clients that are older than the code: a code that a client does not know is fatal to it.
 
 Source: KafkaApis.maybeDownConvertStorageError; Kafka 1.0 to 2.7 for Produce.
 """

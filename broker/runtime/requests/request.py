@@ -113,7 +113,7 @@ def respond_nothing(request: Request) -> None:
 
 
 def respond_and_hang_up(request: Request, body: bytes) -> None:
-    """Answer, and make the client look for somebody else: this broker cannot tell it where to go."""
+    """Answer, then close the connection, so that the client asks another broker: this one cannot name the right one."""
     request.slot.close_connection("", (response_header(request) + body,))
 
 

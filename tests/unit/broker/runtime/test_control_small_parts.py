@@ -357,7 +357,7 @@ class FailureStore:
         self.told = 0
         self.down = False
 
-    def tell_log_failure(self) -> None:
+    def report_log_failure(self) -> None:
         if self.down:
             raise StoreUnavailable("away")
         self.told += 1

@@ -119,8 +119,8 @@ def test_stop_replica_names_the_topic_by_id_and_its_leader_epoch_unless_the_topi
         deleting={"doomed"},
     )
     batch = RequestBatch(9, 1)
-    batch.stop(1, moved, delete=True)
-    batch.stop(1, doomed, delete=True)
+    batch.stop_replica(1, moved, delete=True)
+    batch.stop_replica(1, doomed, delete=True)
     (outgoing,) = batch.encode(state)
     request = StopReplicaRequest.decode(STOP_REPLICA_VERSION, outgoing.body)
     said = [(t.topic_name, t.topic_id, t.partition_states[0].leader_epoch) for t in request.topic_states]

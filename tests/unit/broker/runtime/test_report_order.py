@@ -55,7 +55,7 @@ def test_replica_is_told_that_nobody_leads_before_it_is_asked() -> None:
 
 def reported_by(cluster: MemoryCluster, broker: int) -> ReportedPartition:
     manager = cluster.nodes[broker].up
-    cache: Any = SimpleNamespace(told_epoch=-1)
+    cache: Any = SimpleNamespace(updated_epoch=-1)
     request = ReplicaReportRequest(9, 1, cluster.registered[broker], [ReportTopic(TOPIC, TOPIC_ID, [0])])
     reports = ReplicaReports(
         manager.replicas,

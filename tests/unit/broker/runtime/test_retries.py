@@ -55,7 +55,7 @@ class Store:
         self._ask()
         return {}, {}
 
-    def tell_log_failure(self) -> None:
+    def report_log_failure(self) -> None:
         self._ask()
 
     def register(self) -> int:

@@ -150,7 +150,7 @@ def test_deletion_is_reported_of_the_topic_id_that_it_was_asked_for() -> None:
     state = _state({0: 1, 1: 1})
     batch = RequestBatch(9, 1)
     for index in (0, 1):
-        batch.stop(1, TopicPartition(TOPIC, index), delete=True)
+        batch.stop_replica(1, TopicPartition(TOPIC, index), delete=True)
     peer, heard = Peer(), Heard()
     channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
     channels.set_brokers([BROKER])

@@ -6,7 +6,7 @@ import pytest
 
 from broker.runtime.metadata import deleted_topic_ids as gone_topics
 from broker.runtime.metadata.cache import MetadataCache
-from broker.runtime.metadata.deleted_topic_ids import GoneTopics
+from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from broker.wire.messages.update_metadata import (
@@ -31,7 +31,7 @@ def topic_id(number: int) -> str:
 
 
 def test_newest_ids_are_known_and_one_that_is_named_again_is_new() -> None:
-    gone = GoneTopics()
+    gone = DeletedTopicIds()
     for number in range(KEPT):
         gone.add(topic_id(number))
     gone.add(topic_id(0))
