@@ -64,6 +64,7 @@ class EventLog:
         self.flush()
 
     def close(self) -> None:
+        """Write what is buffered and close the file."""
         self.flush()
         os.close(self._fd)
 
@@ -83,6 +84,7 @@ def leos_field(leos: Mapping[int, int]) -> dict[str, int]:
 
 
 def sorted_ids(brokers: Iterable[int]) -> list[int]:
+    """The ids as a sorted list, so that equal sets make equal lines."""
     return sorted(brokers)
 
 

@@ -20,7 +20,9 @@ from broker.wire.record_batch import BatchHeader
 class Timer(Protocol):
     """A scheduled call that can be taken back."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        """The call does not happen; nothing where it has happened already."""
+        ...
 
 
 class Loop(Protocol):
@@ -30,9 +32,13 @@ class Loop(Protocol):
         """Monotonic milliseconds; no rule reads a wall clock."""
         ...
 
-    def call_soon(self, callback: Callable[[], None]) -> None: ...
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Once, in this turn or the next. Loop thread."""
+        ...
 
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Once, delay_ms from now at the earliest. Loop thread."""
+        ...
 
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
         """The one door by which other threads hand work to the loop."""
@@ -79,7 +85,9 @@ class Peer(Protocol):
         """
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Requests under way end by on_failure, with `closed`."""
+        ...
 
 
 class Log(Protocol):
@@ -93,29 +101,41 @@ class Log(Protocol):
     topic_id: str
 
     @property
-    def log_start_offset(self) -> Offset: ...
+    def log_start_offset(self) -> Offset:
+        """The first offset that may be read: what is below was deleted."""
+        ...
 
     @property
-    def leo(self) -> Offset: ...
+    def leo(self) -> Offset:
+        """The next append's offset, what is staged included."""
+        ...
 
     @property
-    def written_leo(self) -> Offset: ...
+    def written_leo(self) -> Offset:
+        """The end of what `write` has put in the file."""
+        ...
 
     @property
-    def dirty(self) -> bool: ...
+    def dirty(self) -> bool:
+        """Whether anything is staged."""
+        ...
 
     @property
     def latest_epoch(self) -> Epoch:
         """Epoch of the last batch (or assigned at leadership), −1 when none."""
         ...
 
-    def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None: ...
+    def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
+        """A leadership begins: note where its epoch starts."""
+        ...
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
         """(largest epoch ≤ asked, its end offset); (−1, −1) when undefined. Source: LeaderEpochFileCache."""
         ...
 
-    def epoch_at(self, offset: Offset) -> Epoch: ...
+    def epoch_at(self, offset: Offset) -> Epoch:
+        """The leader epoch under which the record at this offset was appended, −1 where it is not known."""
+        ...
 
     @property
     def history(self) -> Sequence[tuple[Epoch, Offset]]:
@@ -138,7 +158,9 @@ class Log(Protocol):
         """
         ...
 
-    def write(self) -> None: ...
+    def write(self) -> None:
+        """Put all staged bytes in the file with one system call. Raises LogDirFailed, CorruptLog."""
+        ...
 
     def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
         """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
@@ -170,9 +192,13 @@ class Log(Protocol):
         """Forget what is staged: `leo` is `written_leo` again, and the memory it lay in is the caller's."""
         ...
 
-    def truncate_to(self, offset: Offset) -> None: ...
+    def truncate_to(self, offset: Offset) -> None:
+        """Remove everything at and above this offset."""
+        ...
 
-    def truncate_fully_and_start_at(self, offset: Offset) -> None: ...
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Remove everything; the next append has this offset."""
+        ...
 
     def lacks_values_below(self, offset: Offset) -> bool:
         """Whether compaction may have removed records below offset for the sake of ones at or beyond it."""
@@ -186,7 +212,9 @@ class Log(Protocol):
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
         ...
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """fsync everything that is written; `recovery_point` is `written_leo` then. Raises LogDirFailed, CorruptLog."""
+        ...
 
     def commit(self, then: Callable[[], None]) -> None:
         """Begin to flush all that is written, off the loop, and call `then` once it is on disk; it may call at once.
@@ -205,7 +233,9 @@ class Log(Protocol):
 class LogStore(Protocol):
     """All logs of a broker, over its log.dirs, and their checkpoints."""
 
-    def logs(self) -> Mapping[TopicPartition, Log]: ...
+    def logs(self) -> Mapping[TopicPartition, Log]:
+        """Open logs; a log that is damaged or in a failed dir is not among them."""
+        ...
 
     def create(
         self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str], *, new: bool = True
@@ -235,7 +265,9 @@ class LogStore(Protocol):
         """Rename to `….<hex>-stray`, which nobody removes: as `delete`, where nobody said that it may go."""
         ...
 
-    def update_config(self, topic: str, config: Mapping[str, str]) -> None: ...
+    def update_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """Apply a topic's overrides to its open logs; settings not named have their defaults."""
+        ...
 
     @property
     def unclean(self) -> Mapping[TopicPartition, str]:
@@ -262,11 +294,17 @@ class LogStore(Protocol):
         """As checkpointed before the start."""
         ...
 
-    def checkpoint_high_watermarks(self, values: Mapping[TopicPartition, Offset]) -> None: ...
+    def checkpoint_high_watermarks(self, values: Mapping[TopicPartition, Offset]) -> None:
+        """Write `replication-offset-checkpoint` of each log dir."""
+        ...
 
-    def checkpoint_recovery_points(self) -> None: ...
+    def checkpoint_recovery_points(self) -> None:
+        """Write `recovery-point-offset-checkpoint` of each log dir."""
+        ...
 
-    def checkpoint_log_start_offsets(self) -> None: ...
+    def checkpoint_log_start_offsets(self) -> None:
+        """Write `log-start-offset-checkpoint` of each log dir."""
+        ...
 
     def close(self, clean: bool) -> None:
         """clean: flush everything and leave the clean-shutdown mark."""

@@ -27,7 +27,9 @@ _FLUSH_THREADS_PER_DIR: Final = 8
 class WorkerLoop(Protocol):
     """What the workers need of the loop."""
 
-    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None: ...
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        """Run the callback on the loop's thread; any thread."""
+        ...
 
 
 def run_job(loop: WorkerLoop, job: Job, done: Done) -> None:
@@ -110,6 +112,7 @@ class FileWorker:
         self._threads = Threads(name, 1)
 
     def run(self, job: Job, done: Done) -> None:
+        """Queue a job; done gets None, or the OSError that the job raised."""
         self._threads.submit(partial(run_job, self._loop, job, done))
 
     def close(self) -> None:
@@ -126,6 +129,7 @@ class DeletionWorker(FileWorker):
         self._closed = False
 
     def run(self, job: Job, done: Done) -> None:
+        """Queue a deletion; after `close` it is left to the next start."""
         if not self._closed:
             super().run(job, done)
 
@@ -146,6 +150,7 @@ class FlushWorkers:
             self._threads[path] = Threads("log-flush", _FLUSH_THREADS_PER_DIR)
 
     def run(self, directory: str, job: Job, done: Done) -> None:
+        """Queue a flush for this log dir's threads; done as FileWorker's."""
         self._threads[directory].submit(partial(run_job, self._loop, job, done))
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ def encode_preferred_election(partitions: Sequence[TopicPartition]) -> bytes:
 
 
 def decode_preferred_election(data: bytes) -> list[TopicPartition]:
+    """Partitions of `/admin/preferred_replica_election`. Raises MalformedZnode."""
     return [topic_partition for topic_partition, _ in _partitions(paths.PREFERRED_ELECTION, data)]
 
 
@@ -33,6 +34,7 @@ def encode_reassignment(targets: Mapping[TopicPartition, Sequence[BrokerId]]) ->
 
 
 def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """Target replicas by partition, of `/admin/reassign_partitions`. Raises MalformedZnode."""
     targets = {}
     for topic_partition, entry in _partitions(paths.REASSIGNMENT, data):
         replicas = entry.get("replicas")

@@ -31,12 +31,14 @@ class ZkAdminStore:
     # Topics
 
     def read_topic(self, name: str) -> StoredTopic | None:
+        """The topic and its znode's bytes and version; None where there is none."""
         node = self._client.get(paths.topic(name))
         return (
             None if node is None else StoredTopic(topic_codecs.decode_topic(name, node.data), node.data, node.version)
         )
 
     def write_topic(self, read: StoredTopic, topic: Topic) -> bool:
+        """Write the topic if its znode is unchanged since `read`; False where it is not."""
         try:
             self._client.set(paths.topic(topic.name), topic_codecs.encode_topic(topic, read.data), read.version)
         except WriteRefused:
@@ -44,11 +46,13 @@ class ZkAdminStore:
         return True
 
     def being_deleted(self, name: str) -> bool:
+        """Whether `/admin/delete_topics/<name>` exists."""
         return self._client.get(paths.delete_topic(name)) is not None
 
     # Settings
 
     def read_config(self, entity: str) -> StoredConfig:
+        """The settings in `/config/<entity>`, empty where there is none. Raises MalformedZnode."""
         node = self._client.get(f"/config/{entity}")
         if node is None:
             return StoredConfig(entity, {}, None, -1)
@@ -75,6 +79,7 @@ class ZkAdminStore:
         return True
 
     def notify_config(self, entity: str) -> None:
+        """Have all brokers read the entity's settings again, by a znode in `/config/changes`."""
         self._client.create_sequence(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(entity))
         self._forget_old_changes()
 

@@ -54,6 +54,7 @@ class ZkAssignments:
     def write_assignments(
         self, term: Term, writes: Sequence[AssignmentWrite]
     ) -> list[Mapping[TopicPartition, LeaderAndIsr] | None]:
+        """Each assignment with its states in one multi; per write the states as written, None where it was refused."""
         texts: list[tuple[bytes, list[bytes]]] = []
         multis: list[list[Operation]] = []
         for write in writes:
@@ -120,6 +121,7 @@ class ZkAssignments:
         return None if node is None else node.data
 
     def finish_elections(self, term: Term) -> None:
+        """Remove `/admin/preferred_replica_election`, if the term still holds."""
         self._answer(term, Delete(paths.PREFERRED_ELECTION))
 
     def keep_reassignments(self, term: Term, targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:

@@ -104,6 +104,7 @@ class ZkClient(ZkSession):
         return raw[path] is not None
 
     def children(self, path: str, watch: Watch | None = None) -> list[str] | None:
+        """Names of a znode's children; None where the znode does not exist. Raises StoreUnavailable."""
         return self.children_many([path], watch)[path]
 
     def children_many(self, paths: Sequence[str], watch: Watch | None = None) -> dict[str, list[str] | None]:

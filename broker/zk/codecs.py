@@ -26,6 +26,7 @@ class MalformedZnode(Exception):
 
 
 def encode_json(value: Mapping[str, Any]) -> bytes:
+    """As Kafka writes znodes: no spaces."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
@@ -125,10 +126,12 @@ def encode_note(by: int) -> bytes:
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
+    """`/controller_epoch` is the number in ASCII."""
     return str(epoch).encode()
 
 
 def decode_controller_epoch(data: bytes) -> int:
+    """Raises MalformedZnode."""
     text = data.decode("utf-8", "replace").strip()
     if not text.isdigit():
         raise MalformedZnode(f"/controller_epoch: must be a number, found {data[:40]!r}")
@@ -136,10 +139,12 @@ def decode_controller_epoch(data: bytes) -> int:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
+    """`/cluster/id`."""
     return encode_json({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(data: bytes) -> str:
+    """Raises MalformedZnode."""
     value = decode_json(data, "/cluster/id").get("id")
     if not isinstance(value, str):
         raise MalformedZnode(f"/cluster/id: id must be text, found {value!r}")
@@ -208,6 +213,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
+    """The block in `/latest_producer_id_block`. Raises MalformedZnode."""
     fields = decode_json(data, "/latest_producer_id_block")
     try:
         return ProducerIdBlock(int(fields["broker"]), int(fields["block_start"]), int(fields["block_end"]))

@@ -37,12 +37,14 @@ class ZkControllerStore(ZkAssignments):
     # Election
 
     def current_controller(self, watch: Watch | None) -> BrokerId | None:
+        """The broker id in `/controller`; None where nobody is controller."""
         if not self._client.exists(paths.CONTROLLER, watch):
             return None
         node = self._client.get(paths.CONTROLLER)
         return None if node is None else codecs.decode_controller(node.data)
 
     def elect(self, broker: BrokerId) -> Term | None:
+        """Raise the controller epoch and create `/controller`, in one multi; None where another was faster."""
         node = self._client.get(paths.CONTROLLER_EPOCH)
         if node is None:
             try:
@@ -66,6 +68,7 @@ class ZkControllerStore(ZkAssignments):
         return Term(epoch, version)
 
     def controller_to_suspect(self, broker: BrokerId) -> tuple[int, int] | None:
+        """Broker epoch, and version of `/controller_epoch`, if this broker is controller."""
         # The version first: whoever becomes controller after this read makes it stale.
         epoch = self._client.get(paths.CONTROLLER_EPOCH)
         controller = self._client.get(paths.CONTROLLER)
@@ -77,6 +80,7 @@ class ZkControllerStore(ZkAssignments):
         return registered.czxid, epoch.version
 
     def take_over(self, successor: BrokerId, broker: BrokerId, broker_epoch: int, version: int) -> Term | None:
+        """Replace a controller whose process is gone; None where anything has changed since."""
         node = self._client.get(paths.CONTROLLER_EPOCH)
         if node is None or node.version != version:
             return None
@@ -101,16 +105,20 @@ class ZkControllerStore(ZkAssignments):
         return Term(epoch, versions[-1])
 
     def spend_suspicion(self, term: Term, broker: BrokerId, broker_epoch: int) -> bool:
+        """Note that this registration was suspected; False where it was before."""
         return self._note(term, paths.suspicion(broker, broker_epoch))
 
     def note_shutdown(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
+        """Note that this registration is shutting down, for the next controller."""
         self._note(term, paths.shutting_down(broker, broker_epoch))
 
     def shutting_down(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
+        """Those of the registered brokers that are noted as shutting down."""
         noted = set(self._client.children(paths.SHUTTING_DOWN) or [])
         return {id_ for id_, broker in registered.items() if paths.note_name(id_, broker.epoch) in noted}
 
     def forget_notes(self, term: Term, registered: Mapping[BrokerId, Broker]) -> None:
+        """Remove notes on registrations that are gone."""
         current = {paths.note_name(broker.id, broker.epoch) for broker in registered.values()}
         for folder in (paths.SUSPICIONS, paths.SHUTTING_DOWN):
             for name in self._client.children(folder) or []:
@@ -127,12 +135,14 @@ class ZkControllerStore(ZkAssignments):
         return True
 
     def resign(self, term: Term) -> None:
+        """Delete `/controller` if this term still holds it."""
         try:
             self._client.multi([_check(term), Delete(paths.CONTROLLER)])
         except WriteRefused:
             _log.info("controllership of epoch %d was lost already", term.epoch)
 
     def release(self, broker: BrokerId) -> None:
+        """Delete a `/controller` of this session that belongs to no term."""
         epoch = self._client.get(paths.CONTROLLER_EPOCH)
         node = self._client.get(paths.CONTROLLER)
         if epoch is None or node is None or node.owner != self._client.session_id:
@@ -146,6 +156,7 @@ class ZkControllerStore(ZkAssignments):
     # Reads
 
     def brokers(self, watch: Watch | None) -> dict[BrokerId, Broker]:
+        """Registrations; a malformed one is logged and left out."""
         names = self._client.children(paths.BROKER_IDS, watch) or []
         nodes = self._client.get_many([f"{paths.BROKER_IDS}/{name}" for name in names if name.isdigit()])
         found = {}
@@ -159,9 +170,11 @@ class ZkControllerStore(ZkAssignments):
         return found
 
     def topic_names(self, watch: Watch | None) -> AbstractSet[str]:
+        """Children of `/brokers/topics`."""
         return frozenset(self._client.children(paths.TOPICS, watch) or [])
 
     def topics(self, names: Sequence[str], watch: Callable[[str], Watch]) -> TopicsRead:
+        """Read the named topics in batches; malformed ones are named in the result."""
         nodes = self._client.get_watched({paths.topic(name): watch(name) for name in names})
         texts = self._client.get_many([paths.topic_config(name) for name in names])
         topics = {}
@@ -183,6 +196,7 @@ class ZkControllerStore(ZkAssignments):
         return TopicsRead(topics, configs, malformed)
 
     def assign_topic_id(self, term: Term, name: str, topic_id: str) -> Topic | None:
+        """Write an id into the topic's znode if it has none; the topic as it is then."""
         node = self._client.get(paths.topic(name))
         if node is None:
             return None
@@ -204,6 +218,7 @@ class ZkControllerStore(ZkAssignments):
         return topic
 
     def states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
+        """Partition states in batches; malformed ones are named in the result."""
         by_path = {paths.partition_state(topic_partition): topic_partition for topic_partition in partitions}
         found = {}
         malformed = set()
@@ -224,6 +239,7 @@ class ZkControllerStore(ZkAssignments):
     # Partition states
 
     def write_states(self, term: Term, writes: Sequence[StateWrite]) -> dict[TopicPartition, LeaderAndIsr | None]:
+        """Write each state if its version and the controller epoch are unchanged; None where not."""
         self._make_parents(term, {w.topic_partition.topic for w in writes if w.before is None})
         texts = [
             topic_codecs.encode_partition_state(write.after, self._raw.get(write.topic_partition)) for write in writes
@@ -254,9 +270,11 @@ class ZkControllerStore(ZkAssignments):
     # Deletion
 
     def deletions(self, watch: Watch | None) -> AbstractSet[str]:
+        """Topics marked in `/admin/delete_topics`."""
         return frozenset(self._client.children(paths.DELETE_TOPICS, watch) or [])
 
     def finish_deletion(self, term: Term, topic: str) -> None:
+        """Remove the topic's znodes, its settings and its mark."""
         partitions = self._client.children(paths.topic_partitions(topic)) or []
         doomed = [
             path
@@ -278,11 +296,13 @@ class ZkControllerStore(ZkAssignments):
             del self._raw[topic_partition]
 
     def drop_deletion(self, term: Term, topic: str) -> None:
+        """Remove the mark of a topic that is not to be deleted."""
         self._write(term, [Delete(paths.delete_topic(topic))])
 
     # Failed files
 
     def take_log_dir_events(self, term: Term, watch: Watch | None) -> AbstractSet[BrokerId]:
+        """Brokers named by `/log_dir_event_notification`; removes what it read."""
         names = self._client.children(paths.LOG_DIR_EVENTS, watch) or []
         nodes = self._client.get_many([f"{paths.LOG_DIR_EVENTS}/{name}" for name in names])
         brokers = set()

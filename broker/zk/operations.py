@@ -25,6 +25,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Create:
+    """Fails where the znode exists."""
+
     path: str
     data: bytes
     ephemeral: bool = False
@@ -52,6 +54,8 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
+    """Fails where the znode's version is another, or there is none."""
+
     path: str
     version: int = -1
 

@@ -49,26 +49,32 @@ PERSISTENT = (
 
 
 def broker_id(broker: BrokerId) -> str:
+    """A broker's registration, ephemeral; its czxid is the broker epoch."""
     return f"{BROKER_IDS}/{broker}"
 
 
 def topic(name: str) -> str:
+    """A topic's id and assignment."""
     return f"{TOPICS}/{name}"
 
 
 def topic_partitions(name: str) -> str:
+    """Parent of a topic's partitions."""
     return f"{TOPICS}/{name}/partitions"
 
 
 def topic_partition(topic_partition: TopicPartition) -> str:
+    """Parent of a partition's state."""
     return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}"
 
 
 def partition_state(topic_partition: TopicPartition) -> str:
+    """Leader, ISR and leader epoch; its version is the partition epoch."""
     return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}/state"
 
 
 def topic_config(name: str) -> str:
+    """A topic's overrides."""
     return f"{CONFIG_TOPICS}/{name}"
 
 
@@ -98,6 +104,7 @@ def registration(broker: BrokerId) -> str:
 
 
 def delete_topic(name: str) -> str:
+    """The mark of a topic that is to be deleted."""
     return f"{DELETE_TOPICS}/{name}"
 
 

@@ -43,9 +43,13 @@ class BrokerIdInUse(Exception):
 class SessionRecord(Protocol):
     """Where sessions are recorded before they own anything; see `session_file`."""
 
-    def read(self) -> list[RecordedSession]: ...
+    def read(self) -> list[RecordedSession]:
+        """The sessions that earlier processes of this broker opened and may have left behind."""
+        ...
 
-    def write(self, sessions: list[RecordedSession]) -> None: ...
+    def write(self, sessions: list[RecordedSession]) -> None:
+        """Replace the record: these sessions the next process of this broker can end."""
+        ...
 
 
 def prepare(client: ZkClient) -> None:

@@ -31,12 +31,15 @@ class ZkTopicStore:
         self._broker_id = broker_id
 
     def topic_names(self) -> frozenset[str]:
+        """Children of `/brokers/topics`."""
         return frozenset(self._client.children(paths.TOPICS) or [])
 
     def topic_exists(self, name: str) -> bool:
+        """Whether the topic's znode exists."""
         return self._client.get(paths.topic(name)) is not None
 
     def being_deleted(self, name: str) -> bool:
+        """Whether the topic is marked in `/admin/delete_topics`."""
         return self._client.get(paths.delete_topic(name)) is not None
 
     def create_topic(self, topic: Topic, config: Mapping[str, str]) -> bool:
@@ -104,6 +107,7 @@ class ZkTopicStore:
         return found
 
     def configured_topics(self) -> list[str]:
+        """Topics that have settings of their own, children of `/config/topics`."""
         return self._client.children(paths.CONFIG_TOPICS) or []
 
     def report_log_failure(self) -> None:

@@ -24,6 +24,7 @@ class ZkWorker:
         self._thread = threading.Thread(target=self._run, name="zk-worker", daemon=True)
 
     def start(self) -> None:
+        """Start the thread; tasks submitted before run first."""
         self._thread.start()
 
     def submit(self, name: str, task: Callable[[], None]) -> None:

@@ -62,6 +62,7 @@ class AlterConfigHandlers:
         self._topic_exists = topic_exists
 
     def handle_incremental_alter_configs(self, request: Request) -> None:
+        """Set, delete, append or subtract single settings (KIP-339); each resource has its own result."""
         try:
             body = IncrementalAlterConfigsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -85,6 +86,7 @@ class AlterConfigHandlers:
         self._alter(asked, False, body.validate_only, answer)
 
     def handle_alter_configs(self, request: Request) -> None:
+        """Replace all settings of each resource: one that is not named falls back to its default."""
         try:
             body = AlterConfigsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

@@ -68,6 +68,7 @@ class ControllerAdminHandlers:
     # Elections
 
     def handle_elect_leaders(self, request: Request) -> None:
+        """Preferred or unclean elections (KIP-460); responds once the metadata shows them, or at the time-out."""
         try:
             body = ElectLeadersRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -133,6 +134,7 @@ class ControllerAdminHandlers:
     # Reassignments
 
     def handle_alter_partition_reassignments(self, request: Request) -> None:
+        """Begin, replace or cancel reassignments (KIP-455); responds when that is written."""
         try:
             body = AlterPartitionReassignmentsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -153,6 +155,7 @@ class ControllerAdminHandlers:
         self._controller.request(alter, _refused, answer)
 
     def handle_list_partition_reassignments(self, request: Request) -> None:
+        """The reassignments that are under way (KIP-455), all or those of named partitions."""
         try:
             body = ListPartitionReassignmentsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

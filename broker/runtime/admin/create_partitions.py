@@ -57,6 +57,7 @@ class PartitionHandlers:
         cache.add_listener(self._waits.check)
 
     def handle_create_partitions(self, request: Request) -> None:
+        """Add partitions (KIP-195); responds once the metadata shows them, or at the time-out."""
         try:
             body = CreatePartitionsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

@@ -60,6 +60,7 @@ class ConfigHandlers:
         self._dynamic = dynamic
 
     def handle_describe_configs(self, request: Request) -> None:
+        """Settings of topics and of this broker, with their sources and synonyms (KIP-226)."""
         try:
             body = DescribeConfigsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

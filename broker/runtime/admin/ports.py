@@ -12,19 +12,25 @@ from broker.core.controller.cluster_state import Topic
 class PartitionStore(Protocol):
     """Topics, to add partitions."""
 
-    def read_topic(self, name: str) -> StoredTopic | None: ...
+    def read_topic(self, name: str) -> StoredTopic | None:
+        """The topic's assignment as stored; None where there is no such topic."""
+        ...
 
     def write_topic(self, read: StoredTopic, topic: Topic) -> bool:
         """False when it is not as it was read any more."""
         ...
 
-    def being_deleted(self, name: str) -> bool: ...
+    def being_deleted(self, name: str) -> bool:
+        """Whether the topic is marked in `/admin/delete_topics`."""
+        ...
 
 
 class ConfigStore(Protocol):
     """Settings of entities, `topics/t` or `brokers/1`, to change them."""
 
-    def read_config(self, entity: str) -> StoredConfig: ...
+    def read_config(self, entity: str) -> StoredConfig:
+        """Overrides of an entity (`topics/<name>`, `brokers/<id>`), empty where it has none."""
+        ...
 
     def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
         """Write and notify; False when it is not as it was read any more, or its topic is gone."""

@@ -50,13 +50,21 @@ Results = dict[str, Planned | Refused]
 class TopicStore(Protocol):
     """Blocking; raises StoreUnavailable."""
 
-    def create_topic(self, topic: Topic, config: Mapping[str, str]) -> bool: ...
+    def create_topic(self, topic: Topic, config: Mapping[str, str]) -> bool:
+        """Create the topic and its settings together; False where it exists."""
+        ...
 
-    def being_deleted(self, name: str) -> bool: ...
+    def being_deleted(self, name: str) -> bool:
+        """Whether the topic is marked in `/admin/delete_topics`."""
+        ...
 
-    def topic_exists(self, name: str) -> bool: ...
+    def topic_exists(self, name: str) -> bool:
+        """Whether `/brokers/topics/<name>` exists."""
+        ...
 
-    def request_deletion(self, name: str) -> bool: ...
+    def request_deletion(self, name: str) -> bool:
+        """Mark the topic in `/admin/delete_topics`; the controller deletes it."""
+        ...
 
 
 class TopicHandlers:
@@ -90,6 +98,7 @@ class TopicHandlers:
     # Create
 
     def handle_create_topics(self, request: Request) -> None:
+        """Create topics; responds once the metadata shows their leaders, or at the time-out."""
         try:
             body = CreateTopicsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -192,6 +201,7 @@ class TopicHandlers:
     # Delete
 
     def handle_delete_topics(self, request: Request) -> None:
+        """Delete topics; responds once the controller has deleted them, or at the time-out."""
         try:
             body = DeleteTopicsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

@@ -36,6 +36,7 @@ class Asked(NamedTuple):
 
 
 def epochs_required(version: int) -> bool:
+    """Whether a proposal of this AlterPartition version carries the members' broker epochs (v3+, KIP-903)."""
     return version >= _EPOCHS_FROM_VERSION
 
 

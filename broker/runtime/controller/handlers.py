@@ -19,6 +19,7 @@ class ControllerHandlers:
         self._controller = controller
 
     def handle_alter_partition(self, request: Request) -> None:
+        """Queue it for the controller's thread; the response follows in a later turn. NOT_CONTROLLER elsewhere."""
         try:
             body = AlterPartitionRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -31,6 +32,7 @@ class ControllerHandlers:
         self._controller.alter_partition(body, request.api_version, answer, lambda: request.open)
 
     def handle_controlled_shutdown(self, request: Request) -> None:
+        """Queue it for the controller's thread; the response names the leaderships that remain."""
         try:
             body = ControlledShutdownRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

@@ -96,9 +96,13 @@ class ControllerStore(AssignmentStore, Protocol):
         """Give up a `/controller` that this session holds without a term (a vote whose answer misled us)."""
         ...
 
-    def brokers(self, watch: Watch | None) -> Mapping[BrokerId, Broker]: ...
+    def brokers(self, watch: Watch | None) -> Mapping[BrokerId, Broker]:
+        """Registrations under `/brokers/ids`, by broker id. watch fires when a broker comes or goes."""
+        ...
 
-    def topic_names(self, watch: Watch | None) -> AbstractSet[str]: ...
+    def topic_names(self, watch: Watch | None) -> AbstractSet[str]:
+        """Names under `/brokers/topics`. watch fires when a topic is created or deleted."""
+        ...
 
     def topics(self, names: Sequence[str], watch: Callable[[str], Watch]) -> TopicsRead:
         """Those of the named topics that exist. watch(name) fires when that topic changes."""
@@ -136,7 +140,9 @@ class ControllerStore(AssignmentStore, Protocol):
 class Outbox(Protocol):
     """Hands over to the loop; what is handed over first happens first."""
 
-    def set_brokers(self, brokers: Iterable[Broker]) -> None: ...
+    def set_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Open channels to these registrations, close all others."""
+        ...
 
     def send(self, requests: list[Outgoing]) -> None:
         """Queue requests for their brokers; order is kept per broker."""
@@ -151,21 +157,35 @@ class Watches(Protocol):
     """What the term wants to hear of; each is called on a foreign thread and only hands over."""
 
     @property
-    def brokers(self) -> Watch: ...
+    def brokers(self) -> Watch:
+        """`/brokers/ids`."""
+        ...
 
     @property
-    def topics(self) -> Watch: ...
+    def topics(self) -> Watch:
+        """`/brokers/topics`."""
+        ...
 
     @property
-    def deletions(self) -> Watch: ...
+    def deletions(self) -> Watch:
+        """`/admin/delete_topics`."""
+        ...
 
     @property
-    def log_dirs(self) -> Watch: ...
+    def log_dirs(self) -> Watch:
+        """`/log_dir_event_notification`."""
+        ...
 
     @property
-    def elections(self) -> Watch: ...
+    def elections(self) -> Watch:
+        """`/admin/preferred_replica_election`."""
+        ...
 
     @property
-    def reassignments(self) -> Watch: ...
+    def reassignments(self) -> Watch:
+        """`/admin/reassign_partitions`."""
+        ...
 
-    def topic(self, name: str) -> Watch: ...
+    def topic(self, name: str) -> Watch:
+        """`/brokers/topics/<name>`."""
+        ...

@@ -69,6 +69,7 @@ class ControllerTerm:
 
     @property
     def state(self) -> ClusterState:
+        """The cluster as ZooKeeper holds it, as far as this term knows."""
         return self._writer.state
 
     # Loading
@@ -236,6 +237,7 @@ class ControllerTerm:
             self.topics_changed()
 
     def deletions_changed(self) -> None:
+        """Topics were marked for deletion in `/admin/delete_topics`: begin to delete them."""
         requested = self._store.deletions(self._watches.deletions)
         if requested - self.state.topics.keys():
             # Created and deleted in a row: of two watches that fire, either may be heard first.
@@ -243,6 +245,7 @@ class ControllerTerm:
         self._deletion.load(requested)
 
     def replicas_deleted(self, broker: BrokerId, deleted: list[TopicPartition]) -> None:
+        """A broker has deleted replicas: of topics being deleted, or of ended reassignments."""
         self._deletion.replicas_deleted(broker, deleted)
         self.admin.replicas_deleted(broker, deleted)
 

@@ -27,6 +27,8 @@ NO_CONTROLLER = -1
 
 
 class Address(NamedTuple):
+    """Where a broker listens."""
+
     host: str
     port: int
 
@@ -212,18 +214,22 @@ class MetadataCache:
     # TopicConfigs
 
     def overrides(self, topic: str) -> Mapping[str, str]:
+        """The topic's own settings, by Kafka's names; none where it has none."""
         return self._overrides(topic)
 
     def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether an update has named this partition, with a leader or without."""
         known = self.topics.get(topic)
         return known is not None and partition in known.partitions
 
     def leader_of(self, topic: str, partition: int) -> tuple[BrokerId, int]:
+        """(leader, leader epoch) of the last update; leader −1 where nobody leads, (−1, −1) where it is not known."""
         known = self.topics.get(topic)
         state = known.partitions.get(partition) if known is not None else None
         return (-1, -1) if state is None else (state.leader, state.leader_epoch)
 
     def live_brokers(self) -> Collection[BrokerId] | None:
+        """Brokers that the controller counted as live at its last update; None before the first."""
         return self.brokers.keys() if self.controller_epoch >= 0 else None
 
 

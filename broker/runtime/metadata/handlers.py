@@ -80,6 +80,7 @@ class MetadataHandlers:
         self._answers_bytes = 0
 
     def handle_update_metadata(self, request: Request) -> None:
+        """Apply it to the cache; STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH where it is late."""
         try:
             body = UpdateMetadataRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -88,6 +89,7 @@ class MetadataHandlers:
         respond(request, UpdateMetadataResponse(self._cache.update(body)).encode(request.api_version))
 
     def handle_metadata(self, request: Request) -> None:
+        """Brokers, controller and the topics asked for; waits for the first UpdateMetadata."""
         try:
             body = MetadataRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -216,6 +218,7 @@ class MetadataHandlers:
         )
 
     def handle_describe_cluster(self, request: Request) -> None:
+        """Brokers, controller and cluster id; waits for the first UpdateMetadata."""
         try:
             body = DescribeClusterRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

@@ -32,7 +32,9 @@ _TOPICS = "topics/"
 class TopicConfigStore(Protocol):
     """Blocking reads of settings; raise StoreUnavailable."""
 
-    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]: ...
+    def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        """Overrides of each of these topics; blocks. Raises StoreUnavailable."""
+        ...
 
     def config_changes(self, watch: Callable[[], None] | None, seen: Collection[str] = ()) -> Mapping[str, str | None]:
         """Notifications by name: the entity that changed. Those that are seen are not read, and name none."""

@@ -43,6 +43,7 @@ class Waits:
         wait.timer = self._loop.call_later(min(timeout_ms, TIMEOUT_MAX_MS), expire)
 
     def check(self) -> None:
+        """Look at every waiting request: respond to those whose condition holds."""
         for wait in [wait for wait in self._open if wait.condition()]:
             self._open.remove(wait)
             assert wait.timer is not None
