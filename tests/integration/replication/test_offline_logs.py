@@ -222,7 +222,7 @@ def test_replica_that_is_in_two_dirs_is_fetched_anew_once_nothing_rests_on_it(cl
     shutil.copytree(cluster.folder_of(3), cluster.dir_of(3).with_name("3-beside") / cluster.folder_of(3).name)
     cluster.start(3)
     cluster.settle()
-    assert not cluster.nodes[3].up.replicas, "it counts as in sync still"
+    assert not cluster.nodes[3].up.replicas.by_partition, "it counts as in sync still"
     cluster.kill(3)
     cluster.expire(3)
     for value in values[10:]:
