@@ -7,7 +7,7 @@ Source: kafka.server.KafkaApis.handleProduceRequest.
 from __future__ import annotations
 
 import logging
-from functools import partial
+from typing import Final
 
 from broker.runtime.replicas.append import ACKS_ALL, Appender, AppendOrigin
 from broker.runtime.replicas.replica import PendingAppend
@@ -25,15 +25,15 @@ from broker.wire.primitives import MalformedFrame
 
 logger = logging.getLogger(__name__)
 
-_ZSTD_FROM = 7
-_STORAGE_ERROR_FROM = 4
-_ACKS = (0, 1, ACKS_ALL)
-_CLIENT = AppendOrigin.CLIENT
-_NONE = ErrorCode.NONE  # an enum member costs a slow lookup
+_ZSTD_FROM: Final = 7
+_STORAGE_ERROR_FROM: Final = 4
+_ACKS: Final = (0, 1, ACKS_ALL)
+_CLIENT: Final = AppendOrigin.CLIENT
+_NONE: Final = ErrorCode.NONE  # an enum member costs a slow lookup
 _NOTED_MAX = 1000
 _NOTED_CLIENT_MAX = 255
-_ADMIN_CLIENT_ID = "__admin_client"
-_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
+_ADMIN_CLIENT_ID: Final = "__admin_client"
+_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
 class PendingProduce:
@@ -46,6 +46,32 @@ class PendingProduce:
         self.acks = acks
         self.results = results
         self.missing = missing
+
+
+class PartitionAppend(PendingAppend):
+    """One partition's batch of a request. pending: of a request for several, of which it is number `place`."""
+
+    __slots__ = ("handler", "pending", "place", "request")
+
+    def __init__(
+        self,
+        handler: ProduceHandler,
+        request: Request,
+        partition: tuple[str, int],
+        acks: int,
+        timeout_ms: int,
+        pending: PendingProduce | None,
+        place: int,
+    ) -> None:
+        super().__init__(partition, acks, timeout_ms, request.slot)
+        self.handler = handler
+        self.request = request
+        self.pending = pending
+        self.place = place
+
+    def finish(self) -> None:
+        """Answer the request if this was all that it waited for."""
+        self.handler.arrived(self)
 
 
 class ProduceHandler:
@@ -64,7 +90,7 @@ class ProduceHandler:
             self._handle_any(request)
             return
         acks, timeout_ms, topic, index, records = usual
-        self._append(request, (topic, index), records, acks, timeout_ms, partial(self._answer_one, request))
+        self._append(PartitionAppend(self, request, (topic, index), acks, timeout_ms, None, 0), records)
 
     def _handle_any(self, request: Request) -> None:
         try:
@@ -85,35 +111,27 @@ class ProduceHandler:
             return
         pending = PendingProduce(request, acks, results, len(results))
         for place, (topic, index, records) in enumerate(body.partitions):
-            done = partial(self._arrived, pending, place)
-            self._append(request, (topic, index), records, acks, body.timeout_ms, done)
+            append = PartitionAppend(self, request, (topic, index), acks, body.timeout_ms, pending, place)
+            self._append(append, records)
 
-    def _append(
-        self,
-        request: Request,
-        partition: tuple[str, int],
-        records: memoryview | None,
-        acks: int,
-        timeout_ms: int,
-        done: partial[None],
-    ) -> None:
-        self._appender.append_records(
-            partition,
+    def _append(self, append: PartitionAppend, records: memoryview | None) -> None:
+        request = append.request
+        self._appender.append(
+            append,
             records,
-            acks,
             _CLIENT,
-            done,
-            timeout_ms,
-            request.slot,
             request.client_id == _ADMIN_CLIENT_ID,
             None if request.api_version >= _ZSTD_FROM else _ZSTD_FROM,
         )
 
-    def _answer_one(self, request: Request, append: PendingAppend) -> None:
-        self._answer(request, append.acks, [self._result(request, append)])
-
-    def _arrived(self, pending: PendingProduce, place: int, append: PendingAppend) -> None:
-        pending.results[place] = self._result(pending.request, append)
+    def arrived(self, append: PartitionAppend) -> None:
+        """The outcome of one partition's batch is known."""
+        pending = append.pending
+        result = self._result(append.request, append)
+        if pending is None:
+            self._answer(append.request, append.acks, [result])
+            return
+        pending.results[append.place] = result
         pending.missing -= 1
         if not pending.missing:
             self._answer(pending.request, pending.acks, pending.results)

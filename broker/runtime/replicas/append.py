@@ -17,7 +17,7 @@ from broker.core.replication.leader import Leader
 from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.runtime.event_log import EventLog
 from broker.runtime.ports import Loop, ResponseSlot
-from broker.runtime.replicas.append_validation import Refusal, validated
+from broker.runtime.replicas.append_validation import validated
 from broker.runtime.replicas.replica import PendingAppend, Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.deadlines import Deadlines
@@ -42,8 +42,28 @@ class AppendOrigin(Enum):
     """This broker, into an internal topic; its batches have no sequence that could repeat."""
 
 
-_CLIENT = AppendOrigin.CLIENT
-_NONE = ErrorCode.NONE  # an enum member costs a slow lookup
+_CLIENT: Final = AppendOrigin.CLIENT
+_NONE: Final = ErrorCode.NONE  # an enum member costs a slow lookup
+
+
+class _CalledBack(PendingAppend):
+    """Hands its outcome to a function."""
+
+    __slots__ = ("_done",)
+
+    def __init__(
+        self,
+        partition: tuple[str, int],
+        acks: int,
+        timeout_ms: int,
+        slot: ResponseSlot | None,
+        done: Callable[[PendingAppend], None],
+    ) -> None:
+        super().__init__(partition, acks, timeout_ms, slot)
+        self._done = done
+
+    def finish(self) -> None:
+        self._done(self)
 
 
 class Appender:
@@ -79,7 +99,19 @@ class Appender:
         internal_topics: a client may write to them. zstd_from: the client's request is older than the version from
         which on it may use zstd, which is named here.
         """
-        append = PendingAppend(partition, acks, timeout_ms, done, slot)
+        append = _CalledBack(partition, acks, timeout_ms, slot, done)
+        self.append(append, records, origin, internal_topics, zstd_from)
+
+    def append(
+        self,
+        append: PendingAppend,
+        records: memoryview | None,
+        origin: AppendOrigin,
+        internal_topics: bool,
+        zstd_from: int | None,
+    ) -> None:
+        """`append_records` for a caller with a PendingAppend of its own: `finish` is called in place of `done`."""
+        partition = append.partition
         replica = self._replicas.by_partition.get(partition)
         if replica is None:
             append.refuse(self._replicas.unhosted_error(*partition), "")
@@ -88,11 +120,11 @@ class Appender:
             append.refuse(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         else:
             self._append(append, replica, records, origin, zstd_from)
-        if acks:
+        if append.acks:
             self._turn.append(append)
         else:
             append.finished = True
-            done(append)
+            append.finish()
 
     def _append(
         self,
@@ -115,12 +147,9 @@ class Appender:
             isr = sorted(role.isr.committed)
             append.refuse(error, f"ISR {isr} of {replica.name} is below min.insync.replicas {role.min_isr}")
             return
-        header = validated(replica, records, zstd_from)
-        if isinstance(header, Refusal):
-            append.refuse(header.error, header.reason)
-            append.malformed = header.malformed
+        header = validated(append, replica, records, zstd_from)
+        if header is None or records is None:
             return
-        assert records is not None
         if origin is _CLIENT and header.producer_id >= 0 and self._settled_by_sequence(append, replica, header):
             return
         self._stage(append, replica, role, header, records)
@@ -205,7 +234,7 @@ class Appender:
                 add_deadline(append, append.timeout_ms, now_ms)
             else:
                 append.finished = True
-                append.done(append)
+                append.finish()
 
     def _confirm_written(self, append: PendingAppend) -> None:
         replica = append.replica
@@ -245,7 +274,7 @@ class Appender:
         if not append.in_turn:
             self._deadlines.remove(append, append.timeout_ms)
             append.finished = True
-            append.done(append)
+            append.finish()
 
     def _time_out(self, append: PendingAppend) -> None:
         """What has not been committed by now has timed out; it stays in the log and may yet commit."""
@@ -254,7 +283,7 @@ class Appender:
         append.error = ErrorCode.REQUEST_TIMED_OUT
         append.base_offset = -1
         append.finished = True
-        append.done(append)
+        append.finish()
 
     def drop_gone(self) -> None:
         """Forget the time-outs of clients that are gone. What they sent stays, and commits as it may."""

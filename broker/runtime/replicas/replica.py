@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.core.producers import snapshot as producer_snapshot
 from broker.core.producers.state import ProducerStates
@@ -35,7 +35,7 @@ from broker.wire.record_batch import (
 
 _REPLAY_BYTES = 1 << 20
 _LOOK_BYTES = 4096
-_NONE = ErrorCode.NONE
+_NONE: Final = ErrorCode.NONE
 
 
 class EpochRun(NamedTuple):
@@ -47,7 +47,7 @@ class EpochRun(NamedTuple):
 
 
 class PendingAppend:
-    """One batch from `append_records` until its outcome is known; `done` gets it then, once.
+    """One batch from the call that appends it until its outcome is known: `finish` is called then, once.
 
     error: NONE where the batch is in the log; message says more of a refusal, and malformed that the bytes are no batch
     that a producer may send. base_offset, log_start_offset and log_append_time are −1 where there is none to tell.
@@ -56,7 +56,6 @@ class PendingAppend:
     __slots__ = (
         "acks",
         "base_offset",
-        "done",
         "error",
         "finished",
         "in_turn",
@@ -72,19 +71,11 @@ class PendingAppend:
         "waits",
     )
 
-    def __init__(
-        self,
-        partition: tuple[str, int],
-        acks: int,
-        timeout_ms: int,
-        done: Callable[[PendingAppend], None],
-        slot: ResponseSlot | None,
-    ) -> None:
+    def __init__(self, partition: tuple[str, int], acks: int, timeout_ms: int, slot: ResponseSlot | None) -> None:
         """slot: of the client that waits for the outcome, None where none does."""
         self.partition = partition
         self.acks = acks
         self.timeout_ms = max(0, timeout_ms)
-        self.done = done
         self.slot = slot
         self.replica: Replica | None = None
         """Where the batch is, None when it was refused."""
@@ -101,10 +92,19 @@ class PendingAppend:
         """The turn in which it was appended has not ended."""
         self.finished = False
 
+    def finish(self) -> None:
+        """The outcome is known. Subclasses hand it to who appended."""
+        raise NotImplementedError
+
     def refuse(self, error: ErrorCode, message: str) -> None:
         """The batch is not appended."""
         self.error = error
         self.message = message
+
+    def refuse_malformed(self, error: ErrorCode, message: str) -> None:
+        """The bytes are no batch that a producer may send."""
+        self.malformed = True
+        self.refuse(error, message)
 
     def fail(self, error: ErrorCode) -> None:
         """The batch was staged, and this replica will not confirm it."""
