@@ -28,6 +28,7 @@ _CHRONICLE = re.compile(
     r"\b(?:session [1-9]\d?\b(?! s\b)|(?:first|second|third|[a-z]+th) session\b|landings?\b|issues? [1-9]\d?\b)",
     re.IGNORECASE,
 )
+_FILE_WITH_NAMES = re.compile(r"`((?:\w+/)+\w+\.py)`\s+\(((?:[^()`]|`[^`]*`)*)\)")
 # Documents of other projects that this one names.
 _OF_OTHERS = {"clients/src/main/resources/common/message/README.md"}
 
@@ -103,6 +104,26 @@ def test_paths_that_documents_name_lead_to_files(path: Path) -> None:
     assert not [
         name for name in named if "<" not in name and "results/" not in name and not list(ROOT.glob(name.rstrip("/")))
     ]
+
+
+def test_files_of_the_map_define_what_it_says_of_them() -> None:
+    """Of `path/file.py` (`Class.method`, `function`) each name is defined in that file."""
+    found = _FILE_WITH_NAMES.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    assert len(found) > 40
+    missing = []
+    for name, listed in found:
+        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
+        here = {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        missing += [
+            f"{name}: {quoted}"
+            for quoted in re.findall(r"`([\w.]+)`", listed)
+            if not here.issuperset(quoted.split("."))
+        ]
+    assert not missing
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
