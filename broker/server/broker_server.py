@@ -58,7 +58,7 @@ class Broker:
         self._incarnation = secrets.token_hex(_INCARNATION_BYTES)
         self._event_log: EventLog | None = None
         self._serving = False
-        self._stopping = False
+        self._shutting_down = False
         self._first_signal_s: float | None = None
         """When the first signal came."""
         self._closing = False
@@ -178,11 +178,11 @@ class Broker:
         if not self._serving:
             # The start may be waiting for ZooKeeper or another broker's session. A second signal ends the process.
             signal.signal(number, signal.SIG_DFL)
-            if not self._stopping:
-                self._stopping = True
+            if not self._shutting_down:
+                self._shutting_down = True
                 raise _StopRequested(signal.Signals(number).name)
             return
-        self._loop.call_soon_threadsafe(lambda: self._on_stop(signal.Signals(number).name))
+        self._loop.call_soon_threadsafe(lambda: self._on_shutdown_signal(signal.Signals(number).name))
 
     def _on_signal_while_closing(self, number: int, since_first_s: float) -> None:
         """A launcher may send one signal twice, to the group and to the process; a later one is meant as a second."""
@@ -191,14 +191,14 @@ class Broker:
             os.kill(os.getpid(), number)
             os._exit(128 + number)  # the first process of a container is not ended by a signal
 
-    # -- stop ------------------------------------------------------------------------------------------------------
+    # -- shutdown ------------------------------------------------------------------------------------------------------
 
-    def _on_stop(self, name: str) -> None:
-        if self._stopping:
+    def _on_shutdown_signal(self, name: str) -> None:
+        if self._shutting_down:
             _log.warning("%s again: stopping at once", name)
             self._halt()
             return
-        self._stopping = True
+        self._shutting_down = True
         _log.info("%s: stopping", name)
         assert self._control is not None
         assert self._data is not None

@@ -1,8 +1,8 @@
 """Plugs a broker's ZooKeeper side together: session, registration, controller, metadata, admin.
 
 Part of the composition root: the one place where `broker.zk` meets `broker.runtime`. `prepare` blocks and runs before
-the loop; everything else runs on the loop's thread. Order of a start: `prepare` (identity: broker id and cluster id),
-logs and replica manager, listeners bound, `register`, the loop. Order of a stop: `controlled_shutdown`, then `close`.
+the loop; everything else runs on the loop's thread. A start is `prepare` (identity: broker id and cluster id), logs and
+replica manager, listeners bound, `register`, the loop. A shutdown is `controlled_shutdown`, then `close`.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ class ControlPlane:
                 self.suspicion.close()
             self.controller.shutdown(0)
             # Nor is it registered anew: nobody would hear of it.
-            self.registration.stop()
+            self.registration.shutdown()
 
     def close(self) -> None:
         """Resign, and end the session: the registration goes at once. Blocks; the loop may run or not. Idempotent."""

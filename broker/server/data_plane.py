@@ -263,10 +263,10 @@ class DataPlane:
             self.manager.replicas.take_offline(replica, damage)
 
     def _on_file_failure(self, _: FileFailure) -> None:
-        """An answer's bytes could not be read, of which log is not known here: all check again what they serve next.
+        """The bytes of a response could not be read from a log file; which log is not known here.
 
-        Who asked will ask again, and that read finds what is damaged, which goes offline. Once in _DISTRUST_MS: it
-        looks at every segment.
+        So every log checks its segments again when they are next read: the client repeats its request, and that read
+        finds the damage and takes the replica offline. At most once in _DISTRUST_MS, because every segment is checked.
         """
         now_ms = self._loop.now_ms()
         if self.manager is None or now_ms - self._distrusted_ms < _DISTRUST_MS:

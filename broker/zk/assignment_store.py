@@ -96,7 +96,7 @@ class ZkAssignments:
 
     # What tools ask for
 
-    def asked_elections(self, watch: Watch | None) -> list[TopicPartition] | None:
+    def requested_elections(self, watch: Watch | None) -> list[TopicPartition] | None:
         """None while nobody asks; what makes no sense asks for nothing."""
         data = self._asked(paths.PREFERRED_ELECTION, watch)
         try:
@@ -105,7 +105,7 @@ class ZkAssignments:
             _log.error("a request is ignored: %s", error)
             return []
 
-    def asked_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
+    def requested_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
         """None while nobody asks; what makes no sense asks for nothing."""
         data = self._asked(paths.REASSIGNMENT, watch)
         try:

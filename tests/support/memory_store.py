@@ -211,7 +211,7 @@ class MemoryStore:
 
     # What tools ask for
 
-    def asked_elections(self, watch: Watch | None) -> Sequence[TopicPartition] | None:
+    def requested_elections(self, watch: Watch | None) -> Sequence[TopicPartition] | None:
         if watch is not None:
             self.watches["elections"] = watch
         return self.data.elections
@@ -222,7 +222,7 @@ class MemoryStore:
 
         self._write(term, apply)
 
-    def asked_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
+    def requested_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
         if watch is not None:
             self.watches["reassignments"] = watch
         return self.data.reassignments

@@ -33,7 +33,7 @@ class AssignmentStore(Protocol):
         """
         ...
 
-    def asked_elections(self, watch: Watch | None) -> Sequence[TopicPartition] | None:
+    def requested_elections(self, watch: Watch | None) -> Sequence[TopicPartition] | None:
         """Partitions for which a tool wants preferred leaders; None while none does."""
         ...
 
@@ -41,7 +41,7 @@ class AssignmentStore(Protocol):
         """Forget that request."""
         ...
 
-    def asked_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
+    def requested_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
         """Targets that a tool wants; None while none does."""
         ...
 

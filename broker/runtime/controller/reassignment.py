@@ -54,7 +54,7 @@ def withdraw(writer: PartitionStateWriter, void: Callable[[TopicPartition, Targe
     They are gone when this returns: a write that met a tool's is made again.
     """
     for _ in range(_TRIES):
-        asked = writer.store.asked_reassignments(None) or {}
+        asked = writer.store.requested_reassignments(None) or {}
         left = {
             topic_partition: target for topic_partition, target in asked.items() if not void(topic_partition, target)
         }
@@ -86,7 +86,7 @@ class Reassignments:
         self._open: set[TopicPartition] = set()
         """Partitions that move, or have doomed replicas."""
         self._deleted: set[tuple[TopicPartition, BrokerId]] = set()
-        self._asked: dict[TopicPartition, tuple[Target, str]] = {}
+        self._requested: dict[TopicPartition, tuple[Target, str]] = {}
         """What `/admin/reassign_partitions` asks for and is not done, and the id of the topic that it was asked of."""
 
     # Called by the term
@@ -94,7 +94,7 @@ class Reassignments:
     def load(self) -> None:
         """The state was read anew. `on_request` follows once the brokers have been sent theirs."""
         self._deleted.clear()
-        self._asked = {}
+        self._requested = {}
         self._open = {
             TopicPartition(topic.name, partition)
             for topic in self._writer.state.topics.values()
@@ -125,12 +125,12 @@ class Reassignments:
 
     def alter(self, targets: Targets) -> Mapping[TopicPartition, Refusal | None]:
         """Begin, replace or cancel; per partition None, or why not. Begun means written, not done."""
-        forget = [topic_partition for topic_partition in targets if topic_partition in self._asked]
+        forget = [topic_partition for topic_partition in targets if topic_partition in self._requested]
         results = self._alter(targets)
         forget = [topic_partition for topic_partition in forget if results[topic_partition] is None]
         if forget:
             # The later request replaces the znode's.
-            self._done_asking(forget)
+            self._drop_requested(forget)
         self.advance()
         return results
 
@@ -146,12 +146,12 @@ class Reassignments:
     def on_request(self) -> None:
         """A tool has written targets into `/admin/reassign_partitions`."""
         writer = self._writer
-        asked = writer.store.asked_reassignments(writer.watches.reassignments)
+        asked = writer.store.requested_reassignments(writer.watches.reassignments)
         if asked is None:
-            self._asked = {}
+            self._requested = {}
             return
-        known, self._asked = self._asked, {tp: (target, self._topic_id(tp)) for tp, target in asked.items()}
-        news = {tp: target for tp, target in asked.items() if known.get(tp) != self._asked[tp]}
+        known, self._requested = self._requested, {tp: (target, self._topic_id(tp)) for tp, target in asked.items()}
+        news = {tp: target for tp, target in asked.items() if known.get(tp) != self._requested[tp]}
         done = []
         for topic_partition, refusal in self._alter(news).items():
             assignment = self._assignment(topic_partition)
@@ -160,7 +160,7 @@ class Reassignments:
             if refusal is not None or (assignment is not None and not assignment.moving):
                 done.append(topic_partition)
         if done or not asked:
-            self._done_asking(done)
+            self._drop_requested(done)
 
     # Steps
 
@@ -175,9 +175,9 @@ class Reassignments:
             arrived = [step.topic_partition for step in steps if step.state is not None]
             self._write(steps, batch)
             self._writer.send(batch)
-            done = [tp for tp in arrived if tp in self._asked and self._arrived(tp)]
+            done = [tp for tp in arrived if tp in self._requested and self._arrived(tp)]
             if done:
-                self._done_asking(done)
+                self._drop_requested(done)
 
     def _next_step(self, topic_partition: TopicPartition) -> Step | None:
         state = self._writer.state
@@ -342,12 +342,15 @@ class Reassignments:
                 topic if known is None else self._writer.with_topic_id(topic, known.topic_id)
             )
 
-    def _done_asking(self, partitions: Iterable[TopicPartition]) -> None:
+    def _drop_requested(self, partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in (*partitions, *self._void()):
-            self._asked.pop(topic_partition, None)
-        left = {topic_partition: target for topic_partition, (target, _) in self._asked.items()}
+            self._requested.pop(topic_partition, None)
+        left = {topic_partition: target for topic_partition, (target, _) in self._requested.items()}
         self._writer.store.keep_reassignments(self._writer.term, left)
-        if not self._asked and self._writer.store.asked_reassignments(self._writer.watches.reassignments) is not None:
+        if (
+            not self._requested
+            and self._writer.store.requested_reassignments(self._writer.watches.reassignments) is not None
+        ):
             # Asked anew between our reading and our deleting: the watch has fired already, and no other event comes.
             self._writer.watches.reassignments()
 
@@ -355,14 +358,14 @@ class Reassignments:
         void = self._void()
         if void:
             for topic_partition in void:
-                del self._asked[topic_partition]
+                del self._requested[topic_partition]
             withdraw(self._writer, lambda topic_partition, target: void.get(topic_partition) == target)
 
     def _void(self) -> dict[TopicPartition, Target]:
         """What was asked of topics that are being deleted, or are gone, whoever has their names by now."""
         state = self._writer.state
         void = {}
-        for topic_partition, (target, asked_of) in self._asked.items():
+        for topic_partition, (target, asked_of) in self._requested.items():
             gone = topic_partition.topic not in state.topics or topic_partition.topic in state.deleting
             # Topics of older writer have no id until a load gives them one.
             ids = {asked_of, self._topic_id(topic_partition)} - {""}

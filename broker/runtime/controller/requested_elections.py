@@ -57,7 +57,7 @@ class RequestedElections:
     def on_request(self) -> None:
         """A tool has written down partitions that are to get their preferred leaders."""
         writer = self._writer
-        wanted = writer.store.asked_elections(writer.watches.elections)
+        wanted = writer.store.requested_elections(writer.watches.elections)
         if wanted is None:
             return
         results = self.elect(wanted, ElectionType.PREFERRED)
@@ -65,7 +65,7 @@ class RequestedElections:
             if isinstance(result, tuple) and result[0] is not ErrorCode.ELECTION_NOT_NEEDED:
                 _log.warning("preferred election of %s: %s %s", topic_partition, result[0].name, result[1] or "")
         writer.store.finish_elections(writer.term)
-        if writer.store.asked_elections(writer.watches.elections) is not None:
+        if writer.store.requested_elections(writer.watches.elections) is not None:
             # Asked anew between our reading and our deleting: the watch has fired already, and no other event comes.
             writer.watches.elections()
 

@@ -140,9 +140,9 @@ class PartitionStateWriter:
         if now.leader != NO_LEADER:
             self.state.forget_reports(topic_partition)
         for replica in replicas:
-            self.ask_for_report(replica, topic_partition, batch)
+            self.request_report(replica, topic_partition, batch)
 
-    def ask_for_report(self, broker: BrokerId, topic_partition: TopicPartition, batch: RequestBatch) -> None:
+    def request_report(self, broker: BrokerId, topic_partition: TopicPartition, batch: RequestBatch) -> None:
         """Where nobody leads, an election rests on the replicas' reports on their logs."""
         state = self.state
         if (

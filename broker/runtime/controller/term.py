@@ -169,7 +169,7 @@ class ControllerTerm:
                     and self.state.topics[topic_partition.topic].topic_id not in self._topics.old
                 )
                 batch.roles((broker,), topic_partition, is_new)
-                self._writer.ask_for_report(broker, topic_partition, batch)
+                self._writer.request_report(broker, topic_partition, batch)
         self.admin.add_everything(broker, batch)
 
     # Events
@@ -314,7 +314,7 @@ class ControllerTerm:
         self._writer.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
         for topic_partition in reports.keys() & state.states.keys():
             if broker in state.replicas(topic_partition):
-                self._writer.ask_for_report(broker, topic_partition, batch)
+                self._writer.request_report(broker, topic_partition, batch)
         self._writer.send(batch)
         for topic_partition, report in reports.items():
             if report.unclean:

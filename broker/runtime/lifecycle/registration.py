@@ -85,9 +85,9 @@ class BrokerRegistration:
     ) -> None:
         """on_registered(broker epoch), on_fenced and on_refused run on the loop's thread.
 
-        on_refused: another broker has taken the id; this one must stop. session_deadline_ms: monotonic, of the session
+        on_refused: another broker has taken the id; this one must end. session_deadline_ms: monotonic, of the session
         at hand; it may rise for a new one once `on_session` was called with its event. See ZkClient.
-        retries: new for each session. pause(seconds) between two attempts; None: waits, but not beyond the stop.
+        retries: new for each session. pause(seconds) between two attempts; None: waits, but not beyond `shutdown`.
         """
         self._registrar = registrar
         self._worker = worker
@@ -99,8 +99,8 @@ class BrokerRegistration:
         self._on_refused = on_refused
         self._lock = threading.Lock()
         self._retries = retries
-        self._stopping = threading.Event()
-        self._pause = pause if pause is not None else self._stopping.wait
+        self._shutting_down = threading.Event()
+        self._pause = pause if pause is not None else self._shutting_down.wait
         self._sessions_over = 0
         """How many sessions have ended; counted on the thread that reports the end, before anything else is done."""
         self._sessions_survived = 0
@@ -130,14 +130,14 @@ class BrokerRegistration:
         """Whether the session may have expired, whether or not ZooKeeper has reported it."""
         return self._loop.now_ms() >= self.session_deadline_ms()
 
-    def stop(self) -> None:
+    def shutdown(self) -> None:
         """Register no more; the session's end removes the registration. Idempotent; the loop may run or not.
 
         A registration that the loop's thread has not taken up is reported by on_registered here, because it is this
         broker's last.
         """
         with self._lock:
-            self._stopping.set()
+            self._shutting_down.set()
             untaken, self._untaken = self._untaken, None
         if untaken is not None:
             self._on_registered(untaken)
@@ -147,7 +147,7 @@ class BrokerRegistration:
         """Any thread, one after the other."""
         if change in (SessionChange.LOST, SessionChange.RENEWED):
             self._sessions_over += 1
-        if self._stopping.is_set():
+        if self._shutting_down.is_set():
             return
         match change:
             case SessionChange.RECONNECTED:
@@ -168,7 +168,7 @@ class BrokerRegistration:
 
     def _register_again(self) -> None:
         backoff = self._retries()
-        while not self._stopping.is_set():
+        while not self._shutting_down.is_set():
             sessions_over = self._sessions_over
             try:
                 epoch = self._registrar.register()
@@ -183,20 +183,20 @@ class BrokerRegistration:
                 return
 
     def _landed(self, epoch: int, sessions_over: int) -> None:
-        """Hand a registration over to the loop; where the broker stops, take it back. The worker's thread."""
+        """Hand a registration over to the loop; where the broker shuts down, withdraw it. The worker's thread."""
         with self._lock:
-            late = self._stopping.is_set()
+            late = self._shutting_down.is_set()
             if not late:
                 self._untaken = epoch
         if late:
-            _log.info("registered anew, broker epoch %d, but stopping: taken back", epoch)
+            _log.info("registered anew, broker epoch %d, but shutting down: withdrawn", epoch)
             self._registrar.withdraw()
         else:
             self._loop.call_soon_threadsafe(partial(self._registered, epoch, sessions_over))
 
     def _registered(self, epoch: int, sessions_over: int) -> None:
         with self._lock:
-            if self._stopping.is_set():
+            if self._shutting_down.is_set():
                 return
             if self._untaken == epoch:
                 self._untaken = None

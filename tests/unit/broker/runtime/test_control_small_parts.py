@@ -519,7 +519,7 @@ def test_registration_that_lands_after_the_stop_is_taken_back() -> None:
     class Slow(Registrar):
         def meanwhile(self) -> None:
             if not self.outcomes:
-                made.stop()
+                made.shutdown()
 
     registrar = Slow(7, 9)
     made, loop, worker, candidate, heard = registration(registrar)
@@ -537,8 +537,8 @@ def test_registration_that_the_loop_has_not_heard_of_by_the_stop_is_noted_and_ta
     made.on_session(SessionChange.RENEWED)
     loop.run_soon()
     worker.run()
-    made.stop()
-    made.stop()
+    made.shutdown()
+    made.shutdown()
     assert heard == [("fenced", -1), ("registered", 9)], "the logs are left under the last registration"
     step(loop, worker)
     assert registrar.withdrawn == 1
@@ -551,7 +551,7 @@ def test_registration_that_was_taken_up_is_left_to_the_end_of_the_session() -> N
     made.register_first()
     made.on_session(SessionChange.RENEWED)
     step(loop, worker)
-    made.stop()
+    made.shutdown()
     step(loop, worker)
     assert (registrar.withdrawn, heard[-1]) == (0, ("registered", 9))
 
@@ -618,7 +618,7 @@ def test_session_that_is_lost_before_the_first_registration_is_made_up_for_by_th
 def test_sessions_end_counts_also_while_the_broker_stops() -> None:
     made, _, _, _, _ = registration(Registrar(7))
     made.register_first()
-    made.stop()
+    made.shutdown()
     made.on_session(SessionChange.LOST)
     assert made.suspect()
 

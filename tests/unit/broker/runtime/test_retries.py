@@ -232,6 +232,6 @@ def test_broker_that_stops_does_not_sit_out_the_pause_between_two_registrations(
     )
     made.on_session(SessionChange.RENEWED)
     assert asked.wait(20)
-    made.stop()
+    made.shutdown()
     workers[0].join(20)
     assert not workers[0].is_alive()
