@@ -71,7 +71,7 @@ class Node:
 
 
 class Outbox:
-    """Satisfies `controller_term.Outbox`."""
+    """Satisfies `controller.ports.Outbox`."""
 
     def __init__(self, nodes: dict[int, Node]) -> None:
         self._nodes = nodes

@@ -188,7 +188,7 @@ class TopicHandlers:
                 _log.info("settings of topic %s without effect: %s", topic.name, idle)
 
     def auto_create(self, name: str) -> ErrorCode:
-        """Begin to create a topic with the broker's defaults. Satisfies `metadata_handlers.CreateTopic`."""
+        """Begin to create a topic with the broker's defaults. Satisfies `metadata.handlers.CreateTopic`."""
         if name in self._creating:
             return ErrorCode.NONE
         planned = self._plan(default_topic(name))

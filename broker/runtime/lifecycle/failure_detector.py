@@ -1,6 +1,7 @@
 """Notices that another broker's process is gone, asks the other brokers, and has the controller act once they agree.
 
-Every broker keeps an empty connection to every other (`net.link`); what that shows is `core.suspicion`'s `LinkState`.
+Every broker keeps an empty connection to every other (`broker.net.link`); what that shows is a `LinkState` of
+`broker.core.controller.suspicion`.
 The controller acts on any broker's failure, and every broker on the controller's. Before the other brokers are asked,
 the suspect's registration is fixed (`prepare_suspicion`): the suspicion is about that registration, and ends with it.
 A link's evidence is about the registration that the metadata cache had when the link was opened; with the next one it

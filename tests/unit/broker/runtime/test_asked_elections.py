@@ -55,7 +55,7 @@ class Elections:
     def request(
         self, do: Callable[[Any], Any], refuse: Callable[[ErrorCode], Any], answer: Callable[[Any], None]
     ) -> None:
-        """As `Controller.ask`, at once."""
+        """As `Controller.request`, at once."""
         refused = self.tries[0] if isinstance(self.tries[0], ErrorCode) else None
         answer(do(self) if refused is None else refuse(refused))
 
