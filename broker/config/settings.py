@@ -6,7 +6,6 @@ read is kept in `unknown` and reported once at the start, as Kafka does, never s
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from typing import Any
 
 from broker.config.table import BY_NAME, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
 from broker.wire.compression import CodecMissing, Compression, check_installed
-
-_log = logging.getLogger("broker.config")
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
 _THROTTLED_REPLICAS = re.compile(r"^(\*|\d+:\d+(,\d+:\d+)*)?$")
@@ -190,23 +187,6 @@ def _validate_inert(name: str, value: str) -> None:
 def without_effect(overrides: Mapping[str, str]) -> str:
     """Those of a topic's overrides that change nothing here, for the log; empty where all do."""
     return ", ".join(f"{name}={value}" for name, value in overrides.items() if name in INERT_TOPIC_SETTINGS)
-
-
-def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
-    """A stored topic's overrides without those whose value cannot work; the broker's default holds in their place.
-
-    Whatever wrote them, one topic's settings must not keep a broker from its other topics.
-    """
-    usable = {}
-    for name, value in overrides.items():
-        try:
-            if name in TOPIC_SETTINGS:
-                validate_topic_config(name, value)
-        except ConfigError as error:
-            _log.error("topic %s: a setting is ignored, the broker's default holds: %s", topic, error)
-        else:
-            usable[name] = value
-    return usable
 
 
 def validate_broker_config(name: str, value: str) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.config.settings import Settings, topic_bool, topic_int, usable_overrides
+from broker.config.settings import Settings, topic_bool, topic_int
 from broker.core.controller.cluster_state import NO_BROKER_EPOCH, Broker, BrokerEndpoint
 from broker.model.ids import BrokerId
 from broker.runtime.admin.alter_configs import AlterConfigHandlers
@@ -32,6 +32,7 @@ from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
 from broker.runtime.metadata.handlers import MetadataHandlers
 from broker.runtime.metadata.topic_configs import TopicConfigCache, gate
+from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.ports import Loop, Peer
 from broker.runtime.produce.producer_id_blocks import ProducerIdBlocks
 from broker.runtime.replicas.alter_partition_manager import ControllerAlterPartition

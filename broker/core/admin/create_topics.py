@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from random import Random
+from typing import Protocol
 
 from broker.config.settings import ConfigError, Settings, validate_topic_config, validate_topic_configs
 from broker.core.admin import topic_names
@@ -24,6 +24,14 @@ _ASSIGNMENT_ERRORS = {
     "replication-factor": ErrorCode.INVALID_REPLICATION_FACTOR,
     "replica-assignment": ErrorCode.INVALID_REPLICA_ASSIGNMENT,
 }
+
+
+class Dice(Protocol):
+    """Chance, which the caller brings: a `random.Random`."""
+
+    def randrange(self, stop: int, /) -> int:
+        """A number from 0 up to and without stop."""
+        ...
 
 
 def clipped(text: str) -> str:
@@ -61,7 +69,7 @@ def plan(
     existing: Collection[str],
     racks: Mapping[BrokerId, str | None],
     settings: Settings,
-    dice: Random,
+    dice: Dice,
     away: Collection[BrokerId] = (),
 ) -> Planned | Refused:
     """racks: of the live brokers. dice: where the round of leaders starts, and the followers' first shift.
@@ -115,7 +123,7 @@ def _partitions(
     wanted: CreatableTopic,
     racks: Mapping[BrokerId, str | None],
     settings: Settings,
-    dice: Random,
+    dice: Dice,
     away: Collection[BrokerId],
 ) -> dict[int, tuple[BrokerId, ...]]:
     if wanted.assignments:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from broker.config.settings import usable_overrides
 from broker.core.controller.cluster_state import Topic
 from broker.model.ids import TopicPartition
 from broker.runtime.controller.state_writer import PartitionStateWriter
+from broker.runtime.metadata.usable_overrides import usable_overrides
 
 _log = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from broker.config.settings import usable_overrides
 from broker.core.admin.alter_configs import ALL_BROKERS
 from broker.core.admin.stored import CHANGES_KEPT
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.model.backoff import Backoff
+from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.ports import Loop
 from broker.runtime.requests.abandonable_requests import WantedRequests
 from broker.runtime.requests.request import Request, refuse

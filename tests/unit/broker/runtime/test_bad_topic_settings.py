@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pytest
 
-from broker.config.settings import ConfigError, usable_overrides, validate_topic_config
+from broker.config.settings import ConfigError, validate_topic_config
 from broker.config.table import TOPIC_SETTINGS
 from broker.log.config import LogConfig
 from broker.model.ids import TopicPartition
 from broker.runtime.metadata.topic_configs import TopicConfigCache
+from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,

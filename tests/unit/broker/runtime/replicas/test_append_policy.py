@@ -8,13 +8,13 @@ import pytest
 from broker.config.settings import (
     ConfigError,
     Settings,
-    usable_overrides,
     validate_broker_config,
     validate_topic_config,
 )
 from broker.core.admin.alter_configs import BROKER as BROKER_KIND
 from broker.core.admin.alter_configs import TOPIC as TOPIC_KIND
 from broker.core.admin.alter_configs import ConfigRefused, check_config
+from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.replicas.append_policy import AppendPolicy
 from broker.wire.batch_rewriting import with_append_time
 from broker.wire.compression import Compression
