@@ -69,7 +69,7 @@ def _python_for_all() -> str:
 def test_local_nodes_ordinary_user_has_network_firewall_and_daemons(public_copy: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(public_copy), "PYTHONPATH": str(public_copy)}
     environment |= {"XDG_STATE_HOME": str(public_copy / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
-    sandboxed = [_python_for_all(), "-I", "-S", str(public_copy / "harness" / "sandbox.py")]
+    sandboxed = [_python_for_all(), "-I", "-S", str(public_copy / "harness" / "nodes" / "sandbox.py")]
     command = [*sandboxed, _python_for_all(), "-c", SCRIPT, str(public_copy)]
     user = os.getuid()
     if user == 0:

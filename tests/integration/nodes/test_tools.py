@@ -76,7 +76,7 @@ def test_packaged_java_runs_spark() -> None:
     """What a machine without a Java of its own relies on."""
     code = (
         "import sys\n"
-        "from harness import doctor\n"
+        "from harness.commands import doctor\n"
         "from harness.tools import java\n"
         "packaged = java.packaged_java()\n"
         "java._candidates = lambda: iter([packaged])\n"
