@@ -109,7 +109,7 @@ def test_thousand_partitions_begin_to_move_in_a_few_writes(
         done.append((time.monotonic() - began, trips, results))
         monkeypatch.undo()
 
-    controller.controller.ask(alter, lambda error: None, lambda answer: None)
+    controller.controller.request(alter, lambda error: None, lambda answer: None)
     took_s, trips, results = eventually(lambda: done, "the answer")[0]
     assert set(results.values()) == {None}
     state = cluster.state("big", PARTITIONS - 1)

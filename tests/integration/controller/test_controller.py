@@ -113,7 +113,7 @@ def test_requests_of_many_threads_are_carried_out_one_after_the_other_and_answer
     def asks(thread: int) -> None:
         for nth in range(each):
             request = (thread, nth)
-            controller.ask(lambda term, request=request: do(request), lambda error: (-1, error), answers.append)
+            controller.request(lambda term, request=request: do(request), lambda error: (-1, error), answers.append)
 
     askers = [threading.Thread(target=asks, args=(thread,)) for thread in range(threads)]
     for asker in askers:

@@ -52,7 +52,7 @@ def cut(node: Node, proxy: Proxy, meanwhile: Callable[[], None] = lambda: None) 
     proxy.refusing = False
     assert back.wait(20)
     handled = threading.Event()
-    node.controller.ask(lambda term: None, lambda error: None, lambda answer: handled.set())
+    node.controller.request(lambda term: None, lambda error: None, lambda answer: handled.set())
     assert handled.wait(20)
 
 

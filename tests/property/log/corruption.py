@@ -433,6 +433,6 @@ def _follow(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicP
         reopened = again.get(tp)
         assert reopened is not None, again.offline_logs
         assert read_all(reopened, holes=True) == rows
-        _judge_start(kept, _started(again).replicas[tp], "what was fetched, after a restart")
+        _judge_start(kept, _started(again).replicas.by_partition[tp], "what was fetched, after a restart")
     finally:
         again.close(clean=False)
