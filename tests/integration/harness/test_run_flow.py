@@ -22,7 +22,7 @@ from harness.runs.run import Ended, Options, run
 from harness.runs.store import RunStore
 from harness.systems.highwater.kind import Highwater
 from tests.integration.harness.fake_broker import FakeBroker
-from tests.unit.nemesis.fake_cluster import FakeView
+from tests.support.fake_cluster import FakeView
 
 TEXT = """
 name = "flow"

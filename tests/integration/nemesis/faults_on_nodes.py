@@ -27,7 +27,7 @@ from nemesis.faults import reach
 from nemesis.faults.clock import RIGHT, samples
 from nemesis.faults.process import process_state
 from nemesis.waiting import until
-from tests.unit.nemesis.fake_cluster import Lines
+from tests.support.fake_cluster import Lines
 
 PORT = 9092
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from harness.operations.generator import PENDING, Completed, Context, Generator, Mix, Op, Rng, Sentinels, Stagger
 from harness.operations.op import Outcome
 from harness.workloads.append_poll.generators import Polls, Sends, Spread
-from tests.unit.harness.virtual_time import simulate
+from tests.support.virtual_time import simulate
 
 pytestmark = pytest.mark.guarantee("H4")
 

@@ -15,7 +15,7 @@ from nemesis.driver import Nemesis
 from nemesis.faults import clock, partition
 from nemesis.faults.process import KILL, Kill, Pause, Stop
 from nemesis.schedule import Mix, Slot
-from tests.unit.nemesis.fake_cluster import FakeView, Lines, Time
+from tests.support.fake_cluster import FakeView, Lines, Time
 
 MIX = Mix((KILL,), ("one",), (1.0, 1.0), (4.0, 4.0), 1, 60.0, 8.0)
 

@@ -12,7 +12,7 @@ from nemesis import schedule
 from nemesis.catalogue import load_catalogue
 from nemesis.kinds import Timing
 from nemesis.schedule import Mix
-from tests.unit.nemesis.fake_cluster import FakeView
+from tests.support.fake_cluster import FakeView
 
 BY_DEFAULT = (
     "kill",

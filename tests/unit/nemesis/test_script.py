@@ -10,7 +10,7 @@ from harness.plan.plan import ScriptStep
 from harness.plan.toml_source import PlanError
 from nemesis.script import Script, ScriptFailed, Sent
 from nemesis.script_steps import AwaitEvent, Inject, Send, WaitIsr, parse_script
-from tests.unit.nemesis.fake_cluster import FakeNode, FakeView, Lines, Time
+from tests.support.fake_cluster import FakeNode, FakeView, Lines, Time
 
 
 class Logged(FakeNode):

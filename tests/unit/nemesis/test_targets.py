@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from nemesis.targets import choose
-from tests.unit.nemesis.fake_cluster import FakeNode, FakeView
+from tests.support.fake_cluster import FakeNode, FakeView
 
 
 def chosen(selector: str, view: FakeView, seeds: int = 40) -> set[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from harness.clients.requests import ClusterState, PartitionState
 from harness.clients.router import Cluster, Leader, Router
 from harness.plan.run_file import parse_plan
 from harness.runs.run_info import monotonic_offset_ns, nodes
-from tests.unit.nemesis.fake_cluster import FakeNode
+from tests.support.fake_cluster import FakeNode
 
 CLUSTER = Cluster("hw", {1: Address("a", 1), 2: Address("b", 1)}, {1: "n1", 2: "n2"})
 SEEDS = range(200)

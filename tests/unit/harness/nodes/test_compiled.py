@@ -11,7 +11,7 @@ from harness.nodes.base import CommandFailed, Completed
 from harness.nodes.compiled import check_compiled_modules
 from harness.nodes.payload import Payload
 from harness.nodes.provision import Provision
-from tests.unit.nemesis.fake_cluster import FakeNode
+from tests.support.fake_cluster import FakeNode
 
 FOR_311 = "cpython-311-x86_64-linux-gnu.so"
 

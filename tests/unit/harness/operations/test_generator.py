@@ -23,7 +23,7 @@ from harness.operations.op import Outcome
 from harness.plan.run_file import parse_plan
 from harness.workloads.append_poll.generators import SENTINELS, Polls, Sends, Spread
 from harness.workloads.append_poll.generators import load as load_of
-from tests.unit.harness.virtual_time import simulate
+from tests.support.virtual_time import simulate
 
 pytestmark = pytest.mark.guarantee("H4")
 

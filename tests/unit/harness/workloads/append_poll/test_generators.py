@@ -7,7 +7,7 @@ import pytest
 
 from harness.operations.generator import Generator, Op, Rng, Stagger, TimeLimit
 from harness.workloads.append_poll.generators import Polls, Sends, Spread
-from tests.unit.harness.virtual_time import simulate
+from tests.support.virtual_time import simulate
 
 SECOND = 10**9
 PARTITIONS = 4

@@ -8,7 +8,7 @@ import pytest
 from nemesis.base import Unavailable
 from nemesis.faults import clock
 from nemesis.faults.clock import Drift, Sample, Step, Strobe
-from tests.unit.nemesis.fake_cluster import FakeView
+from tests.support.fake_cluster import FakeView
 
 
 def drifting(rate: float, jump_s: float = 0.0) -> list[Sample]:

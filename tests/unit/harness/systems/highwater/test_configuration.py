@@ -10,7 +10,7 @@ from harness.plan.run_file import parse_plan
 from harness.systems.highwater.configuration import server_properties
 from harness.systems.responses import broker_responds, zookeeper_responds
 from harness.systems.zookeeper import configuration
-from tests.unit.nemesis.fake_cluster import FakeNode
+from tests.support.fake_cluster import FakeNode
 
 RUN = """
 name = "x"

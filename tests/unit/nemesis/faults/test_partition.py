@@ -7,7 +7,7 @@ import pytest
 from nemesis.base import Injection, Unavailable
 from nemesis.catalogue import load_catalogue
 from nemesis.faults.partition import CUT_ZOOKEEPER, HALVES, ISOLATE, MAJORITY_RING, ONE_WAY, Partition
-from tests.unit.nemesis.fake_cluster import FakeView
+from tests.support.fake_cluster import FakeView
 
 
 def grudge(injection: Injection) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import pytest
 from harness.nodes.base import Completed
 from nemesis.base import Unavailable
 from nemesis.faults.files import file_faults
-from tests.unit.nemesis.fake_cluster import FakeNode, FakeView
+from tests.support.fake_cluster import FakeNode, FakeView
 
 
 class DamagedNode(FakeNode):
