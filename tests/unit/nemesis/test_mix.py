@@ -1,3 +1,5 @@
+"""A mix is timed by the slowest broker of the plan: its session, its lag time, its recovery."""
+
 from __future__ import annotations
 
 from harness.plan.run_file import parse_plan

@@ -1,4 +1,4 @@
-"""The metadata cache and what Metadata answers from it."""
+"""Metadata, DescribeCluster and FindCoordinator: what is answered from the cache."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.runtime.metadata.cache import Address, MetadataCache
+from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.metadata.handlers import MetadataHandlers
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey, response_header_version
@@ -14,60 +14,12 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from broker.wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 from tests.support.fake_loop import FakeLoop
 from tests.support.kept import kept_bytes
 from tests.support.memory_node import FakeSlot
+from tests.support.metadata_updates import EPOCH, NEW_ID, OLD_ID, partition, update
 
 pytestmark = pytest.mark.guarantee("C8")
-
-EPOCH = 50
-OLD_ID = "AAECAwQFBgcICQoLDA0ODw"
-NEW_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-
-
-def broker(id_: int) -> UpdateMetadataBroker:
-    return UpdateMetadataBroker(id_, [UpdateMetadataEndpoint(9000 + id_, f"h{id_}", "PLAINTEXT", 0)], None)
-
-
-def partition(leader: int, replicas: list[int], index: int = 0, epoch: int = 3) -> UpdateMetadataPartitionState:
-    return UpdateMetadataPartitionState(index, 1, leader, epoch, replicas, 0, replicas, [])
-
-
-def update(
-    states: dict[str, list[UpdateMetadataPartitionState]],
-    live: tuple[int, ...] = (1, 2),
-    controller_epoch: int = 1,
-    broker_epoch: int = EPOCH,
-    topic_id: str = OLD_ID,
-    whole: bool = False,
-) -> UpdateMetadataRequest:
-    return UpdateMetadataRequest(
-        controller_id=1,
-        controller_epoch=controller_epoch,
-        broker_epoch=broker_epoch,
-        topic_states=[UpdateMetadataTopicState(name, topic_id, parts) for name, parts in states.items()],
-        live_brokers=[broker(id_) for id_ in live],
-        whole=whole,
-    )
-
-
-@pytest.fixture
-def forgotten() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def cache(forgotten: list[str]) -> MetadataCache:
-    made = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, forgotten.append)
-    assert made.update(update({"t": [partition(1, [1, 2])]})) is ErrorCode.NONE
-    return made
 
 
 def ask(
@@ -92,111 +44,6 @@ def answer_of(handlers: MetadataHandlers, body: bytes, version: int) -> memoryvi
     handlers.handle_metadata(Request(ApiKey.METADATA, version, 7, "", memoryview(bytearray(body)), slot, flexible))
     assert slot.answer is not None
     return memoryview(slot.answer)[5 if flexible else 4 :]
-
-
-def test_older_controller_is_refused_and_changes_nothing(cache: MetadataCache) -> None:
-    cache.update(update({}, controller_epoch=5))
-    assert cache.update(update({"x": [partition(1, [1])]}, controller_epoch=4)) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert "x" not in cache.topics
-
-
-def test_word_for_another_registration_is_refused(cache: MetadataCache) -> None:
-    assert cache.update(update({}, broker_epoch=EPOCH - 1)) is ErrorCode.STALE_BROKER_EPOCH
-
-
-def test_update_merges_partitions_and_replaces_brokers(cache: MetadataCache) -> None:
-    cache.update(update({"t": [partition(2, [2, 1], 1)]}, live=(2, 3)))
-    assert sorted(cache.topics["t"].partitions) == [0, 1]
-    assert sorted(cache.brokers) == [2, 3]
-    assert cache.address(3) == Address("h3", 9003)
-    assert cache.address(1) is None
-
-
-def test_first_word_of_new_controller_replaces_topics(cache: MetadataCache) -> None:
-    cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2))
-    assert list(cache.topics) == ["u"]
-
-
-def test_word_that_is_whole_leaves_no_topic_that_it_does_not_name(cache: MetadataCache, forgotten: list[str]) -> None:
-    cache.update(update({"u": [partition(1, [1])]}, topic_id="B" * 22))
-    cache.update(update({"u": [partition(2, [2], epoch=2)]}, topic_id="B" * 22, whole=True))
-    assert list(cache.topics) == ["u"]
-    assert cache.leader_of("u", 0) == (1, 3), "what is older than what is known is passed over all the same"
-    assert forgotten == ["t"]
-    assert (cache.name_of(OLD_ID), cache.name_of("B" * 22)) == (None, "u")
-
-
-def test_first_word_without_topics_counts_where_it_is_whole(cache: MetadataCache) -> None:
-    cache.update(update({}, controller_epoch=2))
-    assert list(cache.topics) == ["t"], "Kafka's controller tells of the brokers first"
-    cache.update(update({}, controller_epoch=3, whole=True))
-    assert not cache.topics
-
-
-def test_topic_that_a_whole_word_did_not_name_may_come_back(cache: MetadataCache) -> None:
-    cache.update(update({}, whole=True))
-    cache.update(update({"t": [partition(1, [1, 2])]}))
-    assert list(cache.topics) == ["t"]
-
-
-def test_topic_under_deletion_vanishes_with_its_settings(cache: MetadataCache, forgotten: list[str]) -> None:
-    cache.update(update({"t": [partition(-2, [1, 2])]}))
-    assert "t" not in cache.topics
-    assert forgotten == ["t"]
-
-
-def test_topic_made_again_under_new_id_loses_old_partitions(cache: MetadataCache) -> None:
-    cache.update(update({"t": [partition(1, [1], 5)]}, topic_id="B" * 22))
-    assert list(cache.topics["t"].partitions) == [5]
-
-
-def test_topic_that_lost_its_id_for_a_while_is_the_same_one_again(cache: MetadataCache) -> None:
-    for topic_id, leader, epoch in ((OLD_ID, 1, 3), ("", 1, 4), (OLD_ID, 2, 5)):
-        cache.update(update({"t": [partition(leader, [1, 2], epoch=epoch)]}, topic_id=topic_id))
-    assert cache.leader_of("t", 0) == (2, 5)
-    assert cache.topic_id("t") == OLD_ID
-
-
-def test_older_state_that_comes_late_changes_nothing(cache: MetadataCache) -> None:
-    cache.update(update({"t": [partition(2, [2], epoch=4)]}))
-    cache.update(update({"t": [partition(1, [1, 2], epoch=3)]}))
-    assert cache.leader_of("t", 0) == (2, 4)
-
-
-def test_late_word_on_a_deleted_topic_hurts_no_topic_of_its_name(cache: MetadataCache) -> None:
-    cache.update(update({"t": [partition(-2, [1, 2])]}))
-    cache.update(update({"t": [partition(1, [1, 2])]}))
-    assert "t" not in cache.topics
-    cache.update(update({"t": [partition(1, [1], epoch=0)]}, topic_id="B" * 22))
-    cache.update(update({"t": [partition(-2, [1, 2])]}))
-    cache.update(update({"t": [partition(2, [2], epoch=9)]}))
-    assert cache.leader_of("t", 0) == (1, 0)
-
-
-def test_new_controllers_word_counts_on_a_topic_that_the_one_before_began_to_delete(cache: MetadataCache) -> None:
-    cache.update(update({"t": [partition(-2, [1, 2])]}))
-    cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=2))
-    assert cache.leader_of("t", 0) == (1, 3)
-
-
-def test_listeners_hear_every_update(cache: MetadataCache) -> None:
-    heard: list[int] = []
-    cache.add_listener(lambda: heard.append(cache.generation))
-    cache.update(update({}))
-    cache.update(update({}, broker_epoch=1))
-    assert len(heard) == 1
-
-
-def test_listener_that_fails_keeps_neither_the_others_nor_the_answer(cache: MetadataCache) -> None:
-    heard: list[str] = []
-
-    def fails() -> None:
-        raise ValueError("this cannot be used")
-
-    cache.add_listener(fails)
-    cache.add_listener(lambda: heard.append("told"))
-    assert cache.update(update({})) is ErrorCode.NONE
-    assert heard == ["told"]
 
 
 @pytest.mark.parametrize("version", range(13))
@@ -376,22 +223,6 @@ def test_encoded_answer_is_not_kept_over_an_update(cache: MetadataCache) -> None
     cache.update(update({"t": [partition(2, [1, 2], epoch=4)]}))
     after = MetadataResponse.decode(9, answer_of(handlers, body, 9))
     assert after.topics[0].partitions[0].leader_id == 2
-
-
-def test_leader_of_and_has_partition(cache: MetadataCache) -> None:
-    assert cache.leader_of("t", 0) == (1, 3)
-    assert cache.leader_of("t", 1) == (-1, -1)
-    assert cache.has_partition("t", 0)
-    assert not cache.has_partition("u", 0)
-    assert set(cache.live_brokers() or ()) == {1, 2}
-
-
-def test_assigned_brokers_are_those_of_all_replicas_and_follow_the_cluster(cache: MetadataCache) -> None:
-    assert cache.assigned_brokers() == {1, 2}
-    cache.update(update({"t": [partition(1, [1, 7], 1)]}, live=(1,)))
-    assert cache.assigned_brokers() == {1, 2, 7}
-    cache.update(update({"t": [partition(-2, [1, 2]), partition(-2, [1, 7], 1)]}))
-    assert cache.assigned_brokers() == frozenset()
 
 
 def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:

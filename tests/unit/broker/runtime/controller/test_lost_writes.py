@@ -1,0 +1,57 @@
+"""A load whose writes failed is none; an election whose answer was lost is sent to the brokers all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from broker.core.controller.cluster_state import LeaderAndIsr, StoreUnavailable
+from broker.core.controller.stored import StateWrite, StoredState, Term
+from broker.model.ids import TopicPartition
+from tests.support.reassigned_cluster import PARTITION
+from tests.support.stored_partition import cluster, stored, told
+
+
+@pytest.mark.guarantee("controller-writes")
+def test_load_that_breaks_off_before_the_failover_is_written_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broker 2 came back with a new registration while nobody looked: only the load knows, and must write it."""
+    world = cluster(LeaderAndIsr(1, 5, (1, 2), 1, 3))
+    world._register(world.nodes[2])
+    world._elect()
+    assert world.term.loaded
+    world.data.states[PARTITION] = StoredState(LeaderAndIsr(1, 5, (1, 2), 1, 3), 1)
+
+    def unavailable(term: Term, writes: Sequence[StateWrite]) -> None:
+        raise StoreUnavailable("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "write_states", unavailable)
+        with pytest.raises(StoreUnavailable):
+            world.term.load()
+    assert not world.term.loaded
+    world.term.load()
+    assert world.term.loaded
+    assert 2 not in stored(world).isr
+
+
+@pytest.mark.guarantee("controller-writes")
+def test_election_whose_answer_was_lost_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
+    world.term.load()
+    for node in world.nodes.values():
+        node.queue.clear()
+    write = world.store.write_states
+
+    def lost(term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:
+        write(term, writes)
+        monkeypatch.setattr(world.store, "write_states", write)
+        return dict.fromkeys((one.topic_partition for one in writes), None)
+
+    monkeypatch.setattr(world.store, "write_states", lost)
+    world.fail(1)
+    assert stored(world).leader == 2
+    for id_ in (2, 3):
+        assert (2, stored(world).leader_epoch) in [
+            (state.leader, state.leader_epoch) for state in told(list(world.nodes[id_].queue))
+        ]

@@ -1,0 +1,165 @@
+"""Proposals of one turn go to the controller in one AlterPartition request; every proposal gets one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.core.replication.isr import Proposal
+from broker.model.ids import TopicPartition
+from broker.runtime.metadata.cache import Address, MetadataCache
+from broker.runtime.ports import Peer
+from broker.runtime.replicas.alter_partition_manager import VERSION, ControllerAlterPartition
+from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
+from tests.support.fake_loop import FakeLoop
+
+ID = "B" * 21 + "A"
+
+
+class HeldPeer:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[AlterPartitionRequest, Callable[[memoryview], None], Callable[[str], None]]] = []
+        self.closed = False
+
+    def send(
+        self,
+        api_key: int,
+        api_version: int,
+        body: bytes,
+        on_response: Callable[[memoryview], None],
+        on_failure: Callable[[str], None],
+        timeout_ms: float,
+    ) -> int:
+        self.sent.append((AlterPartitionRequest.decode(VERSION, body), on_response, on_failure))
+        return len(self.sent)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def cache_with_controller(controller: int) -> MetadataCache:
+    cache = MetadataCache("c", "PLAINTEXT", lambda: 5, lambda topic: {}, lambda topic: None)
+    tell(cache, controller, 1)
+    return cache
+
+
+def tell(cache: MetadataCache, controller: int, epoch: int) -> None:
+    endpoints = [UpdateMetadataEndpoint(9000 + controller, "h", "PLAINTEXT", 0)]
+    cache.update(
+        UpdateMetadataRequest(
+            controller_id=controller,
+            controller_epoch=epoch,
+            broker_epoch=5,
+            live_brokers=[UpdateMetadataBroker(controller, endpoints, None)],
+        )
+    )
+
+
+def proposal(*isr: int) -> Proposal:
+    return Proposal("shrink", isr, 3, 7, {member: 100 + member for member in isr}, "lag")
+
+
+class Sender:
+    def __init__(self) -> None:
+        self.loop = FakeLoop()
+        self.cache = cache_with_controller(1)
+        self.peers: dict[Address, HeldPeer] = {}
+        self.answers: list[tuple[int, AlterPartitionAnswer]] = []
+        self.sender = ControllerAlterPartition(9, lambda: 55, self.cache, self.loop, self._connect, 1000)
+
+    def _connect(self, address: Address) -> Peer:
+        return self.peers.setdefault(address, HeldPeer())
+
+    def propose(self, partition: int) -> None:
+        self.sender.send(
+            TopicPartition("t", partition), ID, proposal(9, 2), lambda answer: self.answers.append((partition, answer))
+        )
+
+    def sent(self, controller: int = 1) -> HeldPeer:
+        self.loop.run_soon()
+        return self.peers[Address("h", 9000 + controller)]
+
+
+@pytest.mark.guarantee("isr-changes")
+def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
+    world = Sender()
+    world.propose(0)
+    world.propose(1)
+    peer = world.sent()
+    world.propose(2)
+    world.loop.run_soon()
+    assert len(peer.sent) == 1
+    request, on_response, _ = peer.sent[0]
+    assert (request.broker_id, request.broker_epoch) == (9, 55)
+    assert [p.partition_index for p in request.topics[0].partitions] == [0, 1]
+    assert [(m.broker_id, m.broker_epoch) for m in request.topics[0].partitions[0].new_isr_with_epochs] == [
+        (9, 109),
+        (2, 102),
+    ]
+    answer = AlterPartitionResponse(
+        topics=[
+            ResponseTopicData(
+                ID,
+                [
+                    ResponsePartitionData(0, 0, 9, 3, [9, 2], 0, 8, elr_min_isr=3),
+                    ResponsePartitionData(1, ErrorCode.INVALID_UPDATE_VERSION),
+                ],
+            )
+        ]
+    )
+    on_response(memoryview(answer.encode(VERSION)))
+    assert world.answers[0] == (0, AlterPartitionAnswer(0, (9, 2), 8, 3, 3))
+    assert world.answers[1][1].error == ErrorCode.INVALID_UPDATE_VERSION
+    world.loop.run_soon()
+    assert [p.partition_index for p in peer.sent[1][0].topics[0].partitions] == [2]
+
+
+@pytest.mark.guarantee("isr-changes")
+def test_error_of_the_request_is_everyones_answer() -> None:
+    world = Sender()
+    world.propose(0)
+    world.sent().sent[0][1](memoryview(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER).encode(VERSION)))
+    assert world.answers == [(0, AlterPartitionAnswer(ErrorCode.NOT_CONTROLLER))]
+
+
+@pytest.mark.guarantee("isr-changes")
+def test_partition_missing_in_answer_and_lost_answer_are_unknown() -> None:
+    world = Sender()
+    world.propose(0)
+    world.sent().sent[0][1](memoryview(AlterPartitionResponse().encode(VERSION)))
+    world.propose(1)
+    world.sent().sent[1][2]("timeout")
+    assert [answer.error for _, answer in world.answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+
+
+@pytest.mark.guarantee("isr-changes")
+def test_new_controller_is_asked_and_old_one_not_waited_for() -> None:
+    world = Sender()
+    world.propose(0)
+    old = world.sent()
+    tell(world.cache, 2, 2)
+    assert old.closed
+    old.sent[0][2]("closed")
+    world.propose(1)
+    assert len(world.sent(2).sent) == 1
+
+
+@pytest.mark.guarantee("isr-changes")
+def test_without_controller_the_answer_is_unknown() -> None:
+    world = Sender()
+    world.cache.controller_moved(None)
+    world.propose(0)
+    assert not world.answers
+    world.loop.run_soon()
+    assert world.answers[0][1].error == ErrorCode.REQUEST_TIMED_OUT

@@ -1,0 +1,47 @@
+"""Log dirs that fail together are one notice to the controller, written once ZooKeeper can be reached."""
+
+from __future__ import annotations
+
+from broker.core.controller.cluster_state import StoreUnavailable
+from broker.runtime.replicas.log_dir_failure import LogFailureNotice
+from tests.support.fake_loop import FakeLoop
+from tests.support.step_worker import StepWorker, step
+
+
+class FailureStore:
+    def __init__(self) -> None:
+        self.told = 0
+        self.down = False
+
+    def report_log_failure(self) -> None:
+        if self.down:
+            raise StoreUnavailable("away")
+        self.told += 1
+
+
+def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
+    notice = LogFailureNotice(store, worker, loop)
+    for _ in range(100):
+        notice.tell()
+    loop.run_soon()
+    # Something fails while the first notice is being written: the controller may have asked already.
+    notice.tell()
+    for _ in range(3):
+        step(loop, worker)
+        loop.run_due(loop.now)
+    assert store.told == 2
+
+
+def test_log_failure_is_told_once_zookeeper_is_back() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
+    store.down = True
+    LogFailureNotice(store, worker, loop).tell()
+    for _ in range(3):
+        step(loop, worker)
+        loop.run_due(loop.now + 1000)
+    store.down = False
+    step(loop, worker)
+    loop.run_due(loop.now + 1000)
+    step(loop, worker)
+    assert store.told == 1

@@ -1,0 +1,73 @@
+"""A leader whose session may have ended commits nothing and takes nothing, until it hears that the session goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.wire.errors import ErrorCode
+from tests.support.memory_cluster import fetched, produced
+from tests.support.settled_cluster import settled
+
+
+def test_lost_registration_ends_every_role() -> None:
+    cluster = settled()
+    cluster.hold = lambda message: True
+    slot = cluster.produce(1, "a")
+    manager = cluster.nodes[1].up
+    manager.resign_all()
+    manager.end_of_turn()
+    result = produced(slot)
+    assert result is not None
+    assert result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    refused = fetched(cluster.fetch(1, 0))
+    assert refused is not None
+    assert refused.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_passed_session_deadline_commits_nothing_until_it_is_over() -> None:
+    cluster = settled()
+    cluster.hold = lambda message: message.kind == "request" and message.target == 1
+    slot = cluster.produce(1, "a")
+    cluster.nodes[1].up.replicas.set_session_deadline_passed(True)
+    cluster.hold = lambda message: False
+    cluster.release()
+    cluster.settle()
+    assert produced(slot) is None
+    sent_away = cluster.produce(1, "b")
+    refused = produced(sent_away)
+    assert refused is not None
+    assert refused.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert sent_away.closed is not None, "its metadata would go on naming itself"
+    cluster.nodes[1].up.replicas.set_session_deadline_passed(False)
+    cluster.settle()
+    result = produced(slot)
+    assert result is not None
+    assert result.error == 0
+
+
+def test_leader_stands_still_from_the_very_moment_of_its_sessions_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = settled()
+    cluster.hold = lambda message: message.kind == "request" and message.target == 1
+    waiting = cluster.produce(1, "a")
+    manager = cluster.nodes[1].up
+    deadline = cluster.loop.now + 1
+    monkeypatch.setattr(manager.replicas, "_session_deadline_ms", lambda: deadline)
+    before = produced(cluster.produce(1, "b", acks=1))
+    assert before is not None
+    assert before.error == 0
+    cluster.loop.now += 1
+    # Nobody has told it so far: no timer has run.
+    refused = produced(cluster.produce(1, "c", acks=1))
+    assert refused is not None
+    assert refused.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    cluster.hold = lambda message: False
+    cluster.release()
+    cluster.settle()
+    assert produced(waiting) is None
+    assert cluster.nodes[1].hw == 0
+    monkeypatch.setattr(manager.replicas, "_session_deadline_ms", lambda: deadline + 10_000)
+    manager.replicas.set_session_deadline_passed(False)
+    cluster.settle()
+    result = produced(waiting)
+    assert result is not None
+    assert result.error == 0
