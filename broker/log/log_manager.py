@@ -1,59 +1,127 @@
 """All logs of a broker over its log.dirs. Implements `broker.runtime.ports.LogStore`.
 
 A log is made once, found again, restored where its files were damaged, or deleted; checkpoints and flushes go over all
-of them. How dirs are opened and closed is in `store_opening`.
+of them. Each of these is a part in `broker.log.manager`; the manager joins the parts, and starts and ends them.
 Source: kafka LogManager.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from broker.log.config import LogConfig
-from broker.log.files import checkpoints
-from broker.log.files import unclean_shutdown as stops
-from broker.log.files.log_dir import LogDir
-from broker.log.files.names import deleted_dir_name, stray_dir_name
+from broker.log.environment import Environment
 from broker.log.log import PartitionLog
-from broker.log.log_manager_loading import OpenLogs
-from broker.log.recovery.loader import load
+from broker.log.manager.checkpointing import Checkpointing
+from broker.log.manager.closing import LogClosing
+from broker.log.manager.creation import LogCreation
+from broker.log.manager.deletion import LogDeletion
+from broker.log.manager.loading import LogLoading
+from broker.log.manager.log_dirs import LogDirs
+from broker.log.manager.maintenance import LogMaintenance, OnDamage, ignore_damage
+from broker.log.manager.open_logs import OpenLogs
+from broker.log.manager.repair import LogRepair
+from broker.log.manager.topic_settings import TopicConfigs, TopicSettings
+from broker.log.manager.unclean_logs import UncleanLogs
+from broker.log.recovery.loader import RecoveryReport
 from broker.model.ids import Offset, TopicPartition
-from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree
-
-_logger = logging.getLogger(__name__)
-
-Configs = Mapping[str, Mapping[str, str]]
-
-_MADE_ANEW = "the log was made anew for a partition that is not new"
-_SPARE_OVERRIDES = 1000
+from broker.model.log_errors import CorruptLog, LogDirFailed
 
 
-class DiskLogStore(OpenLogs):
+class DiskLogStore:
     """Every method runs on the loop's thread."""
 
-    def out_of_reach(self, topic_partition: TopicPartition) -> bool:
-        """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
-        if topic_partition in self.offline_logs:
-            return True
-        return bool(self.offline_dirs) and topic_partition not in self._deleted_beside_offline_dirs
+    def __init__(
+        self,
+        dirs: Sequence[str],
+        environment: Environment,
+        *,
+        defaults: Mapping[str, str] | None = None,
+        topic_configs: TopicConfigs | None = None,
+        recovery_threads: int = 1,
+        on_dir_failed: Callable[[LogDirFailed], None] = lambda failure: None,
+        identity: tuple[int, str] | None = None,
+    ) -> None:
+        """Lock the dirs and open every log in them.
 
-    # Logs
+        dirs: log.dirs. defaults: the broker's, under topic-level names (Settings.topic_defaults). topic_configs: topic
+        → its overrides, as known at the start. recovery_threads: for all dirs together.
+        on_dir_failed: called once per dir, on whatever call finds it out.
+        identity: (broker id, cluster id), checked against meta.properties before anything else is read or mended.
+        Raises LogDirInUse, WrongIdentity; LogDirFailed when no dir works.
+        """
+        self._dirs = LogDirs(dirs, on_dir_failed)
+        self._logs = OpenLogs(self._dirs)
+        self._unclean = UncleanLogs(self._dirs, self._logs)
+        self._settings = TopicSettings(self._logs, defaults or {}, topic_configs or {})
+        self._checkpointing = Checkpointing(self._dirs, self._logs, environment)
+        self._maintenance = LogMaintenance(self._logs, environment)
+        self._deletion = LogDeletion(
+            self._dirs, self._logs, self._unclean, self._settings, self._checkpointing, environment
+        )
+        self._creation = LogCreation(self._dirs, self._logs, self._unclean, self._settings, environment)
+        self._repair = LogRepair(
+            self._logs, self._unclean, self._settings, self._checkpointing, self._creation, self._deletion, environment
+        )
+        self._loading = LogLoading(
+            self._dirs, self._logs, self._unclean, self._settings, self._checkpointing, self._deletion, environment
+        )
+        self._closing = LogClosing(self._dirs, self._logs, self._unclean, self._deletion)
+        try:
+            self._dirs.lock()
+            if identity is not None:
+                self._dirs.ensure_identity(*identity)
+            self._loading.load_all(recovery_threads)
+            self._dirs.check_any()
+        except BaseException:
+            self.close_unused()
+            raise
+
+    # The dirs
 
     @property
     def offline_dirs(self) -> list[str]:
         """A partition unknown to `logs` may live in one of these."""
-        return [log_dir.path for log_dir in self._dirs if log_dir.failed is not None]
+        return self._dirs.offline
+
+    def check_any_dir(self) -> None:
+        """Raise LogDirFailed when every dir is offline: a broker without one has nothing to do."""
+        self._dirs.check_any()
+
+    def registered(self, broker_epoch: int, epoch_before: int | None = None) -> None:
+        """This broker is registered (anew), and may be told to write from now on.
+
+        epoch_before: of its last registration before this process, at the first call; None where nobody knows. A dir
+        that was left under another is marked unclean whole.
+        """
+        self._unclean.registered(broker_epoch, epoch_before)
+
+    @property
+    def clean_shutdown_epochs(self) -> Mapping[str, int | None]:
+        """Per dir the broker epoch of the clean stop before this start; None after an unclean one (−1: not said)."""
+        return self._loading.clean_shutdown_epochs
+
+    @property
+    def reports(self) -> Sequence[RecoveryReport]:
+        """What was found of each log that was loaded, or restored later."""
+        return self._loading.reports + self._repair.reports
+
+    # The logs
 
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
         """Those that are open and whose dir works."""
-        if all(log_dir.failed is None for log_dir in self._dirs):
-            return self._logs
-        return {tp: log for tp, log in self._logs.items() if self._homes[tp].failed is None}
+        return self._logs.working()
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
         return self._logs.get(topic_partition)
+
+    @property
+    def offline_logs(self) -> dict[TopicPartition, CorruptLog]:
+        """Logs whose files cannot be made sense of: replicas that must stay offline until their folder is removed."""
+        return self._logs.offline
+
+    def out_of_reach(self, topic_partition: TopicPartition) -> bool:
+        """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
+        return self._logs.out_of_reach(topic_partition)
 
     def create(
         self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str], *, new: bool = True
@@ -65,72 +133,8 @@ class DiskLogStore(OpenLogs):
         in its place would be a replica that forgot what it acknowledged. One that is made anew is in `unclean`.
         Raises CorruptLog when it is there and offline, ValueError when it is there with another id, LogDirFailed.
         """
-        tp = topic_partition
-        self.learn_config(tp.topic, config)
-        if tp in self.offline_logs and not (new and self._folder_is_gone(tp)):
-            raise self.offline_logs[tp]
-        if tp in self.offline_logs:
-            self._forget_offline(tp)
-            self.unclean.pop(tp, None)
-        if tp in self._homes:
-            self._homes[tp].check()
-        existing = self._logs.get(tp)
-        if existing is not None:
-            if topic_id and existing.topic_id != topic_id:
-                existing.set_topic_id(topic_id)
-            return existing
-        if not new:
-            for log_dir in self._dirs:
-                log_dir.check()
-        return self._make(tp, topic_id, "" if new else _MADE_ANEW)
-
-    def _make(self, tp: TopicPartition, topic_id: str, unclean: str) -> PartitionLog:
-        """An empty log in the dir with the fewest partitions. unclean: why it vouches for nothing, "" where it may.
-
-        Raises LogDirFailed.
-        """
-        self.check_any_dir()
-        working = [log_dir for log_dir in self._dirs if log_dir.failed is None]
-        log_dir = min(working, key=lambda candidate: len(candidate.logs))
-        path = log_dir.file(str(tp))
-        for other in working:
-            if other is not log_dir:
-                self._guard(other, other.sync_deletions)
-        # A log made anew under a deleted one's name must not inherit its offsets in a crash.
-        log_dir.forget_checkpoints(tp)
-        try:
-            os.mkdir(path)
-            if unclean:
-                # Before all that makes it a log: wherever this ends, an empty log must not look like one that is whole.
-                stops.leave_mark(path, unclean)
-            if topic_id:
-                # Not synced one by one: the log's first flush does it, before its recovery point can leave 0.
-                checkpoints.write_atomically(
-                    f"{path}/{checkpoints.PARTITION_METADATA}",
-                    checkpoints.format_partition_metadata(topic_id),
-                    sync=False,
-                )
-            checkpoints.write_atomically(
-                f"{path}/{checkpoints.LEADER_EPOCHS}", checkpoints.format_epochs([]), sync=False
-            )
-            log, _ = load(
-                tp, log_dir, path, self._config(tp.topic), self._environment, clean=True, recovery_point=0, log_start=0
-            )
-        except OSError as error:
-            raise log_dir.fail(error) from error
-        self._deleted_beside_offline_dirs.discard(tp)
-        self._keep(tp, log)
-        self._homes[tp] = log_dir
-        log_dir.logs[tp] = log
-        if unclean:
-            _logger.warning("%s: unclean stop: %s", tp, unclean)
-            self.unclean[tp] = unclean
-        if log.has_holes:
-            log.allow_holes()
-        # Its names and its id need not wait for the first records to be on disk for good.
-        log.flush_in_background()
-        log_dir.remember_end(tp, log.leo)
-        return log
+        self._settings.learn(topic_partition.topic, config)
+        return self._creation.find_or_make(topic_partition, topic_id, new=new)
 
     def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> PartitionLog:
         """An offline log, cut where its damage begins; an empty one where there is nothing to keep.
@@ -138,49 +142,8 @@ class DiskLogStore(OpenLogs):
         Only for a replica on which nothing rests: the leader has what is cut. Either is in `unclean`, on disk too
         before anything is cut, or made. Raises LogDirFailed.
         """
-        tp = topic_partition
-        self.update_config(tp.topic, config)
-        assert tp in self.offline_logs
-        log_dir = self._homes[tp]
-        log_dir.check()
-        if self._folder_is_gone(tp):
-            self._forget_offline(tp)
-            self.unclean.pop(tp, None)
-            return self._make(tp, topic_id, _MADE_ANEW)
-        if len(self._places(tp)) > 1:
-            _logger.warning("%s; both give way to an empty one", self.offline_logs[tp])
-            self.delete(tp)
-            return self._make(tp, topic_id, _MADE_ANEW)
-        try:
-            # Until it is cut the mark of its damage stays: no crash makes it look whole, nor its damage like a hole.
-            log, report = load(
-                tp, log_dir, log_dir.file(str(tp)), self._config(tp.topic), self._environment,
-                clean=False,
-                recovery_point=log_dir.checkpointed_recovery_points.get(tp, 0),
-                log_start=log_dir.checkpointed_log_starts.get(tp, 0),
-                high_watermark=log_dir.checkpointed_high_watermarks.get(tp, 0),
-                mend=True,
-                damaged=True,
-                has_holes=tp in log_dir.cleaner_offsets,
-            )  # fmt: skip
-            self._distrust(tp, log_dir.file(str(tp)), f"damage was cut: {self.offline_logs[tp]}")
-        except CorruptLog as damage:
-            _logger.warning("%s; its folder gives way to an empty one", damage)
-            self.delete(tp)
-            return self._make(tp, topic_id, _MADE_ANEW)
-        except OSError as error:
-            raise log_dir.fail(error) from error
-        self._forget_offline(tp)
-        self.reports.append(report)
-        self._homes[tp] = log_dir
-        self._keep(tp, log)
-        log_dir.logs[tp] = log
-        log_dir.remember_end(tp, log.leo)
-        self._lower_marks(log_dir, report)
-        if topic_id and log.topic_id and log.topic_id != topic_id:
-            self.set_aside(tp)
-            return self._make(tp, topic_id, _MADE_ANEW)
-        return self.create(tp, topic_id, config)
+        self._settings.update(topic_partition.topic, config)
+        return self._repair.restore(topic_partition, topic_id)
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Rename to `….<hex>-delete` at once, remove after file.delete.delay.ms. Also for an offline log.
@@ -188,173 +151,84 @@ class DiskLogStore(OpenLogs):
         Nothing where there is no such log: `out_of_reach` says whether it may be in a dir that is offline.
         Raises LogDirFailed.
         """
-        self._take_out(topic_partition, deleted_dir_name(topic_partition))
+        self._deletion.delete(topic_partition)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
-        """Rename to `….<hex>-stray`, and leave it there for whoever runs this broker. Otherwise as `delete`.
+        """Rename to `….<hex>-stray`, and leave it there for whoever runs this broker. Otherwise as `delete`."""
+        self._deletion.set_aside(topic_partition)
 
-        Source: kafka LogManager, whose stray logs are those that no broker was told to delete.
-        """
-        for log_dir in self._take_out(topic_partition, stray_dir_name(topic_partition)):
-            # At once: a start that finds no folder would miss it, and nothing says that it was to go.
-            log_dir.forget_checkpoints(topic_partition)
+    # Unclean shutdowns
 
-    def _take_out(self, tp: TopicPartition, name: str) -> list[LogDir]:
-        """name: that the folder has from now on. Where it was."""
-        if tp not in self._homes:
-            return []
-        places = self._places(tp)
-        for log_dir in places:
-            log_dir.check()
-        if tp in self._logs:
-            self._logs[tp].durability.discard()
-            self._logs[tp].call_off_cleaning()
-        gone = [log_dir for log_dir in places if tp in self.offline_logs and not os.path.isdir(log_dir.file(str(tp)))]
-        renamed = [self._rename(tp, log_dir, name) for log_dir in places if log_dir not in gone]
-        self._forget_offline(tp)
-        self._homes.pop(tp, None)
-        log = self._let_go(tp)
-        self.unclean.pop(tp, None)
-        self._high_watermarks.pop(tp, None)
-        if self.offline_dirs:
-            self._deleted_beside_offline_dirs.add(tp)
-        for log_dir in places:
-            log_dir.logs.pop(tp, None)
-            log_dir.forget_end(tp)
-        for path in renamed:
-            self._remove_later(path, log, self._config(tp.topic).file_delete_delay_ms)
-        for log_dir in gone:
-            log_dir.forget_checkpoints(tp)
-        return places
+    @property
+    def unclean(self) -> Mapping[TopicPartition, str]:
+        """Logs that may have lost what they had acknowledged, with the reason, until `trust_again`."""
+        return self._unclean.reasons
 
-    def _let_go(self, tp: TopicPartition) -> PartitionLog | None:
-        log = self._logs.pop(tp, None)
-        if log is not None:
-            self._of_topic.remove(tp.topic, tp)
-        return log
+    def is_shortened(self, topic_partition: TopicPartition) -> bool:
+        return self._unclean.is_shortened(topic_partition)
 
-    def _rename(self, tp: TopicPartition, log_dir: LogDir, name: str) -> str:
-        """The path that the folder has from now on. Raises LogDirFailed."""
-        path = log_dir.file(name)
-        log_dir.run(lambda: os.rename(log_dir.file(str(tp)), path))
-        log_dir.has_unsynced_deletions = True
-        return path
+    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Note, for later starts too, that this log may lack what it had acknowledged. Raises LogDirFailed."""
+        self._unclean.mark(topic_partition, reason)
 
-    def _places(self, tp: TopicPartition) -> list[LogDir]:
-        """The dir that a log is in; more than one where it was found in several, and is offline for that."""
-        return [log_dir for log_dir in self._dirs if tp in log_dir.offline] or [self._homes[tp]]
+    def trust_again(self, topic_partition: TopicPartition) -> None:
+        """This log leads, or is in sync: it has what counts. Raises LogDirFailed."""
+        self._unclean.clear(topic_partition)
 
-    def _folder_is_gone(self, topic_partition: TopicPartition) -> bool:
-        places = self._places(topic_partition)
-        return not any(os.path.isdir(log_dir.file(str(topic_partition))) for log_dir in places)
-
-    def _forget_offline(self, topic_partition: TopicPartition) -> None:
-        if self.offline_logs.pop(topic_partition, None) is not None:
-            del self._homes[topic_partition]
-            for log_dir in self._dirs:
-                log_dir.offline.discard(topic_partition)
+    # Settings
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None:
         """Replace a topic's overrides. Raises ValueError naming a bad one, changing nothing."""
-        parsed = LogConfig.parse(config, self._defaults)
-        if len(self._overrides) > 2 * len(self._homes) + _SPARE_OVERRIDES:
-            self._forget_unused_overrides()
-        self._overrides[topic] = dict(config)
-        self._configure(topic, parsed)
-
-    def _configure(self, topic: str, parsed: LogConfig) -> None:
-        for log in self._of_topic.of(topic):
-            if log.config != parsed:
-                log.config = parsed
-                if parsed.may_have_holes:
-                    log.allow_holes()
-
-    def _forget_unused_overrides(self) -> None:
-        """Of topics that have no log here, any more or yet: whoever makes one brings its settings."""
-        used = {tp.topic for tp in self._homes}
-        self._overrides = {topic: config for topic, config in self._overrides.items() if topic in used}
+        self._settings.update(topic, config)
 
     def learn_config(self, topic: str, config: Mapping[str, str]) -> None:
         """The overrides as they are now, which may be those that the logs were opened with. Raises as update_config."""
-        if self._overrides.get(topic, {}) != config:
-            self.update_config(topic, config)
+        self._settings.learn(topic, config)
 
     def update_defaults(self, defaults: Mapping[str, str]) -> bool:
         """Replace the broker's defaults; False where they are the same. Raises ValueError naming a bad one."""
-        if defaults == self._defaults:
-            return False
-        without_overrides = LogConfig.parse({}, defaults)
-        self._defaults = dict(defaults)
-        for topic in self._of_topic:
-            self._configure(topic, self._config(topic) if self._overrides.get(topic) else without_overrides)
-        return True
+        return self._settings.update_defaults(defaults)
 
     # Periodic work
 
-    def flush_due(self, on_damage: Callable[[CorruptLog], None] = lambda damage: None) -> None:
-        """Begin flushes of logs whose flush.ms has passed since their last one. on_damage: as in
-        `delete_old_segments`."""
-        now_ms = self._environment.now_ms()
-        for log in list(self.logs().values()):
-            if log.written_leo > log.recovery_point and now_ms - log.durability.last_flush_ms >= log.config.flush_ms:
-                log.durability.last_flush_ms = now_ms
-                try:
-                    log.flush_in_background()
-                except CorruptLog as damage:
-                    _logger.error("not flushed: %s", damage)
-                    on_damage(damage)
-                except LogDirFailed as failure:
-                    _logger.error("%s: not flushed: %s", log.topic_partition, failure)
+    def flush_due(self, on_damage: OnDamage = ignore_damage) -> None:
+        """Begin flushes of logs whose flush.ms has passed since their last one."""
+        self._maintenance.flush_due(on_damage)
 
     def close_unread(self) -> None:
         """Close inactive segments where too many are open."""
-        self._environment.open_segments.trim()
+        self._maintenance.close_unread()
 
     def delete_old_segments(
-        self,
-        wall_ms: float,
-        high_watermarks: Mapping[TopicPartition, Offset],
-        on_damage: Callable[[CorruptLog], None] = lambda damage: None,
+        self, wall_ms: float, high_watermarks: Mapping[TopicPartition, Offset], on_damage: OnDamage = ignore_damage
     ) -> int:
-        """Apply retention to every log with a known high watermark; returns segments removed.
-
-        on_damage: told of each log whose bytes cannot be right; neither that nor a dir that fails stops the others.
-        """
-        removed = 0
-        for tp, log in list(self.logs().items()):
-            if tp not in high_watermarks:
-                continue
-            try:
-                removed += log.delete_old_segments(wall_ms, high_watermarks[tp])
-            except CorruptLog as damage:
-                _logger.error("no retention: %s", damage)
-                on_damage(damage)
-            except (LogDirFailed, NoDescriptorFree) as failure:
-                _logger.error("%s: no retention: %s", tp, failure)
-        return removed
+        """Apply retention to every log with a known high watermark; returns segments removed."""
+        return self._maintenance.delete_old_segments(wall_ms, high_watermarks, on_damage)
 
     # Checkpoints
 
     def high_watermarks(self) -> Mapping[TopicPartition, Offset]:
         """As checkpointed before the start."""
-        return self._high_watermarks
+        return self._checkpointing.high_watermarks
 
     def checkpoint_high_watermarks(self, values: Mapping[TopicPartition, Offset]) -> None:
-        self._in_background((log_dir, log_dir.high_watermarks_job(values)) for log_dir in self._working())
+        self._checkpointing.write_high_watermarks(values)
 
     def checkpoint_recovery_points(self) -> None:
-        for log_dir in self._working():
-            log_dir.forget_readers()
-        self._in_background((log_dir, log_dir.recovery_points_job()) for log_dir in self._working())
+        self._checkpointing.write_recovery_points()
 
     def checkpoint_log_start_offsets(self) -> None:
-        self._in_background((log_dir, log_dir.log_starts_job()) for log_dir in self._working())
+        self._checkpointing.write_log_starts()
 
-    def _in_background(self, jobs: Iterable[tuple[LogDir, Callable[[], None]]]) -> None:
-        for log_dir, job in jobs:
+    # The end
 
-            def done(error: OSError | None, log_dir: LogDir = log_dir) -> None:
-                if error is not None:
-                    log_dir.fail(error)
+    def close_unused(self) -> None:
+        """After a start that led to nothing: the marks that it took away come back, for nothing was written."""
+        self._closing.close_unused(self.clean_shutdown_epochs, self.reports)
 
-            self._environment.background(job, done)
+    def close(self, clean: bool) -> None:
+        """clean: flush everything and leave the clean-shutdown mark. Idempotent.
+
+        A dir that has failed, or fails now, gets no mark.
+        """
+        self._closing.close(clean)

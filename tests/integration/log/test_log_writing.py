@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.environment import Done, Environment, Job
 from broker.log.log_manager import DiskLogStore
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed
 from broker.wire.record_batch import CorruptBatch
 from tests.property.log.log_tools import (
+    TINY,
     Clock,
     append_values,
     batch,
@@ -168,12 +170,9 @@ def test_store_flush_due_flushes_after_flush_ms(path: str) -> None:
 
 @pytest.mark.guarantee("L7")
 def test_log_background_flush_overtaken_by_a_truncation_proves_nothing(path: str) -> None:
-    clock = Clock()
-    waiting = []
-    store = open_store(path, clock)
-    store._environment = type(clock.environment())(
-        lambda: 0.0, lambda delay, call: None, lambda job, done: waiting.append((job, done))
-    )
+    waiting: list[tuple[Job, Done]] = []
+    environment = Environment(lambda: 0.0, lambda delay, call: None, lambda job, done: waiting.append((job, done)))
+    store = DiskLogStore([path], environment, defaults=TINY)
     append_values(store, range(4))
     log = open_log(store)
     log.flush_in_background()

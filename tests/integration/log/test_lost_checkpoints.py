@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.files.checkpoints import RECOVERY_POINTS
+from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.log.files.run_mark import FILE_NAME
 from broker.log.log_manager import DiskLogStore
 from broker.model.ids import TopicPartition
@@ -133,6 +134,23 @@ def test_log_offline_for_want_of_a_recovery_point_is_restored_from_its_leader(pa
     log = store.restore(TP, TOPIC_ID, {})
     assert 17 < log.leo < 200
     assert [record.offset for record in records_of(log)] == [offset for offset in offsets if offset < log.leo]
+    kill(store)
+
+
+def test_restored_log_keeps_its_holes_when_its_policy_changes_after_the_cleaners_checkpoint_was_lost(path: str) -> None:
+    """Only that checkpoint tells a start that a log without the policy may have holes."""
+    cleaned(path)
+    Path(path, CLEANER_OFFSETS).unlink()
+    with max(Path(path, "t-0").glob("*.log")).open("r+b") as file:
+        file.seek(65)
+        file.write(b"\xff" * 8)
+    store = opened(path)
+    assert TP in store.offline_logs
+    kept = records_of(store.restore(TP, TOPIC_ID, {}))
+    assert len(kept) < kept[-1].offset
+    store.close(clean=True)
+    store = open_store(path, Clock())
+    assert records_of(open_log(store)) == kept
     kill(store)
 
 

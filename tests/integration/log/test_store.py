@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from broker.log import log_manager as log_store
 from broker.log.epochs.cache import EpochCache
 from broker.log.epochs.checkpoint import EpochFile
 from broker.log.files import checkpoints
@@ -66,8 +65,7 @@ def test_store_refused_second_open_leaves_files_of_the_first_alone(path: str) ->
 
 
 def test_store_files_have_kafkas_names_and_contents(path: str) -> None:
-    store = open_store(path, Clock())
-    store.ensure_identity(7, "cluster-x")
+    store = open_store(path, Clock(), identity=(7, "cluster-x"))
     append_values(store, range(20), epoch=3)
     log = open_log(store)
     log.write_producer_snapshot(5, b"state")
@@ -116,14 +114,13 @@ def test_store_reopened_after_clean_stop_knows_epoch_and_high_watermarks(path: s
 
 
 def test_store_other_brokers_dir_is_refused(path: str) -> None:
-    store = open_store(path, Clock())
-    store.ensure_identity(1, "c")
-    store.ensure_identity(1, "c")
+    for _ in range(2):
+        kill(open_store(path, Clock(), identity=(1, "c")))
     with pytest.raises(WrongIdentity, match=r"broker\.id is 1, this broker's is 2"):
-        store.ensure_identity(2, "c")
+        open_store(path, Clock(), identity=(2, "c"))
     with pytest.raises(WrongIdentity, match=r"cluster\.id is c, this broker's is d"):
-        store.ensure_identity(1, "d")
-    kill(store)
+        open_store(path, Clock(), identity=(1, "d"))
+    kill(open_store(path, Clock(), identity=(1, "c")))
 
 
 def test_store_new_logs_go_to_the_emptiest_dir(tmp_path: Path) -> None:
@@ -301,7 +298,7 @@ def test_store_partition_of_a_dir_that_failed_while_it_was_loaded_is_not_made_an
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("broker.log.log_manager_loading.load", fail)
+    monkeypatch.setattr("broker.log.manager.loading.load", fail)
     store = DiskLogStore(dirs, Clock().environment())
     monkeypatch.undo()
     assert store.offline_dirs == [home]
@@ -377,7 +374,7 @@ def test_settings_that_changed_since_the_logs_were_opened_reach_them(path: str) 
 
 
 def test_settings_of_topics_that_are_gone_do_not_pile_up(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_store, "_SPARE_OVERRIDES", 10)
+    monkeypatch.setattr("broker.log.manager.topic_settings._SPARE_OVERRIDES", 10)
     store = open_store(path, Clock())
     for name in ("stays", "stays-too"):
         store.create(TopicPartition(name, 0), TOPIC_ID, {"retention.ms": "7"})
@@ -385,7 +382,7 @@ def test_settings_of_topics_that_are_gone_do_not_pile_up(path: str, monkeypatch:
         tp = TopicPartition(f"t{number}", 0)
         assert store.create(tp, TOPIC_ID, {"retention.ms": "8"}).config.retention_ms == 8
         store.delete(tp)
-    assert len(store._overrides) <= 2 * 2 + 10 + 1
+    assert len(store._settings._overrides) <= 2 * 2 + 10 + 1
     store.update_defaults({"retention.ms": "9"})
     assert {log.config.retention_ms for log in store.logs().values()} == {7}
     assert store.create(TopicPartition("stays", 1), TOPIC_ID, {"retention.ms": "7"}).config.retention_ms == 7
@@ -409,7 +406,7 @@ def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path, monk
         return real(topic_partition, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr("broker.log.log_manager_loading.load", fail)
+        patch.setattr("broker.log.manager.loading.load", fail)
         with pytest.raises(ValueError, match="nobody thought of"):
             DiskLogStore([first, second], Clock().environment())
     for path in (first, second):

@@ -27,7 +27,7 @@ class World:
     def __init__(self, path: Path) -> None:
         self.store: DiskLogStore = open_store(str(path), Clock())
         self.compared = self.visits_to_make = 0
-        self.logs = self.store._logs = Counted()
+        self.logs = self.store._logs.by_partition = Counted()
         for n in range(TOPICS):
             for index in range(PARTITIONS):
                 self.store.create(TopicPartition(f"topic-{n}", index), TOPIC_ID, OWN if n == 7 else {})
@@ -38,9 +38,9 @@ class World:
 
     def retention_ms(self, topic: str) -> list[int]:
         return [
-            self.store._logs[TopicPartition(topic, index)].config.retention_ms
+            self.store._logs.by_partition[TopicPartition(topic, index)].config.retention_ms
             for index in range(PARTITIONS)
-            if TopicPartition(topic, index) in self.store._logs
+            if TopicPartition(topic, index) in self.store._logs.by_partition
         ]
 
 
@@ -56,7 +56,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
     monkeypatch.setattr(LogConfig, "__eq__", compare)
     yield made
-    made.store._logs = dict(made.store._logs)
+    made.store._logs.by_partition = dict(made.store._logs.by_partition)
     kill(made.store)
 
 

@@ -19,6 +19,8 @@ INTERPRETED = {
     "broker/log/files/log_dir.py": "two look-ups for each write",
     "broker/log/files/run_mark.py": "an end, packed into a page of memory for each write",
     "broker/log/log_manager.py": "this test's cluster asks for its logs",
+    "broker/log/manager/log_dirs.py": "this test's cluster asks for its logs",
+    "broker/log/manager/open_logs.py": "this test's cluster asks for its logs",
     "broker/runtime/event_log.py": "of the lab; a broker that is deployed writes none",
     "broker/wire/api.py": "which header an answer has, from a cache",
 }

@@ -342,9 +342,10 @@ def _newest(producers: ProducerStates) -> dict[int, KnownBatch]:
 
 def _judge_open(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicPartition, name: str) -> str:
     log = store.get(tp)
+    (log_dir,) = store._dirs
     if log is None:
         damage = store.offline_logs[tp]
-        assert damage.where.startswith(store._dirs[0].path), "it names the file"
+        assert damage.where.startswith(log_dir.path), "it names the file"
         assert damage.reason
         restored = store.restore(tp, TOPIC_IDS[tp], OVERRIDES.get(tp.topic, {}))
         assert restored.log_start_offset <= kept.start, "it would have its followers delete what lies before"
@@ -363,7 +364,7 @@ def _judge_open(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: To
             assert report.cut_below == log.leo
     if manager.replicas.by_partition[tp].offline or not _reads_true(kept, log):
         log.distrust()
-        store.offline_logs[tp] = CorruptLog(tp, store._dirs[0].path, "found by a read")
+        store.offline_logs[tp] = CorruptLog(tp, log_dir.path, "found by a read")
         store.delete(tp)
         store.create(tp, TOPIC_IDS[tp], OVERRIDES.get(tp.topic, {}))
         _follow(kept, manager, store, tp)
@@ -428,7 +429,7 @@ def _follow(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicP
     rows = read_all(log, holes=True)
     manager.shutdown(clean=True)
     store.close(clean=True)
-    again = _open(store._dirs[0].path)
+    again = _open(log.directory)
     try:
         reopened = again.get(tp)
         assert reopened is not None, again.offline_logs

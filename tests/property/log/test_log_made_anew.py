@@ -135,7 +135,7 @@ def test_log_whose_making_finds_the_disk_full_is_distrusted_once_there_is_room(
                     attempt.finished = True
                 except LogDirFailed:
                     # Nothing is distrusted that the store does not have: nobody could trust it again.
-                    assert TP not in store.unclean or TP in store._homes
+                    assert TP not in store.unclean or TP in store._logs.homes
             kill(store)
             _vouches_for_nothing(path)
     assert attempt.number > 5
