@@ -10,9 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
 from harness.report import charts, model
+from harness.report.pages import environment
 
 
 class ReportError(Exception):
@@ -24,16 +23,10 @@ def build(run_dir: Path) -> Path:
     run = _load(run_dir / "run.json", required=True)
     results = _load(run_dir / "results.json", required=True)
     series = _load(run_dir / "series.json", required=False)
-    environment = Environment(
-        loader=PackageLoader("harness.report", "templates"),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["seconds"] = model.seconds
-    environment.filters["number"] = model.number
-    page = environment.get_template("report.html").render(
+    templates = environment("harness.report")
+    templates.filters["seconds"] = model.seconds
+    templates.filters["number"] = model.number
+    page = templates.get_template("report.html").render(
         run=run,
         results=results,
         page=model.page(run, results),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_analyze_exit_code_is_that_of_the_verdict(store: RunStore, checkers: obj
     judged = analyze(store, 30)
     assert (judged.verdict, judged.exit_code, judged.sentence) == (verdict, code, f"It is {verdict}.")
     assert store.junit.is_file()
+
+
+def test_analyze_without_junitparser_is_a_verdict_all_the_same(
+    store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkers(WRITE.format(verdict="invalid", code=1))  # type: ignore[operator]
+    monkeypatch.delitem(sys.modules, "harness.runs.junit", raising=False)
+    monkeypatch.setitem(sys.modules, "junitparser", None)
+    said: list[str] = []
+    assert analyze(store, 30, say=said.append).exit_code == 1
+    (told,) = [text for text in said if "junit.xml" in text]
+    assert "junitparser" in told
+    assert told.endswith("install highwater[lab]")
 
 
 def test_analyze_hands_on_the_spark_master(store: RunStore, checkers: object) -> None:

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from junitparser import JUnitXml
 
+from harness.commands import main as cli
 from harness.commands import nightly as nightly_module
 from harness.commands.fault_coverage import RUNS_ENOUGH
-from harness.commands.nightly import Job, Result, run_nightly
+from harness.commands.nightly import run_nightly
+from harness.commands.nightly_results import Job, Result
 from harness.plan.toml_source import PlanError
 from harness.runs.store import create, write_json
 
@@ -170,9 +175,63 @@ def test_nightly_writes_junit_and_a_summary_with_the_worst_first(files: Path) ->
     assert [suite.get("errors") for suite in suites] == ["0", "0", "1", "0"]
     page = (out / "summary.html").read_text()
     assert "2 valid, 1 invalid, 0 unknown, 1 crash" in page
-    assert page.index("class=invalid") < page.index("class=crash") < page.index("class=valid")
+    assert page.index('class="invalid"') < page.index('class="crash"') < page.index('class="valid"')
     assert "invalid &lt;it&gt;" in page
+    assert "<it>" not in page
     assert 'href="store/b/' in page
+
+
+def test_nightly_files_of_one_name_keep_a_suite_and_a_row_each(files: Path) -> None:
+    (files / "b.toml").write_text('name = "a"\n')
+    night(files, Runner(), seeds=1)
+    out = files.parent / "out"
+    suites = JUnitXml.fromfile(str(out / "junit.xml"))
+    assert [(suite.name, suite.tests) for suite in suites] == [("a.seed-1", 2), ("a.seed-1", 2)]
+    assert (out / "summary.html").read_text().count('<tr class="valid">') == 2
+
+
+def test_nightly_page_shows_hostile_text_as_text(files: Path) -> None:
+    """What a broken run printed last stands in the page, and a folder's name in its links."""
+    hostile = "\x1b[31m<script>alert('x')</script> &amp; {{ rows }} {% raw %}"
+    files = files.rename(files.parent / 'runs "of" <b>')
+    out = files.parent / "out"
+
+    def runner(job: Job, _out: Path) -> Result:
+        return Result(0, 1.0, hostile, str(files / job.name), (), ("<i>kill</i>",))
+
+    run_nightly([files], 1, out, resume=False, runner=runner, say=lambda _text: None)
+    page = (out / "summary.html").read_text()
+    read = PageReader()
+    read.feed(page)
+    assert not read.tags & {"script", "b", "i", "it"}
+    assert sorted(read.links) == [f'../runs "of" <b>/{name}/report.html' for name in "ab"]
+    assert [text for text in read.texts if "script" in text] == [hostile] * 2
+    assert len([text for text in read.texts if "fired in none of 1 run: <i>kill</i>" in text]) == 2
+
+
+class PageReader(HTMLParser):
+    """What a browser would take for tags, links and texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str | None] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value for name, value in attrs if name == "href"]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_nightly_without_a_package_of_the_lab_is_usage_and_says_what_to_install(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "harness.commands.nightly", None)
+    assert cli.main(["nightly", str(files), "--seeds", "1"]) == 254
+    assert "install highwater[lab]" in capsys.readouterr().err
 
 
 def test_nightly_names_faults_that_fired_in_no_run_of_a_file(files: Path) -> None:
