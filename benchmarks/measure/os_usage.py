@@ -1,17 +1,18 @@
-"""What /proc says of a process, of all processes of the benchmark, and of the machine."""
+"""What the kernel says of a process, of all processes of the benchmark, and of the machine.
+
+By psutil, but for what it does not have, and for free memory: `memory` asks for that between any two reads, and psutil
+works out a dozen figures more for each answer.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_PPID, _UTIME, _STIME, _CUTIME, _CSTIME = 1, 11, 12, 13, 14
-_STEAL = 7
-_BUSY = (0, 1, 2, 5, 6)
-"""user, nice, system, irq, softirq; a guest's time is in user's."""
+import psutil
+
 _REPORTED = Path("/sys/module/page_reporting/parameters/reported_kib")
 
 
@@ -41,87 +42,47 @@ def total(of: Iterable[CpuTime]) -> CpuTime:
     return CpuTime(sum(time.user_s for time in times), sum(time.system_s for time in times))
 
 
-def _fields(stat: str) -> list[str]:
-    # The command's name may hold blanks and brackets; the fields after the last one are plain.
-    return stat.rpartition(")")[2].split()
-
-
-def parse_stat_cpu(stat: str, ticks_per_s: int) -> CpuTime:
-    """User and system time in a /proc/<pid>/stat line, of all threads, also ended ones."""
-    fields = _fields(stat)
-    return CpuTime(int(fields[_UTIME]) / ticks_per_s, int(fields[_STIME]) / ticks_per_s)
-
-
 def cpu_time(pid: int) -> CpuTime:
-    """CPU time of a process so far, to a tick (10 ms)."""
-    return parse_stat_cpu(Path(f"/proc/{pid}/stat").read_text(), _TICKS_PER_S)
-
-
-def parse_family_cpu_s(stats: Mapping[int, str], root: int, ticks_per_s: int) -> float:
-    """CPU seconds of a process and all below it, those that ended and were waited for included.
-
-    stats: /proc/<pid>/stat by pid.
-    """
-    fields = {pid: _fields(stat) for pid, stat in stats.items()}
-    below: dict[int, list[int]] = {}
-    for pid, of in fields.items():
-        below.setdefault(int(of[_PPID]), []).append(pid)
-    ticks, left = 0, [root]
-    while left:
-        pid = left.pop()
-        if pid in fields:
-            ticks += sum(int(fields[pid][index]) for index in (_UTIME, _STIME, _CUTIME, _CSTIME))
-        left += below.get(pid, ())
-    return ticks / ticks_per_s
+    """CPU time of a process so far, of all its threads, also ended ones, to a tick (10 ms)."""
+    times = psutil.Process(pid).cpu_times()
+    return CpuTime(times.user, times.system)
 
 
 def family_cpu_s(root: int) -> float:
-    """Of the processes that are there now."""
-    stats = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                stats[int(entry)] = Path(f"/proc/{entry}/stat").read_text()
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has just ended
-    return parse_family_cpu_s(stats, root, _TICKS_PER_S)
-
-
-def parse_machine_time(stat: str, ticks_per_s: int) -> MachineTime:
-    """The first line of /proc/stat."""
-    fields = [int(field) for field in stat.splitlines()[0].split()[1:]]
-    return MachineTime(sum(fields[index] for index in _BUSY) / ticks_per_s, fields[_STEAL] / ticks_per_s)
+    """CPU seconds of a process and of all below it that are there now, and of those that ended and were waited for."""
+    head = psutil.Process(root)
+    seconds = 0.0
+    for process in (head, *head.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue  # it has just ended
+        seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def machine_time() -> MachineTime:
-    return parse_machine_time(Path("/proc/stat").read_text(), _TICKS_PER_S)
-
-
-def parse_kib(text: str, name: str) -> int:
-    """A line "Name:  123 kB" of /proc/<pid>/status or /proc/meminfo, in bytes. Raises KeyError when it is missing."""
-    for line in text.splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    raise KeyError(f"no line {name}:")
+    """Busy is all but idle, waiting for disks, and stolen; a guest's time is in user's."""
+    times = psutil.cpu_times()
+    return MachineTime(times.user + times.nice + times.system + times.irq + times.softirq, times.steal)
 
 
 def rss_bytes(pid: int) -> int:
     """Resident memory."""
-    return parse_kib(Path(f"/proc/{pid}/status").read_text(), "VmRSS")
-
-
-def parse_read_bytes(io: str) -> int:
-    """What a process has fetched from disks, in /proc/<pid>/io. Raises KeyError when it is not told."""
-    for line in io.splitlines():
-        name, _, value = line.partition(":")
-        if name == "read_bytes":
-            return int(value)
-    raise KeyError("no line read_bytes:")
+    return psutil.Process(pid).memory_info().rss
 
 
 def read_bytes(pid: int) -> int:
     """What a process has fetched from disks so far."""
-    return parse_read_bytes(Path(f"/proc/{pid}/io").read_text())
+    return psutil.Process(pid).io_counters().read_bytes
+
+
+def parse_kib(text: str, name: str) -> int:
+    """A line "Name:  123 kB" of /proc/meminfo, in bytes. Raises KeyError when it is missing."""
+    for line in text.splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(f"no line {name}:")
 
 
 def free_bytes() -> int:
@@ -130,7 +91,7 @@ def free_bytes() -> int:
 
 
 def total_bytes() -> int:
-    return parse_kib(Path("/proc/meminfo").read_text(), "MemTotal")
+    return psutil.virtual_memory().total
 
 
 def reported_bytes() -> int | None:

@@ -8,16 +8,7 @@ import pytest
 
 from benchmarks.clients.java_tools import parse_consumed, parse_processed, parse_produced
 from benchmarks.clients.lean import Attempt, Lean, parse_attempts, parse_result
-from benchmarks.measure.os_usage import (
-    CpuTime,
-    MachineTime,
-    parse_family_cpu_s,
-    parse_kib,
-    parse_machine_time,
-    parse_read_bytes,
-    parse_stat_cpu,
-    total,
-)
+from benchmarks.measure.os_usage import CpuTime, parse_kib, total
 from benchmarks.process import BenchmarkFailed
 from benchmarks.rows.failover import longest_gap_s, why_lost
 
@@ -110,36 +101,11 @@ def test_consumer_tool_time_leaves_joining_out() -> None:
     assert parse_consumed(output) == (100000, 0.5)
 
 
-def test_stat_line_with_brackets_in_the_name_is_read_from_its_end() -> None:
-    line = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 1 0 1 1 1"
-    assert parse_stat_cpu(line, 100) == CpuTime(1.5, 0.5)
-
-
 def test_cpu_times_add_and_subtract_user_and_system_apart() -> None:
     summed = total([CpuTime(1.0, 0.5), CpuTime(2.0, 0.25)])
     assert summed == CpuTime(3.0, 0.75)
     assert summed.since(CpuTime(1.0, 0.5)) == CpuTime(2.0, 0.25)
     assert summed.total_s == 3.75
-
-
-def stat(parent: int, utime: int, stime: int, cutime: int = 0, cstime: int = 0) -> str:
-    return f"1 (x) S {parent} 2 3 4 5 6 7 8 9 10 {utime} {stime} {cutime} {cstime} 20 0 1 0 1 1 1"
-
-
-def test_family_is_a_process_and_all_below_it_and_those_that_ended() -> None:
-    stats = {10: stat(1, 100, 0, 300, 100), 11: stat(10, 40, 10), 12: stat(11, 50, 0), 20: stat(1, 900, 0)}
-    assert parse_family_cpu_s(stats, 10, 100) == 6.0
-
-
-def test_machine_is_busy_with_all_but_waiting_and_what_the_host_took() -> None:
-    text = "cpu  100 10 50 1000 200 5 15 30 7 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n"
-    assert parse_machine_time(text, 100) == MachineTime(1.8, 0.3)
-
-
-def test_read_bytes_are_those_from_disks() -> None:
-    assert parse_read_bytes("rchar: 9\nread_bytes: 4096\nwrite_bytes: 0\n") == 4096
-    with pytest.raises(KeyError, match="read_bytes"):
-        parse_read_bytes("rchar: 9\n")
 
 
 def test_kib_line_is_bytes() -> None:
