@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
@@ -81,12 +81,3 @@ class EventLog:
 def leos_field(leos: Mapping[int, int]) -> dict[str, int]:
     """LEO by broker, with JSON's text keys."""
     return {str(broker): leo for broker, leo in leos.items()}
-
-
-def sorted_ids(brokers: Iterable[int]) -> list[int]:
-    """The ids as a sorted list, so that equal sets make equal lines."""
-    return sorted(brokers)
-
-
-FetchPart = Sequence[object]
-"""[p, offset, le, last_fetched_epoch] of fetch_sent and fetch_received."""

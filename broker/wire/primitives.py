@@ -22,9 +22,6 @@ _TAGS_PER_STRUCT_MAX: Final = 1024
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-_UINT16 = struct.Struct(">H")
-_UINT32 = struct.Struct(">I")
-_FLOAT64 = struct.Struct(">d")
 
 
 class MalformedFrame(Exception):
@@ -116,15 +113,6 @@ class Reader:
 
     def int64(self, field: str) -> int:
         return self.unpack(_INT64, field)[0]
-
-    def uint16(self, field: str) -> int:
-        return self.unpack(_UINT16, field)[0]
-
-    def uint32(self, field: str) -> int:
-        return self.unpack(_UINT32, field)[0]
-
-    def float64(self, field: str) -> float:
-        return self.unpack(_FLOAT64, field)[0]
 
     def uvarint(self, field: str) -> int:
         """Unsigned, at most 32 bits."""
@@ -289,15 +277,6 @@ class Writer:
 
     def int64(self, value: int) -> None:
         self.buffer += _INT64.pack(value)
-
-    def uint16(self, value: int) -> None:
-        self.buffer += _UINT16.pack(value)
-
-    def uint32(self, value: int) -> None:
-        self.buffer += _UINT32.pack(value)
-
-    def float64(self, value: float) -> None:
-        self.buffer += _FLOAT64.pack(value)
 
     def uvarint(self, value: int) -> None:
         if not 0 <= value <= 0xFFFFFFFF:

@@ -66,7 +66,6 @@ class RunInfo:
     checks: Mapping[str, int] = field(default_factory=dict)
     fault_kinds: tuple[str, ...] = ()
     request_timeout_ms: int = 3000
-    analysis_limit_s: float | None = None
     record_bytes: int = RECORD_BYTES_MAX
     checkers: frozenset[str] | None = None
 
@@ -129,7 +128,6 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         request_timeout_ms=int((raw.get("workload") or {}).get("request_timeout_ms") or 3000),
         fault_kinds=tuple(str(kind) for kind in (raw.get("faults") or {}).get("kinds") or ()),
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
-        analysis_limit_s=_optional_float((raw.get("limits") or {}).get("analysis_s")),
         record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
         checkers=None if raw.get("checkers") is None else frozenset(str(name) for name in raw["checkers"]),
     )
@@ -171,7 +169,3 @@ def _node(raw: Mapping[str, Any]) -> NodeInfo:
 
 def _optional_int(value: object) -> int | None:
     return None if value is None else int(str(value))
-
-
-def _optional_float(value: object) -> float | None:
-    return None if value is None else float(str(value))

@@ -249,9 +249,6 @@ class ClusterState:
             for broker in (*current.isr, *current.elr)
         )
 
-    def topic_by_id(self, topic_id: str) -> Topic | None:
-        return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
-
     def forget_topic(self, topic: str) -> None:
         """Drop a topic with its states and settings."""
         self.topics.pop(topic, None)

@@ -17,7 +17,6 @@ from broker.wire.errors import ErrorCode
 BATCHES_KEPT: Final = 5
 _BATCHES_HELD: Final = BATCHES_KEPT + 1
 SEQUENCE_MAX = 2**31 - 1
-NO_PRODUCER_ID = -1
 
 
 class KnownBatch(NamedTuple):

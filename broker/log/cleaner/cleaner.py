@@ -89,8 +89,6 @@ class CleanedGroup(NamedTuple):
     """These neighbouring segments are replaced by the cleaned one with the first one's base."""
 
     bases: tuple[Offset, ...]
-    bytes_before: int
-    bytes_after: int
 
 
 @dataclass(slots=True)
@@ -197,9 +195,7 @@ class LogCleaning:
         except BaseException:
             writer.discard()
             raise
-        return CleanedGroup(
-            tuple(segment.base_offset for segment in group), sum(segment.size for segment in group), writer.size
-        )
+        return CleanedGroup(tuple(segment.base_offset for segment in group))
 
     def _copy(self, header: BatchHeader, batch: memoryview, offsets: OffsetMap, writer: CleanedWriter) -> None:
         stats = self.stats

@@ -224,8 +224,7 @@ def _decode_event(line: bytes) -> Event:
     """Raises ValueError."""
     row = json.loads(line)
     if "group" in row:
-        group = row["group"]
-        return CleanedGroup(tuple(group["bases"]), group["bytes_before"], group["bytes_after"])
+        return CleanedGroup(tuple(row["group"]["bases"]))
     end = row["end"]
     stats = CleaningStats(**end["stats"]) if end["stats"] is not None else None
     return CleaningEnd(end["outcome"], end["detail"], end["errno"], stats, end["base"], end["position"])
