@@ -47,11 +47,12 @@ test: $(VENV)/.dev ## The whole test suite, with linting, types and import rules
 		for code in $$pure $$real; do [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; done; \
 		[ $$pure -eq 0 ] || exit $$real
 
-check: $(VENV)/.dev ## ruff, mypy strict, import rules
+check: $(VENV)/.dev ## ruff, mypy strict, import rules, dead code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tools.dead_code
 
 unit: $(VENV)/.dev ## The tests that do no I/O
 	$(BIN)/python -m pytest tests/unit tests/property tests/scenarios -m "not nightly and not spark" $(ARGS)
