@@ -47,6 +47,10 @@ from broker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaRes
 _GONE_CLIENTS_MS = 10_000.0
 
 
+def _begin_a_turn() -> None:
+    """That the loop calls this is all that is wanted."""
+
+
 class ReplicaManager:
     """Composition root of replication. `replicas` is keyed by (topic, partition)."""
 
@@ -238,6 +242,7 @@ class ReplicaManager:
     def end_of_turn(self) -> None:
         """Write, advance, complete, fetch, log: see the module's docstring."""
         replicas = self.replicas
+        self.appender.close_turn()
         if replicas.dirty:
             dirty, replicas.dirty = replicas.dirty, []
             for replica in dirty:
@@ -259,6 +264,9 @@ class ReplicaManager:
         self.fetchers.finish_turn()
         if self._event_log is not None:
             self._event_log.flush()
+        if replicas.dirty or self.appender.staged:
+            # Appended by who heard of an outcome just now: no event may come that begins the turn which writes it.
+            self._loop.call_soon(_begin_a_turn)
 
     def write(self, replica: Replica) -> None:
         """Put a leader's staged appends in its file, and let them count."""

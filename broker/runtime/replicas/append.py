@@ -76,6 +76,8 @@ class Appender:
         self._event_log = event_log
         self.wall_ms = wall_ms
         self._turn: list[PendingAppend] = []
+        self._ending: list[PendingAppend] = []
+        """Appends of the turn whose end is under way."""
         self._deadlines: Deadlines[PendingAppend] = Deadlines(loop, self._time_out)
 
     def append_records(
@@ -93,6 +95,7 @@ class Appender:
         """Stage one batch. `done` is called once: with acks=0 from within, else from the end of this turn on.
 
         records: writable, and the log's until the end of this turn: base offset and leader epoch are stamped into it.
+        What `done` appends while a turn ends belongs to the next turn, which follows at once.
         acks: 0, 1 (written by the leader) or −1 (replicated by the ISR, which must not be below the minimum).
         timeout_ms: how long acks=all may wait; `done` gets REQUEST_TIMED_OUT then, and the batch may yet commit.
         slot: of the client that waits; once it is closed, `drop_gone` forgets the wait without a call of `done`.
@@ -219,11 +222,21 @@ class Appender:
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
+    @property
+    def staged(self) -> bool:
+        """Whether this turn appended anything."""
+        return bool(self._turn)
+
+    def close_turn(self) -> None:
+        """Before the log writes: an append from here on, by a `done` that is called, may come after its log's write."""
+        if self._turn:
+            self._ending, self._turn = self._turn, []
+
     def finish_turn(self) -> None:
         """After the log writes: hand out what waits for nothing more, arm the time-outs of the rest."""
-        if not self._turn:
+        if not self._ending:
             return
-        turn, self._turn = self._turn, []
+        turn, self._ending = self._ending, []
         add_deadline = self._deadlines.add
         now_ms = self._loop.now_ms()
         for append in turn:

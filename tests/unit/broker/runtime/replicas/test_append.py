@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.core.admin import topic_names
@@ -132,6 +134,49 @@ def test_acks_all_is_done_when_the_isr_has_the_batch(appends: Appends) -> None:
     appends.cluster.settle()
     assert appends.results == [(ErrorCode.NONE, 0), (ErrorCode.NONE, 1)]
     assert [event["hw"] for event in appends.node.event_log.of("ack")] == [2, 2]
+
+
+class Chained:
+    """Appends a second batch once the outcome of the first is known, as a coordinator does that was waiting to."""
+
+    def __init__(self, appends: Appends, acks: int) -> None:
+        self.appends = appends
+        self.acks = acks
+        self.written: list[int] = []
+        """The leader's written end when the second outcome came."""
+
+    def append(self, acks: int) -> None:
+        self._append(acks, lambda _: self._append(self.acks, self._second_is_done))
+
+    def _append(self, acks: int, done: Callable[[PendingAppend], None]) -> None:
+        appender = self.appends.node.up.appender
+        appender.append_records(T0, memoryview(batch_of("v")), acks, AppendOrigin.COORDINATOR, done, TIMEOUT_MS)
+
+    def _second_is_done(self, append: PendingAppend) -> None:
+        assert append.error is ErrorCode.NONE
+        self.written.append(self.appends.node.log.written_leo)
+
+
+@pytest.mark.parametrize("first", [1, -1])
+def test_append_by_who_heard_of_an_outcome_is_not_confirmed_before_it_is_written(appends: Appends, first: int) -> None:
+    chained = Chained(appends, acks=1)
+    chained.append(first)
+    appends.end_turn()
+    appends.cluster.settle()
+    assert chained.written == [2]
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_append_by_who_heard_of_an_outcome_is_written_without_waiting_for_an_event(appends: Appends, acks: int) -> None:
+    Chained(appends, acks).append(1)
+    while appends.node.loop.run_soon():
+        pass
+    appends.end_turn()
+    assert appends.node.log.written_leo == 1
+    assert appends.node.loop.run_soon(), "a turn follows at once"
+    appends.end_turn()
+    assert appends.node.log.written_leo == 2
+    assert not appends.node.loop.run_soon(), "and no further one"
 
 
 def test_isr_below_its_minimum_refuses_acks_all_alone(appends: Appends) -> None:
