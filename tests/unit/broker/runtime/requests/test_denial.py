@@ -127,8 +127,8 @@ def _errors(value: Any) -> set[int]:
 @pytest.mark.parametrize(("api", "version"), EACH, ids=lambda value: getattr(value, "name", str(value)))
 def test_response_says_that_it_is_not_allowed_and_nothing_else(api: ApiKey, version: int) -> None:
     authorization = {CLUSTER, TOPIC, ErrorCode.GROUP_AUTHORIZATION_FAILED}
-    # In these versions one of the response's two places for an error is not written.
-    one_place = api is ApiKey.FIND_COORDINATOR or (api is ApiKey.FETCH and version < 7)
+    # One of the response's two places for an error is not written: not in these versions, or not beside the other.
+    one_place = api in (ApiKey.FIND_COORDINATOR, ApiKey.FETCH)
     unwritten = {0} if one_place or (api, version) == (ApiKey.ELECT_LEADERS, 0) else set()
     said = _errors(_response(api, version))
     assert said - unwritten
@@ -145,6 +145,17 @@ def test_each_partition_named_gets_the_error() -> None:
     assert (topic.name, topic.partitions[0].partition_index, topic.partitions[0].offset) == ("a", 3, -1)
     topic = _response(ApiKey.LEADER_AND_ISR, 5).topics[0]
     assert (topic.topic_id, topic.partition_errors[0].partition_index) == (TOPIC_ID, 3)
+
+
+def test_fetch_has_one_error_for_all_only_where_it_names_no_partition() -> None:
+    """A consumer raises the errors of partitions; one for all is a failed session to it, and it fetches for ever."""
+    response = _response(ApiKey.FETCH, 12)
+    assert (response.error, response.results[0].error) == (0, TOPIC)
+    of_a_session = bytes(fetch.encode_request(12, fetch.FetchRequest(session_id=5, session_epoch=3)))
+    slot = _denied(ApiKey.FETCH, 12, of_a_session)
+    assert slot.answer is not None
+    response = fetch.decode_response(12, memoryview(slot.answer)[5:])
+    assert (response.error, response.results) == (TOPIC, [])
 
 
 def test_resource_gets_the_error_of_its_kind() -> None:
