@@ -23,7 +23,7 @@ from broker.runtime.requests.context import RequestContext
 from broker.runtime.requests.denial import deny
 from broker.runtime.requests.request import NO_BODY, Request, refuse
 from broker.wire.api import ApiKey
-from broker.wire.chunks import Chunk
+from broker.wire.chunks import Chunk, chunks_length
 from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger(__name__)
@@ -55,13 +55,17 @@ class ClientQuotaManager(Protocol):
 
 
 class RequestMetrics(Protocol):
-    """Counts and times by API, listener and principal. Source: kafka.network.RequestMetrics."""
+    """Counts, sizes and times by API, listener and principal. Source: kafka.network.RequestMetrics.
 
-    def completed(self, request: Request, total_time_ms: float) -> None:
+    Quotas of bytes are charged here too: what a Fetch costs is known once its response is there.
+    """
+
+    def completed(self, request: Request, request_bytes: int, response_bytes: int, total_time_ms: float) -> None:
         """Called once for a request that was answered, refused, or ended without an answer.
 
-        total_time_ms: from its arrival until its response was handed to the connection, waits for replicas and
-        throttling included. Not called for a request that was given up because its connection was gone.
+        request_bytes: of its body. response_bytes: header and body, 0 for no response. total_time_ms: from its arrival
+        until its response was handed to the connection, waits for replicas and throttling included. Not called for a
+        request that was given up because its connection was gone.
         """
         ...
 
@@ -111,8 +115,13 @@ def _authorized(authorizer: Authorizer, handler: Handler) -> Handler:
 
 def _measured(loop: Loop, metrics: RequestMetrics, handler: Handler) -> Handler:
     def handle(request: Request) -> None:
-        request.slot = _MeasuredSlot(loop, metrics, request)
-        handler(request)
+        slot = _MeasuredSlot(loop, metrics, request)
+        request.slot = slot
+        try:
+            handler(request)
+        except Exception:
+            slot.failed()
+            raise
 
     return handle
 
@@ -120,34 +129,44 @@ def _measured(loop: Loop, metrics: RequestMetrics, handler: Handler) -> Handler:
 class _MeasuredSlot:
     """A ResponseSlot that reports to the metrics when it is fulfilled."""
 
-    __slots__ = ("_arrived_ms", "_loop", "_metrics", "_request", "_slot")
+    __slots__ = ("_arrived_ms", "_completed", "_loop", "_metrics", "_request", "_request_bytes", "_slot")
 
     def __init__(self, loop: Loop, metrics: RequestMetrics, request: Request) -> None:
         self._loop = loop
         self._metrics = metrics
         self._request = request
         self._slot: ResponseSlot = request.slot
+        self._request_bytes = len(request.body)
         self._arrived_ms = loop.now_ms()
+        self._completed = False
 
     def fulfil(self, chunks: Sequence[Chunk]) -> None:
         self._slot.fulfil(chunks)
-        self._completed()
+        self._complete(chunks)
 
     def fulfil_nothing(self) -> None:
         self._slot.fulfil_nothing()
-        self._completed()
+        self._complete(())
 
     def close_connection(self, reason: str, answer: Sequence[Chunk] = ()) -> None:
         self._slot.close_connection(reason, answer)
-        self._completed()
+        self._complete(answer)
+
+    def failed(self) -> None:
+        """The handler raised: the connection closes, and with it goes this slot."""
+        if not self._completed:
+            self._complete(())
 
     @property
     def open(self) -> bool:
         return self._slot.open
 
-    def _completed(self) -> None:
-        self._request.slot = self._slot  # no cycle is left for the garbage collector
-        self._metrics.completed(self._request, self._loop.now_ms() - self._arrived_ms)
+    def _complete(self, response: Sequence[Chunk]) -> None:
+        self._completed = True
+        request = self._request
+        request.slot = self._slot  # no cycle is left for the garbage collector
+        response_bytes = chunks_length(response)
+        self._metrics.completed(request, self._request_bytes, response_bytes, self._loop.now_ms() - self._arrived_ms)
 
 
 class _Throttle:

@@ -48,9 +48,11 @@ class Quotas:
 class Metrics:
     def __init__(self) -> None:
         self.seen: list[tuple[int, int, float]] = []
+        self.bytes: list[tuple[int, int]] = []
 
-    def completed(self, request: Request, total_time_ms: float) -> None:
+    def completed(self, request: Request, request_bytes: int, response_bytes: int, total_time_ms: float) -> None:
         self.seen.append((request.api_key, request.correlation_id, total_time_ms))
+        self.bytes.append((request_bytes, response_bytes))
 
 
 class Handlers:
@@ -279,6 +281,35 @@ def test_refused_and_throttled_requests_are_measured_with_their_wait(handlers: H
     dispatch(dispatcher, 2)
     loop.advance(200)
     assert metrics.seen[1:] == [(ApiKey.INIT_PRODUCER_ID, 2, 100.0)]
+
+
+def test_measure_has_the_bytes_of_request_and_response(handlers: Handlers, loop: FakeLoop) -> None:
+    """Also of a request that was held, or whose response comes in a later turn, when its body is long gone."""
+    metrics, quotas = Metrics(), Quotas(loop)
+    dispatcher = make(handlers, RequestChain(loop, quotas=quotas, metrics=metrics))
+    handlers.answer = lambda request: None
+    quotas.until_ms["client"] = loop.now + 100
+    dispatch(dispatcher, 1, ApiKey.METADATA, version=1, body=bytes(70))
+    dispatch(dispatcher, 2, ApiKey.METADATA, version=1, body=bytes(80))
+    loop.advance(100)
+    respond(handlers.handled[0], [b"abc", memoryview(bytes(1000))])
+    respond_nothing(handlers.handled[1])
+    assert metrics.bytes == [(70, 4 + 3 + 1000), (80, 0)]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_request_whose_handler_fails_is_measured_once(answered: bool, handlers: Handlers, loop: FakeLoop) -> None:
+    metrics = Metrics()
+
+    def fail(request: Request) -> None:
+        if answered:
+            respond(request, b"")
+        raise MalformedFrame("name", 3, b"", "cut off")
+
+    handlers.answer = fail
+    with pytest.raises(MalformedFrame):
+        dispatch(make(handlers, RequestChain(loop, metrics=metrics)), 1)
+    assert metrics.seen == [(ApiKey.INIT_PRODUCER_ID, 1, 0.0)]
 
 
 def test_measured_request_knows_whether_its_connection_is_open(handlers: Handlers, loop: FakeLoop) -> None:
