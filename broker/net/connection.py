@@ -142,9 +142,13 @@ class Connection:
             except OSError as error:
                 self.close(f"cannot hold a log file open for an answer: {error}")
 
-    def stop_reading(self) -> None:
-        """Of Slot: later requests are not served."""
+    def close_after(self, slot: Slot) -> None:
+        """Of Slot: later requests are not served, and those that wait already are not answered."""
         self._reading_done = True
+        for later in reversed(self._slots):
+            if later is slot:
+                break
+            later.abandon()
         if self.open:
             self._set_events(self._events & ~READABLE)
 

@@ -24,7 +24,24 @@ class SlotOwner(Protocol):
 
     def slot_fulfilled(self, slot: Slot) -> None: ...
 
-    def stop_reading(self) -> None: ...
+    def close_after(self, slot: Slot) -> None: ...
+
+
+class _NoOwner:
+    """Of slots behind one that closes their connection."""
+
+    @property
+    def answers_wanted(self) -> bool:
+        return False
+
+    def slot_fulfilled(self, slot: Slot) -> None:
+        """It goes nowhere."""
+
+    def close_after(self, slot: Slot) -> None:
+        """The connection closes anyway."""
+
+
+_NO_OWNER: Final = _NoOwner()
 
 
 class Slot:
@@ -33,7 +50,7 @@ class Slot:
     __slots__ = ("_owner", "chunks", "close_reason", "files", "length")
 
     def __init__(self, owner: SlotOwner) -> None:
-        self._owner = owner
+        self._owner: SlotOwner = owner
         self.chunks: Sequence[Chunk] | None = None
         self.length = 0
         self.files = False
@@ -66,12 +83,16 @@ class Slot:
     def close_connection(self, reason: str, answer: Sequence[Chunk] = _NOTHING) -> None:
         """Answer what came before, and this request if there is an answer, then close; later ones are not served."""
         self.close_reason = reason
-        self._owner.stop_reading()
+        self._owner.close_after(self)
         self.fulfil(answer)
+
+    def abandon(self) -> None:
+        """The connection closes before it comes to this slot."""
+        self._owner = _NO_OWNER
 
     @property
     def open(self) -> bool:
-        """False once the connection is gone; a fulfil then does nothing."""
+        """False once the connection is gone, or closes before it comes to this slot; a fulfil then does nothing."""
         return self._owner.answers_wanted
 
 

@@ -62,7 +62,7 @@ class ResponseSlot(Protocol):
 
     @property
     def open(self) -> bool:
-        """False once the connection is gone; a fulfil then does nothing."""
+        """False once the connection is gone, or closes before it comes to this slot; a fulfil then does nothing."""
         ...
 
 

@@ -249,6 +249,7 @@ def test_slot_close_connection_answers_what_came_before_then_ends_the_stream(
     until(lambda: len(server.slots) == 3)
     a, b, c = server.slots
     b.close_connection("acks=0 failed")
+    assert (a.open, c.open) == (True, False), "nobody needs to work for an answer behind the last one"
     c.fulfil([b"never"])
     server.loop.run_once(timeout_ms_max=0)
     assert server.connection.open
