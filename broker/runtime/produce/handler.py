@@ -126,22 +126,11 @@ class ProduceHandler:
 
     def arrived(self, append: PartitionAppend) -> None:
         """The outcome of one partition's batch is known."""
-        pending = append.pending
-        result = self._result(append.request, append)
-        if pending is None:
-            self._answer(append.request, append.acks, [result])
-            return
-        pending.results[append.place] = result
-        pending.missing -= 1
-        if not pending.missing:
-            self._answer(pending.request, pending.acks, pending.results)
-
-    def _result(self, request: Request, append: PendingAppend) -> ProducePartitionResult:
         topic, index = append.partition
         error = append.error
         if append.malformed:
-            self._note_malformed(request, append)
-        return _new(
+            self._note_malformed(append.request, append)
+        result: ProducePartitionResult = _new(
             ProducePartitionResult,
             (
                 topic,
@@ -153,6 +142,14 @@ class ProduceHandler:
                 append.message or None,
             ),
         )
+        pending = append.pending
+        if pending is None:
+            self._answer(append.request, append.acks, [result])
+            return
+        pending.results[append.place] = result
+        pending.missing -= 1
+        if not pending.missing:
+            self._answer(pending.request, pending.acks, pending.results)
 
     def _note_malformed(self, request: Request, append: PendingAppend) -> None:
         """For a batch that is none: its sender hears it each time, the log once for each client and kind of error."""

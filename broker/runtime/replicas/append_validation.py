@@ -38,9 +38,11 @@ def validated(
     zstd_from: see `Appender.append_records`.
     """
     header = _sound_header(append, records, replica.max_batch_bytes)
-    if header is None or records is None or _lacks_feature(append, replica, header, records, zstd_from):
+    if header is None or records is None:
         return None
-    return header
+    if not (zstd_from is not None or header.attributes & _REFUSED_BITS or replica.compacted):
+        return header  # the usual batch: nothing below looks at more of it
+    return None if _lacks_feature(append, replica, header, records, zstd_from) else header
 
 
 def _sound_header(append: PendingAppend, records: memoryview | None, max_batch_bytes: int) -> BatchHeader | None:
