@@ -46,7 +46,7 @@ class DiskLogStore:
         dirs: log.dirs. defaults: the broker's, under topic-level names (Settings.topic_defaults). topic_configs: topic
         → its overrides, as known at the start. recovery_threads: for all dirs together.
         on_dir_failed: called once per dir, on whatever call finds it out.
-        identity: (broker id, cluster id), checked against meta.properties before anything else is read or mended.
+        identity: (broker id, cluster id), checked against meta.properties before anything else is read or repaired.
         Raises LogDirInUse, WrongIdentity; LogDirFailed when no dir works.
         """
         self._dirs = LogDirs(dirs, on_dir_failed)

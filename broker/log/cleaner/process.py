@@ -91,7 +91,7 @@ def perform(cleaning: LogCleaning, on_event: OnEvent) -> None:
     except MemoryError:
         end = CleaningEnd("died", "not enough memory")
     except Exception as error:
-        # It would be the same every time: this log waits for a mend, the others are cleaned.
+        # It would be the same every time: this log waits for its repair, the others are cleaned.
         traceback.print_exc()
         end = CleaningEnd("uncleanable", repr(error))
     else:

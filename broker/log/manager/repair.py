@@ -90,7 +90,7 @@ class LogRepair:
             recovery_point=log_dir.checkpointed_recovery_points.get(tp, 0),
             log_start=log_dir.checkpointed_log_starts.get(tp, 0),
             high_watermark=log_dir.checkpointed_high_watermarks.get(tp, 0),
-            mend=True,
+            repair=True,
             damaged=True,
             has_holes=tp in log_dir.cleaner_offsets,
         )  # fmt: skip

@@ -9,7 +9,7 @@ A log that says clean and is found damaged is recovered as an unclean one.
 
 What a power failure can leave is cut; what it cannot is damage: bad bytes below the checkpointed recovery point, which
 an fsync vouched for, with valid batches behind them. Then nothing is touched and the log stays offline (CorruptLog),
-until nothing rests on this copy and `mend` may cut it where the damage begins; the leader has the rest.
+until nothing rests on this copy and `repair` may cut it where the damage begins; the leader has the rest.
 `RecoveryReport` says whether the log ends below what was known to be there, for whoever elects leaders.
 Source: kafka LogLoader, LogSegment.recover; L6 and R12 of docs/guarantees.md.
 """
@@ -34,7 +34,8 @@ from broker.log.files.names import (
     split_names,
 )
 from broker.log.log import PartitionLog
-from broker.log.recovery.epoch_derivation import doubt, epochs_of_batches
+from broker.log.recovery.epoch_derivation import doubt
+from broker.log.recovery.epoch_recovery import derive_epochs, fill_epochs, read_epochs
 from broker.log.recovery.segment_recovery import Damage, Holes, Scan, remove, scan
 from broker.log.segments.log_segments import Segments
 from broker.log.segments.removal import remove_files
@@ -89,7 +90,7 @@ def load(
     recovery_point: Offset,
     log_start: Offset,
     high_watermark: Offset = 0,
-    mend: bool = False,
+    repair: bool = False,
     has_holes: bool = False,
     host_lived: bool = True,
     damaged: bool = False,
@@ -97,116 +98,226 @@ def load(
 ) -> tuple[PartitionLog, RecoveryReport]:
     """The log in folder `path`. recovery_point, log_start, high_watermark: as checkpointed, 0 when they were not.
 
-    Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with mend it
-    is cut where the damage begins, and CorruptLog says that nothing can be kept. OSError. has_holes: it was compacted
-    once, whatever its config says now. host_lived: no power failure since, so what was renamed has its name. damaged:
-    it was found so once; what looks like a hole of compaction's may be that damage. point_is_lost: there may have been
-    a checkpointed recovery point, and nobody knows it.
+    Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with repair
+    it is cut where the damage begins, and CorruptLog says that nothing can be kept. OSError. has_holes: it was
+    compacted once, whatever its config says now. host_lived: no power failure since, so what was renamed has its name.
+    damaged: it was found so once; what looks like a hole of compaction's may be that damage. point_is_lost: there may
+    have been a checkpointed recovery point, and nobody knows it.
     """
-    tp = topic_partition
-    has_holes = has_holes or config.may_have_holes
-    checkpointed = recovery_point
-    try:
-        topic_id = checkpoints.read_partition_metadata(f"{path}/{checkpoints.PARTITION_METADATA}")
-    except ValueError as error:
-        raise CorruptLog(tp, path, str(error)) from error
-    stems, others = split_names(os.listdir(path))
-    if finish_swaps(tp, path, others):
-        stems, others = split_names(os.listdir(path))
-    _tidy(tp, path, stems, others, environment)
-    # The digits fill their places: sorted as text they are sorted as numbers.
-    bases = [int(stem) for stem in sorted(stems)]
-    entries = _read_epochs(path)
-    segments = Segments(bases, lambda base: Segment(tp, path, base, config.index_interval_bytes, has_holes))
-    new = not bases
-    _check_start(tp, path, bases, entries, log_start, max(recovery_point, high_watermark), host_lived)
-    if new:
-        segments.add(Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms()))
-    state: Scan | None = None
-    reason = ""
-    if clean and (entries is not None or new):
+    known = _Known(
+        clean=clean,
+        recovery_point=recovery_point,
+        log_start=log_start,
+        high_watermark=high_watermark,
+        has_holes=has_holes or config.may_have_holes,
+        host_lived=host_lived,
+        damaged=damaged,
+        point_is_lost=point_is_lost,
+    )
+    return _Loader(topic_partition, log_dir, path, config, environment, known, repair).load()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known of a log before its files are read; the names are `load`'s."""
+
+    clean: bool
+    recovery_point: Offset
+    log_start: Offset
+    high_watermark: Offset
+    has_holes: bool
+    host_lived: bool
+    damaged: bool
+    point_is_lost: bool
+
+    @property
+    def until(self) -> Offset:
+        """Up to here a checkpoint knew of records."""
+        return max(self.recovery_point, self.high_watermark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """Opens one log; its methods are the steps of `load`, in their order."""
+
+    topic_partition: TopicPartition
+    log_dir: LogDir
+    path: str
+    config: LogConfig
+    environment: Environment
+    known: _Known
+    repair: bool
+
+    def load(self) -> tuple[PartitionLog, RecoveryReport]:
+        tp, path, known = self.topic_partition, self.path, self.known
+        topic_id = self._read_topic_id()
+        stems, others = self._finish_interrupted_work()
+        # The digits fill their places: sorted as text they are sorted as numbers.
+        bases = [int(stem) for stem in sorted(stems)]
+        entries = read_epochs(path)
+        _check_start(tp, path, bases, entries, known.log_start, known.until, known.host_lived)
+        new = not bases
+        state, recovery_point = self._find_end(self._open_segments(bases), entries, new)
+        self._check_end(state)
+        start = max(known.log_start, state.segments.first.base_offset)
+        self._settle_epochs(state, bases, entries, start)
+        was_clean = known.clean and not state.reason
+        report = self._report(state, start, was_clean)
+        log = PartitionLog(
+            tp,
+            self.log_dir,
+            path,
+            topic_id,
+            self.config,
+            self.environment,
+            state.segments,
+            leo=state.leo,
+            log_start_offset=start,
+            recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
+            epochs=state.epochs,
+            new=new or not was_clean,
+            has_holes=known.has_holes,
+        )
+        if log.snapshots.remove_above(state.leo, others):
+            checkpoints.fsync_dir(path)
+        return log, report
+
+    def _read_topic_id(self) -> str:
         try:
-            state = _read_end(segments, EpochCache(entries or ()))
-        except CorruptLog as error:
-            reason = str(error)
-            recovery_point = min(recovery_point, segments.active.base_offset)
-    if state is None:
+            return checkpoints.read_partition_metadata(f"{self.path}/{checkpoints.PARTITION_METADATA}")
+        except ValueError as error:
+            raise CorruptLog(self.topic_partition, self.path, str(error)) from error
+
+    def _finish_interrupted_work(self) -> tuple[set[str], list[str]]:
+        """Stems of the segments' names, and the names of all other files, once no swap and no deletion is half done."""
+        stems, others = split_names(os.listdir(self.path))
+        if finish_swaps(self.topic_partition, self.path, others):
+            stems, others = split_names(os.listdir(self.path))
+        _tidy(self.topic_partition, self.path, stems, others, self.environment)
+        return stems, others
+
+    def _open_segments(self, bases: list[Offset]) -> Segments:
+        tp, path, has_holes = self.topic_partition, self.path, self.known.has_holes
+        interval_bytes = self.config.index_interval_bytes
+        segments = Segments(bases, lambda base: Segment(tp, path, base, interval_bytes, has_holes))
+        if not bases:
+            segments.add(self._new_segment())
+        return segments
+
+    def _new_segment(self) -> Segment:
+        """An empty one at the log start."""
+        return Segment.create(
+            self.topic_partition,
+            self.path,
+            self.known.log_start,
+            self.config.index_interval_bytes,
+            self.known.has_holes,
+            self.environment.now_ms(),
+        )
+
+    def _find_end(
+        self, segments: Segments, entries: list[tuple[Epoch, Offset]] | None, new: bool
+    ) -> tuple[Scan, Offset]:
+        """What is kept, and the recovery point: lower than known where the last segment of a clean stop is damaged."""
+        recovery_point = self.known.recovery_point
+        reason = ""
+        if self.known.clean and (entries is not None or new):
+            try:
+                return _read_end(segments, EpochCache(entries or ())), recovery_point
+            except CorruptLog as error:
+                reason = str(error)
+                recovery_point = min(recovery_point, segments.active.base_offset)
+        state = self._scan(segments, entries, recovery_point)
+        state.reason = state.reason or reason
+        return state, recovery_point
+
+    def _scan(self, segments: Segments, entries: list[tuple[Epoch, Offset]] | None, recovery_point: Offset) -> Scan:
+        tp, known = self.topic_partition, self.known
         # A power failure can take the indexes of a segment that was finished when all of it was durable.
-        with_the_end_before = not host_lived and config.flushes_between_rolls
-        state = scan(
+        with_the_end_before = not known.host_lived and self.config.flushes_between_rolls
+        return scan(
             tp,
             list(segments),
-            config,
-            has_holes,
+            self.config,
+            known.has_holes,
             max(recovery_point - with_the_end_before, 0),
             entries,
-            Damage(tp, checkpointed, mend, config.group_commit),
+            Damage(tp, known.recovery_point, self.repair, self.config.group_commit),
             Holes(
-                old=host_lived and not damaged,
-                below=max(checkpointed, log_dir.cleaner_offsets.get(tp) or 0),
-                judged=mend or not point_is_lost,
+                old=known.host_lived and not known.damaged,
+                below=max(known.recovery_point, self.log_dir.cleaner_offsets.get(tp) or 0),
+                judged=self.repair or not known.point_is_lost,
             ),
         )
-        state.reason = state.reason or reason
-    if state.leo < log_start:
-        # A start goes to disk behind a watermark as high: without one it is the checkpoint that is damaged.
-        if log_start > max(checkpointed, high_watermark) and not mend:
-            raise CorruptLog(
-                tp,
-                path,
-                f"it ends at {state.leo}; its checkpointed start is {log_start}, which it never reached "
-                f"(recovery point {checkpointed}, high watermark {high_watermark})",
-            )
-        _restart_at(tp, path, state, config, environment, log_start, has_holes)
-    known_until = max(checkpointed, high_watermark)
-    if state.leo < known_until and not state.reason:
-        state.reason = f"log ends at {state.leo}, below {known_until}, up to where a checkpoint knew of records"
-    start = max(log_start, state.segments.first.base_offset)
-    before = state.epochs.entries
-    if state.doubt and _derive_epochs(state, start):
-        # What they say of the log's beginning is not believed either.
-        _check_start(tp, path, bases, None, log_start, max(checkpointed, high_watermark), host_lived)
-        state.reason = "; ".join(filter(None, (state.reason, f"{state.doubt}: derived from the batches")))
-    _fill_epochs(state, start)
-    state.epochs.truncate_from_end(state.leo)
-    state.epochs.truncate_from_start(start)
-    state.epochs.changed = state.epochs.entries != before or before != entries
-    was_clean = clean and not state.reason
-    report = RecoveryReport(
-        tp,
-        start,
-        state.leo,
-        was_clean,
-        state.cut_bytes,
-        state.segments_removed,
-        state.corrupt_middle,
-        state.reason,
-        checkpointed,
-        high_watermark,
-    )
-    if state.reason:
-        _logger.warning(
-            "%s: %s; %d bytes cut, %d segments removed, log now [%d, %d)",
-            tp, state.reason, state.cut_bytes, state.segments_removed, start, state.leo,
-        )  # fmt: skip
-    log = PartitionLog(
-        tp,
-        log_dir,
-        path,
-        topic_id,
-        config,
-        environment,
-        state.segments,
-        leo=state.leo,
-        log_start_offset=start,
-        recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
-        epochs=state.epochs,
-        new=new or not was_clean,
-        has_holes=has_holes,
-    )
-    if log.snapshots.remove_above(state.leo, others):
-        checkpoints.fsync_dir(path)
-    return log, report
+
+    def _check_end(self, state: Scan) -> None:
+        """Where the log ends below its start, begin it anew there; where it ends below what was known, say so.
+
+        Raises CorruptLog where it is the checkpointed start that is damaged.
+        """
+        known = self.known
+        if state.leo < known.log_start:
+            # A start goes to disk behind a watermark as high: without one it is the checkpoint that is damaged.
+            if known.log_start > known.until and not self.repair:
+                raise CorruptLog(
+                    self.topic_partition,
+                    self.path,
+                    f"it ends at {state.leo}; its checkpointed start is {known.log_start}, which it never reached "
+                    f"(recovery point {known.recovery_point}, high watermark {known.high_watermark})",
+                )
+            self._restart(state)
+        if state.leo < known.until and not state.reason:
+            state.reason = f"log ends at {state.leo}, below {known.until}, up to where a checkpoint knew of records"
+
+    def _restart(self, state: Scan) -> None:
+        """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start.
+
+        The oldest segment goes once the new one is there: where a crash leaves none, the next start misses the log.
+        """
+        log_start = self.known.log_start
+        state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
+        oldest, *newer = state.segments
+        remove(state, newer)
+        state.segments = Segments()
+        state.segments.add(self._new_segment())
+        checkpoints.fsync_dir(self.path)
+        remove(state, [oldest])
+        state.leo = log_start
+        state.epochs.clear()
+
+    def _settle_epochs(
+        self, state: Scan, bases: list[Offset], entries: list[tuple[Epoch, Offset]] | None, start: Offset
+    ) -> None:
+        """Leader epochs of [start, LEO): of their file, and of the batches where the file is wrong or lacks some."""
+        known = self.known
+        before = state.epochs.entries
+        if state.doubt and derive_epochs(state, start):
+            # What they say of the log's beginning is not believed either.
+            _check_start(self.topic_partition, self.path, bases, None, known.log_start, known.until, known.host_lived)
+            state.reason = "; ".join(filter(None, (state.reason, f"{state.doubt}: derived from the batches")))
+        fill_epochs(state, start)
+        state.epochs.truncate_from_end(state.leo)
+        state.epochs.truncate_from_start(start)
+        state.epochs.changed = state.epochs.entries != before or before != entries
+
+    def _report(self, state: Scan, start: Offset, was_clean: bool) -> RecoveryReport:
+        if state.reason:
+            _logger.warning(
+                "%s: %s; %d bytes cut, %d segments removed, log now [%d, %d)",
+                self.topic_partition, state.reason, state.cut_bytes, state.segments_removed, start, state.leo,
+            )  # fmt: skip
+        return RecoveryReport(
+            self.topic_partition,
+            start,
+            state.leo,
+            was_clean,
+            state.cut_bytes,
+            state.segments_removed,
+            state.corrupt_middle,
+            state.reason,
+            self.known.recovery_point,
+            self.known.high_watermark,
+        )
 
 
 def _check_start(
@@ -218,7 +329,7 @@ def _check_start(
     known_until: Offset,
     host_lived: bool,
 ) -> None:
-    """Raise CorruptLog when the oldest segments are missing, or may be. There is no mending that: a log that begins
+    """Raise CorruptLog when the oldest segments are missing, or may be. There is no repairing that: a log that begins
     too late would, once it leads, tell every follower to delete what it lacks.
 
     Before retention takes a segment, the first leader epoch in the file is raised beyond it. Where that file is gone
@@ -253,14 +364,6 @@ def _tidy(tp: TopicPartition, path: str, stems: set[str], others: list[str], env
             os.unlink(f"{path}/{name}")
 
 
-def _read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
-    try:
-        return checkpoints.read_epochs(f"{path}/{checkpoints.LEADER_EPOCHS}")
-    except ValueError as error:
-        _logger.warning("leader epochs are derived from the batches: %s", error)
-        return None
-
-
 def _read_end(segments: Segments, epochs: EpochCache) -> Scan:
     """Where a log ends that was closed in order. Raises CorruptLog, OSError.
 
@@ -276,58 +379,3 @@ def _read_end(segments: Segments, epochs: EpochCache) -> Scan:
                 last = segment.last_batch()
             break
     return Scan(segments, segments.active.base_offset, epochs, doubt=doubt(epochs, last))
-
-
-def _derive_epochs(state: Scan, start: Offset) -> bool:
-    """Take the batches' epochs for those of the file, which one of them contradicts. False where they are no better."""
-    found, falls = epochs_of_batches(state.segments, start, state.leo, state.leo)
-    if falls:
-        _logger.warning(
-            "%s: %s. But batches' epochs, which no CRC covers, fall in this log: one is damaged, the file is believed",
-            state.segments.first.topic_partition,
-            state.doubt,
-        )
-        return False
-    state.epochs = found
-    return True
-
-
-def _fill_epochs(state: Scan, start: Offset) -> None:
-    """Read epochs that the file lacks below its first entry from the batches.
-
-    Entries go when the log start rises, which may have been forgotten by a crash before it was checkpointed.
-    """
-    entries = state.epochs.entries
-    until = entries[0][1] if entries else state.leo
-    if until <= start:
-        return
-    found, _ = epochs_of_batches(state.segments, start, until, state.leo)
-    for epoch, first in entries:
-        found.assign(epoch, first)
-    state.epochs = found
-
-
-def _restart_at(
-    tp: TopicPartition,
-    path: str,
-    state: Scan,
-    config: LogConfig,
-    environment: Environment,
-    log_start: Offset,
-    has_holes: bool,
-) -> None:
-    """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start.
-
-    The oldest segment goes once the new one is there: where a crash leaves none, the next start misses the log.
-    """
-    state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
-    oldest, *newer = state.segments
-    remove(state, newer)
-    state.segments = Segments()
-    state.segments.add(
-        Segment.create(tp, path, log_start, config.index_interval_bytes, has_holes, environment.now_ms())
-    )
-    checkpoints.fsync_dir(path)
-    remove(state, [oldest])
-    state.leo = log_start
-    state.epochs.clear()

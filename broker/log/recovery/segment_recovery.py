@@ -74,12 +74,12 @@ class Damage:
 
     topic_partition: TopicPartition
     fsynced: Offset
-    mend: bool
+    repair: bool
     reread: bool
 
     def check(self, state: Scan, where: str) -> None:
         """Raise CorruptLog, before anything is cut, if valid batches stand behind bad bytes that were fsynced."""
-        if state.reason and state.corrupt_middle and state.leo < self.fsynced and not self.mend:
+        if state.reason and state.corrupt_middle and state.leo < self.fsynced and not self.repair:
             raise CorruptLog(
                 self.topic_partition,
                 where,
