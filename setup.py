@@ -19,7 +19,7 @@ HOT = {
     "log/epochs": "cache checkpoint",
     "log/files": "batch_scan",
     "log/indexes": "offset_index sparse_index time_index",
-    "log/segments": "log_segments segment segment_files staging tail_cache",
+    "log/segments": "log_file log_segments segment segment_files segment_indexes staging tail_cache",
     "model": "timers",
     "net": "connection loop peer receive send slot",
     "runtime": "replica_manager",

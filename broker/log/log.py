@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from random import randrange
 
 from broker.log.files import checkpoints
-from broker.log.segments.segment_files import INT32_MAX
+from broker.log.segments.log_file import INT32_MAX
 from broker.log.segments.staging import StagedBatch, read_batches, stamp_batches, stamp_one
 from broker.log.segments.timestamp_lookup import first_record_at, newest_timestamp
 from broker.log.swap import SwappingLog
@@ -75,7 +75,7 @@ class PartitionLog(SwappingLog):
         last = batches[-1][1]
         staging = self._staging
         now_ms = self._environment.now_ms
-        if staging.must_roll(size, newest, last, self.config, now_ms, self._segments.active.index):
+        if staging.must_roll(size, newest, last, self.config, now_ms, self._segments.active.indexes.by_offset):
             # Where a compacted log skips offsets the hole is in a segment, not between two: see recovery_scan.
             start = self._leo if last - self._leo <= INT32_MAX else base
             snapshot = self.snapshot_at_roll(start) if self.snapshot_at_roll is not None else None
@@ -140,7 +140,7 @@ class PartitionLog(SwappingLog):
         active = self._segments.active
         found = self._tail.find(offset, max_bytes, limit, self._written_leo, active.size, min_one_batch)
         if found is not None:
-            return FileSlice(active.fd, *found) if found[1] else b""
+            return FileSlice(active.log_file.fd, *found) if found[1] else b""
         try:
             place = self._segments.floor(offset)
             while place < len(self._segments):

@@ -16,6 +16,7 @@ from broker.log.indexes.sparse_index import IndexDamaged
 from broker.log.indexes.time_index import NO_TIMESTAMP
 from broker.log.segments.segment_files import SegmentFiles
 from broker.model.ids import Offset
+from broker.model.log_errors import CorruptLog
 from broker.wire.chunks import FileSlice
 
 _IOV_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
@@ -31,9 +32,9 @@ class Segment(SegmentFiles):
         """Max timestamp of the first batch, −1 when empty: segment.ms counts from it. Leaves it as open as it is."""
         if self._first_timestamp is None:
             with self.briefly_open():
-                if self._size == 0:
+                if self.log_file.size == 0:
                     return NO_TIMESTAMP
-                self._first_timestamp = self._header_at(0).max_timestamp
+                self._first_timestamp = self.log_file.header_at(0).max_timestamp
         return self._first_timestamp
 
     def append(self, views: Sequence[memoryview]) -> int:
@@ -42,12 +43,13 @@ class Segment(SegmentFiles):
         Raises OSError; CorruptLog where somebody else has cut the file: a write would leave a hole of zeros before it,
         and batches whose place is remembered would be read from there.
         """
-        self.check_whole()
-        position = self._size
+        file = self.log_file
+        file.check_whole()
+        position = file.size
         total = 0
         for start in range(0, len(views), _IOV_MAX):
             chunk = views[start : start + _IOV_MAX]
-            written = os.pwritev(self.fd, chunk, position + total)
+            written = os.pwritev(file.fd, chunk, position + total)
             if written < sum(map(len, chunk)):
                 written += self._write_rest(chunk, written, position + total + written)
             total += written
@@ -63,7 +65,7 @@ class Segment(SegmentFiles):
             rest = view[skip:]
             skip = 0
             while rest:
-                written = os.pwrite(self.fd, rest, position + total)
+                written = os.pwrite(self.log_file.fd, rest, position + total)
                 total += written
                 rest = rest[written:]
         return total
@@ -81,19 +83,20 @@ class Segment(SegmentFiles):
             return None
         if first.last_offset >= end_offset:
             # Else it would look like a batch that may not be shown yet, for ever.
-            raise self._corrupt(BadBatch(first.position, f"last offset {first.last_offset}, {end_offset} comes next"))
+            raise self._overlapping(first.position, first.last_offset, end_offset)
         end = first.end
         if first.last_offset >= limit_offset or (first.size > max_bytes and not min_one_batch):
             end = first.position
         elif first.size <= max_bytes:
             end = self._last_whole(first, first.position + max_bytes, limit_offset, end_offset)
         self._verify(first.position, end, end_offset)
-        return FileSlice(self.fd, first.position, end - first.position)
+        return FileSlice(self.log_file.fd, first.position, end - first.position)
 
     def _last_whole(self, first: BatchAt, cap: int, limit_offset: Offset, end_offset: Offset) -> int:
         """Where the last batch ends that lies within the first `cap` bytes and wholly below limit_offset."""
-        if end_offset <= limit_offset and cap >= self._size:
-            return self._size
+        file = self.log_file
+        if end_offset <= limit_offset and cap >= file.size:
+            return file.size
         end = first.end
         jump = self._indexed_position(cap)
         if jump is not None and limit_offset < end_offset:
@@ -102,7 +105,7 @@ class Segment(SegmentFiles):
                 jump = by_offset
         if jump is not None and jump.position > end:
             end = max(end, self._trusted(jump))
-        for batch in self._walk(end):
+        for batch in file.walk(end):
             if batch.end > cap or batch.last_offset >= limit_offset:
                 break
             end = batch.end
@@ -115,32 +118,36 @@ class Segment(SegmentFiles):
         """
         if start >= self._verified_from or end <= self._verified_until or start == end:
             return
+        file = self.log_file
         last = -1
-        for batch in self._walk(start, end, verify_crc=True):
+        for batch in file.walk(start, end, verify_crc=True):
             last = batch.last_offset
-        if self._gaps:
-            following = self._header_at(end).base_offset if end < self._size else end_offset
-            if last >= min(following, end_offset):
-                raise self._corrupt(BadBatch(start, f"last offset {last}, {min(following, end_offset)} comes next"))
+        if file.gaps:
+            following = min(file.header_at(end).base_offset, end_offset) if end < file.size else end_offset
+            if last >= following:
+                raise self._overlapping(start, last, following)
         if start <= self._verified_until:
             self._verified_until = end
         if self._verified_until >= self._verified_from:
             self._verified_from = 0
 
+    def _overlapping(self, position: int, last_offset: Offset, following: Offset) -> CorruptLog:
+        return self.log_file.corrupt(BadBatch(position, f"last offset {last_offset}, {following} comes next"))
+
     def distrust(self) -> None:
         """Take no byte for checked any more: the next read of each finds out whether the file still holds it."""
         self._verified_until = 0
         if self._opened:
-            self._verified_from = self._size
+            self._verified_from = self.log_file.size
 
     def find(self, offset: Offset) -> BatchAt | None:
         """The first batch whose last offset is ≥ offset."""
         self.open()
-        start = self._trusted(self._indexed_offset(offset))
-        for batch in self._walk(start):
+        file = self.log_file
+        for batch in file.walk(self._trusted(self._indexed_offset(offset))):
             if batch.last_offset >= offset:
                 if batch.base_offset > offset:
-                    self._check_gap(batch, offset)
+                    file.check_gap(batch, offset)
                 return batch
         return None
 
@@ -152,28 +159,28 @@ class Segment(SegmentFiles):
     def last_batch(self, verify_crc: bool = False) -> BatchAt | None:
         """None when empty. Reads on from the last index entry only."""
         self.open()
-        walk = self._walk(self._trusted(self._indexed_position(self._size)), verify_crc=verify_crc)
-        last = deque(walk, maxlen=1)
+        file = self.log_file
+        last = deque(file.walk(self._trusted(self._indexed_position(file.size)), verify_crc=verify_crc), maxlen=1)
         return last[0] if last else None
 
     def end_before(self, batch: BatchAt) -> Offset:
         """Offset after the batch in front of this one; base_offset when it is the first."""
         end = self.base_offset
-        for before in self._walk(self._trusted(self._indexed_position(batch.position - 1)), batch.position):
+        for before in self.log_file.walk(self._trusted(self._indexed_position(batch.position - 1)), batch.position):
             end = before.last_offset + 1
         return end
 
     def batches(self) -> Iterator[BatchAt]:
         """Headers of all batches. Raises CorruptLog where one cannot be right."""
         self.open()
-        return self._walk(0)
+        return self.log_file.walk(0)
 
     def find_by_timestamp(self, timestamp: int, from_offset: Offset) -> BatchAt | None:
         """The first batch with a max timestamp ≥ timestamp whose last offset is ≥ from_offset."""
         self.open()
         if self.max_timestamp < timestamp:
             return None
-        entry = self._look_up(self.time_index.at_or_before, timestamp)
+        entry = self._look_up(self.indexes.by_time.at_or_before, timestamp)
         position = 0
         if entry is not None:
             indexed = self.find(entry.offset)
@@ -186,18 +193,18 @@ class Segment(SegmentFiles):
             if start is None:
                 return None
             position = max(position, start.position)
-        for batch in self._walk(position):
+        for batch in self.log_file.walk(position):
             if batch.max_timestamp >= timestamp and batch.last_offset >= from_offset:
                 return batch
         return None
 
     def batch_bytes(self, batch: BatchAt) -> bytes:
         """A whole batch, its CRC checked."""
-        data = os.pread(self.fd, batch.size, batch.position)
+        data = os.pread(self.log_file.fd, batch.size, batch.position)
         try:
             verify_bytes(memoryview(data), batch.position)
         except BadBatch as bad:
-            raise self._corrupt(bad) from bad
+            raise self.log_file.corrupt(bad) from bad
         return data
 
     def truncate_to(self, offset: Offset) -> Offset:
@@ -210,18 +217,18 @@ class Segment(SegmentFiles):
         if first is None:
             return self.next_offset()
         self._cut(first.position, first.base_offset)
-        os.fsync(self.fd)
+        os.fsync(self.log_file.fd)
         return first.base_offset if first.base_offset <= offset else self.next_offset()
 
     def _cut(self, position: int, offset: Offset) -> None:
+        file = self.log_file
         try:
-            self.index.cut_at_position(position)
-            self.time_index.cut_at_offset(offset)
+            self.indexes.cut(position, offset)
             whole = True
         except IndexDamaged:
             whole = False
-        os.ftruncate(self.fd, position)
-        self._size = position
+        os.ftruncate(file.fd, position)
+        file.size = position
         self._verified_until = min(self._verified_until, position)
         self._verified_from = min(self._verified_from, position)
         if position == 0:

@@ -1,4 +1,4 @@
-"""The files of one segment: `<base offset>.log` with its `.index` and `.timeindex`, opened, checked, indexed, closed.
+"""The files of one segment: `<base offset>.log` with its `.index` and `.timeindex`, opened and closed together.
 
 Index entries are believed only if a batch header stands where they point; an index found wrong is rebuilt from the
 batches. A segment found on disk opens its files at first use, so that opening a log costs nothing per old segment.
@@ -12,24 +12,19 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self, TypeVar
 
-from broker.log.files.batch_scan import BadBatch, BatchAt, parse_header, walk
-from broker.log.files.names import LOG_SUFFIX, SUFFIXES, segment_path
+from broker.log.files.batch_scan import BadBatch, BatchAt
+from broker.log.files.names import SUFFIXES, segment_path
 from broker.log.files.open_segments import NO_DESCRIPTOR, OpenSegments
 from broker.log.indexes.index_plan import IndexPlan
-from broker.log.indexes.offset_index import OffsetIndex, OffsetPosition
+from broker.log.indexes.offset_index import OffsetPosition
 from broker.log.indexes.sparse_index import IndexDamaged
-from broker.log.indexes.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from broker.log.indexes.time_index import NO_TIMESTAMP, TimestampOffset
+from broker.log.segments.log_file import LogFile
+from broker.log.segments.newest_timestamp import peek_newest_timestamp
+from broker.log.segments.segment_indexes import SegmentIndexes
 from broker.model.ids import Offset, TopicPartition
-from broker.model.log_errors import CorruptLog
-from broker.wire.record_batch import HEADER_SIZE
-
-INT32_MAX = 2**31 - 1
 
 T = TypeVar("T")
-
-
-def _open_to_write(path: str) -> int:
-    return os.open(path, os.O_RDWR)
 
 
 class SegmentFiles:
@@ -37,24 +32,21 @@ class SegmentFiles:
 
     __slots__ = (
         "_first_timestamp",
-        "_gaps",
         "_interval_bytes",
         "_newest",
         "_opened",
         "_peeked",
         "_since_index_bytes",
-        "_size",
         "_verified_from",
         "_verified_until",
         "base_offset",
         "created_ms",
         "directory",
-        "fd",
-        "index",
+        "indexes",
         "keeper",
+        "log_file",
         "max_timestamp",
         "max_timestamp_offset",
-        "time_index",
         "topic_partition",
     )
 
@@ -73,22 +65,19 @@ class SegmentFiles:
         self.topic_partition = topic_partition
         self.directory = directory
         self.base_offset = base_offset
-        self.index = OffsetIndex(directory, base_offset)
-        self.time_index = TimeIndex(directory, base_offset)
-        self.fd = -1
+        self.log_file = LogFile(topic_partition, directory, base_offset, gaps)
+        self.indexes = SegmentIndexes(directory, base_offset)
         self.created_ms = 0.0
         self.keeper: OpenSegments | None = None
         """Who may close it, and is told when it opens; None where nobody may."""
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._interval_bytes = interval_bytes
-        self._gaps = gaps
         self._newest: int | None = None
         """`max_timestamp` when it was closed; None before it was open."""
         self._peeked: int | None = None
         """What its time index says of that."""
         self._opened = False
-        self._size = -1
         self._first_timestamp: int | None = None
         self._since_index_bytes = 0
         # Bytes known to carry good CRCs: [0, _verified_until) and [_verified_from, size).
@@ -107,20 +96,23 @@ class SegmentFiles:
     ) -> Self:
         """A new empty segment; leftovers of the same name are emptied."""
         segment = cls(topic_partition, directory, base_offset, interval_bytes, gaps)
-        segment.fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-        segment.index.create()
-        segment.time_index.create()
+        segment.log_file.create()
+        segment.indexes.create()
         segment.created_ms = now_ms
-        segment._size = 0
         segment._opened = True
         return segment
 
     def allow_gaps(self) -> None:
         """Offsets may be missing from now on."""
-        self._gaps = True
+        self.log_file.gaps = True
 
     def path(self, suffix: str) -> str:
         return segment_path(self.directory, self.base_offset, suffix)
+
+    @property
+    def fd(self) -> int:
+        """Of the .log file, −1 while it is not open."""
+        return self.log_file.fd
 
     @property
     def size(self) -> int:
@@ -128,14 +120,15 @@ class SegmentFiles:
 
         Raises OSError, CorruptLog.
         """
-        if self._size < 0:
-            self._size = self._of_log_file(os.stat).st_size
-        return self._size
+        file = self.log_file
+        if file.size < 0:
+            file.size = file.stat().st_size
+        return file.size
 
     @property
     def modified_ms(self) -> float:
         """When the .log file was last written, in wall clock ms. Raises OSError, CorruptLog."""
-        return self._of_log_file(os.stat).st_mtime * 1000
+        return self.log_file.stat().st_mtime * 1000
 
     def open(self) -> None:
         """Open and check the files if that has not happened yet. Raises CorruptLog, OSError: then again next time."""
@@ -173,7 +166,7 @@ class SegmentFiles:
         if self._opened:
             return self.max_timestamp
         if self._peeked is None:
-            self._peeked = self._with_room(self._peek_newest)
+            self._peeked = self._with_room(self._peek_newest_timestamp)
         return self.checked_newest_timestamp() if self._peeked is None else self._peeked
 
     def checked_newest_timestamp(self) -> int:
@@ -183,33 +176,8 @@ class SegmentFiles:
         with self.briefly_open():
             return self.max_timestamp
 
-    def _peek_newest(self) -> int | None:
-        """What the .timeindex says, for which nothing stays open. None where it says nothing or cannot be right.
-
-        Both indexes get their entries together, so no batch up to the last one that the .index names is newer, whether
-        timestamps rise or not: else it was cut. Where they rise, the batch that is the newest stands there or soon
-        behind, and is looked at too.
-        """
-        newest = self.time_index.peek_newest()
-        indexed = self.index.peek()
-        if newest is None or indexed is None:
-            return None if newest is None else newest.timestamp
-        try:
-            fd = os.open(self.path(LOG_SUFFIX), os.O_RDONLY)
-        except FileNotFoundError:
-            return newest.timestamp  # whoever reads it finds that out
-        try:
-            for batch in walk(fd, max(indexed[1][1], 0), os.fstat(fd).st_size):
-                if batch.max_timestamp > newest.timestamp:
-                    break
-                if batch.last_offset >= newest.offset:
-                    believed = batch.base_offset > newest.offset or batch.max_timestamp == newest.timestamp
-                    return newest.timestamp if believed else None
-        except BadBatch:
-            pass
-        finally:
-            os.close(fd)
-        return None
+    def _peek_newest_timestamp(self) -> int | None:
+        return peek_newest_timestamp(self.log_file.path, self.indexes)
 
     def _open_all(self) -> None:
         try:
@@ -220,17 +188,15 @@ class SegmentFiles:
             raise
 
     def _open_checked(self) -> None:
-        known = self._size
-        self._open_log()
-        size = self._verified_from = self._size
+        file = self.log_file
+        known = file.size
+        file.open()
+        size = self._verified_from = file.size
         if size < known:
-            self._size = known  # the next try has to find out as well
-            raise self._cut_short(size, known)
+            file.size = known  # the next try has to find out as well
+            raise file.cut_short(size, known)
         try:
-            self.index.open()
-            self.time_index.open()
-            self.index.check(size)
-            self.time_index.check()
+            self.indexes.open(size)
         except IndexDamaged:
             self.rebuild_indexes()
         self._opened = True
@@ -241,14 +207,11 @@ class SegmentFiles:
         if self._opened:
             self._newest = self._peeked = self.max_timestamp
             if self._verified_from <= self._verified_until:
-                self._verified_until = self._size
+                self._verified_until = self.log_file.size
         if self.keeper is not None:
             self.keeper.forget(self)
-        self.index.close()
-        self.time_index.close()
-        if self.fd >= 0:
-            os.close(self.fd)
-        self.fd = -1
+        self.indexes.close()
+        self.log_file.close()
         self._opened = False
 
     def rename(self, extra_suffix: str) -> None:
@@ -266,7 +229,8 @@ class SegmentFiles:
 
     def add_all(self, batches: Sequence[tuple[Offset, Offset, int, int]]) -> None:
         """Count in batches (…, last offset, max timestamp, bytes) that now stand at the end of the file."""
-        position = self._size
+        file, indexes = self.log_file, self.indexes
+        position = file.size
         if position == 0:
             self._first_timestamp = batches[0][2]
         newest = self.max_timestamp
@@ -277,37 +241,33 @@ class SegmentFiles:
                 self.max_timestamp = newest = max_timestamp
                 self.max_timestamp_offset = last_offset
             if since_index > interval:
-                self.index.append(last_offset, position)
-                self.time_index.maybe_append(newest, self.max_timestamp_offset)
+                indexes.by_offset.append(last_offset, position)
+                indexes.by_time.maybe_append(newest, self.max_timestamp_offset)
                 since_index = 0
             since_index += size
             position += size
         self._since_index_bytes = since_index
-        self._size = position
+        file.size = position
 
     def check_whole(self) -> None:
-        """Raises CorruptLog where somebody has cut the open file: what was counted in does not all stand there."""
-        stands = os.lseek(self.fd, 0, os.SEEK_END)  # all reads and writes name their place
-        if stands < self._size:
-            raise self._cut_short(stands, self._size)
+        """Raises CorruptLog where somebody has cut the open file."""
+        self.log_file.check_whole()
 
     def finish(self) -> None:
         """Give the indexes their last entries and exact sizes: at roll, flush and close. Raises OSError, CorruptLog."""
         if self._opened:
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             try:
-                self.index.spill()
-                self.time_index.spill()
+                self.indexes.finish(self.max_timestamp, self.max_timestamp_offset)
             except IndexDamaged:
                 self.rebuild_indexes()
 
     def index_descriptors(self) -> tuple[int, int]:
         """New ones of both indexes, for whoever syncs them, and closes them. Raises OSError, CorruptLog."""
         try:
-            return self._index_descriptors()
+            return self.indexes.descriptors()
         except IndexDamaged:
             self.rebuild_indexes()
-            return self._index_descriptors()
+            return self.indexes.descriptors()
 
     def sync_indexes(self) -> None:
         """Raises OSError, CorruptLog."""
@@ -319,121 +279,78 @@ class SegmentFiles:
             for fd in descriptors:
                 os.close(fd)
 
-    def _index_descriptors(self) -> tuple[int, int]:
-        first = self.index.descriptor()
-        try:
-            return first, self.time_index.descriptor()
-        except BaseException:
-            os.close(first)
-            raise
-
     def hold_indexes(self) -> None:
         """Keep their files at hand: all names are about to change. Raises OSError, CorruptLog."""
         try:
-            self._hold_indexes()
+            self.indexes.hold()
         except (IndexDamaged, OSError) as error:
             self._make_readable(error)
-            self._hold_indexes()
-
-    def _hold_indexes(self) -> None:
-        self.index.hold()
-        self.time_index.hold()
+            self.indexes.hold()
 
     def let_indexes_go(self) -> None:
         """The names stay after all."""
-        self.index.let_go()
-        self.time_index.let_go()
+        self.indexes.let_go()
 
     def plan_indexes(self) -> IndexPlan:
         """For a reader of all its batches; `reset_to` takes it."""
         return IndexPlan(self.base_offset, self._interval_bytes)
 
     def reset_to(self, plan: IndexPlan) -> None:
-        """Keep exactly the batches of this plan, whose CRCs are good, cut the file behind them, write new indexes.
-
-        A kill in between leaves no index that looks whole and is not: that of timestamps is there before the other,
-        from whose last entry on a start reads the batches.
-        """
-        self._open_log()
-        self.index.create()
-        self.time_index.create()
-        if os.fstat(self.fd).st_size != plan.size:
-            os.ftruncate(self.fd, plan.size)
-            os.fsync(self.fd)
-        self._size = plan.size
+        """Keep exactly the batches of this plan, whose CRCs are good, cut the file behind them, write new indexes."""
+        self.log_file.open()
+        self.indexes.create()
+        self.log_file.cut(plan.size)
         self._since_index_bytes = plan.since_index_bytes
         self._first_timestamp = plan.first_timestamp
         self.max_timestamp = plan.max_timestamp
         self.max_timestamp_offset = plan.max_timestamp_offset
         self._opened = True
         self._verified_from = self._verified_until = 0
-        for timestamp, offset in plan.timestamps:
-            self.time_index.maybe_append(timestamp, offset)
-        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        self.time_index.spill()
-        for last_offset, position in plan.offsets:
-            self.index.append(last_offset, position)
-        self.index.spill()
+        self.indexes.write(plan)
 
     def empty(self) -> None:
         """Cut the file to nothing, whatever is in it; one that somebody removed is made anew."""
-        if self.fd < 0:
-            self.fd = os.open(self.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT, 0o644)
+        self.log_file.open_or_create()
         self.reset_to(self.plan_indexes())
 
     def rebuild_indexes(self) -> None:
         """Write both indexes anew from the batches, whose CRCs are checked. Raises CorruptLog."""
-        self._open_log()
+        self.log_file.open()
         plan = self.plan_indexes()
-        for batch in self._walk(0, verify_crc=True):
+        for batch in self.log_file.walk(0, verify_crc=True):
             plan.add(batch)
         self.reset_to(plan)
-        if self._gaps:
+        if self.log_file.gaps:
             # Whether the last of them reaches into the next segment is for reads to see: they know where that begins.
-            self._verified_from = self._size
-
-    def _open_log(self) -> None:
-        if self.fd >= 0:
-            return
-        self.fd = self._of_log_file(_open_to_write)
-        self._size = os.fstat(self.fd).st_size
-
-    def _of_log_file(self, ask: Callable[[str], T]) -> T:
-        """What the file system says of the .log file. Raises OSError; CorruptLog where just that file is gone."""
-        path = self.path(LOG_SUFFIX)
-        try:
-            return ask(path)
-        except FileNotFoundError as error:
-            if not os.path.isdir(self.directory):
-                raise  # the whole log, or the mount
-            raise self._corrupt(BadBatch(0, "somebody removed the file")) from error
+            self._verified_from = self.log_file.size
 
     def _resume(self) -> None:
         """Derive from the indexes, and the few batches behind their last entries, what appends go on with."""
-        newest = self.time_index.newest()
+        file, by_time = self.log_file, self.indexes.by_time
+        newest = by_time.newest()
         if newest is not None:
             if not self._has(newest):
                 self.rebuild_indexes()
-            newest = self.time_index.newest()
+            newest = by_time.newest()
         self.max_timestamp, self.max_timestamp_offset = newest or (NO_TIMESTAMP, self.base_offset)
-        start = self._trusted(self._indexed_position(self._size))
-        for batch in self._walk(start):
+        start = self._trusted(self._indexed_position(file.size))
+        for batch in file.walk(start):
             if batch.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
-        self._since_index_bytes = self._size - start
+        self._since_index_bytes = file.size - start
 
     def _has(self, newest: TimestampOffset) -> bool:
         """Whether the batch that the time index names is of that time."""
-        for batch in self._walk(self._trusted(self._indexed_offset(newest.offset))):
+        for batch in self.log_file.walk(self._trusted(self._indexed_offset(newest.offset))):
             if batch.last_offset >= newest.offset:
                 return batch.max_timestamp == newest.timestamp
         return False
 
     def _indexed_offset(self, offset: Offset) -> OffsetPosition | None:
-        return self._look_up(self.index.at_or_before_offset, offset)
+        return self._look_up(self.indexes.by_offset.at_or_before_offset, offset)
 
     def _indexed_position(self, position: int) -> OffsetPosition | None:
-        return self._look_up(self.index.at_or_before_position, position)
+        return self._look_up(self.indexes.by_offset.at_or_before_position, position)
 
     def _look_up(self, ask: Callable[[int], T], key: int) -> T:
         """What an index answers, once it can be read. Raises OSError, CorruptLog."""
@@ -459,44 +376,12 @@ class SegmentFiles:
         if entry is None:
             return 0
         batch: BatchAt | None = None
-        if 0 <= entry.position < self._size:
+        if 0 <= entry.position < self.log_file.size:
             with contextlib.suppress(BadBatch):
-                batch = self._parse_at(entry.position)
+                batch = self.log_file.parse_at(entry.position)
         # Kafka may name the last batch of several appended at once; rebuilding then costs one scan, once.
         if batch is not None and batch.last_offset == entry.offset:
             return entry.position
         self.rebuild_indexes()
         again = self._indexed_offset(entry.offset)
         return again.position if again is not None else 0
-
-    def _walk(self, position: int, end: int = -1, verify_crc: bool = False) -> Iterator[BatchAt]:
-        """Batches from position to end (of the segment by default), whose offsets follow one another."""
-        expected = self.base_offset if position == 0 else None
-        try:
-            for batch in walk(self.fd, position, self._size if end < 0 else end, verify_crc):
-                if expected is not None and batch.base_offset != expected:
-                    self._check_gap(batch, expected)
-                yield batch
-                expected = batch.last_offset + 1
-        except BadBatch as bad:
-            raise self._corrupt(bad) from bad
-
-    def _check_gap(self, batch: BatchAt, expected: Offset) -> None:
-        if batch.base_offset < expected or not self._gaps or batch.last_offset - self.base_offset > INT32_MAX:
-            raise self._corrupt(BadBatch(batch.position, f"base offset {batch.base_offset} where {expected} is due"))
-
-    def _header_at(self, position: int) -> BatchAt:
-        try:
-            return self._parse_at(position)
-        except BadBatch as bad:
-            raise self._corrupt(bad) from bad
-
-    def _parse_at(self, position: int) -> BatchAt:
-        data = os.pread(self.fd, HEADER_SIZE, position)
-        return parse_header(data, 0, position, self._size)[0]
-
-    def _cut_short(self, stands: int, known: int) -> CorruptLog:
-        return self._corrupt(BadBatch(stands, f"the file ends here, {known} bytes were written"))
-
-    def _corrupt(self, bad: BadBatch) -> CorruptLog:
-        return CorruptLog(self.topic_partition, self.path(LOG_SUFFIX), str(bad))

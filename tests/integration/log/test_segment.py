@@ -53,13 +53,13 @@ def test_read_that_begins_in_the_batch_of_its_limit_returns_nothing(segment: Seg
 def test_cut_takes_the_entries_of_both_indexes_along(segment: Segment) -> None:
     """Were an entry left, the indexes would be built anew from all batches, of which the first is damaged here."""
     segment.finish()
-    last = segment.time_index.newest()
+    last = segment.indexes.by_time.newest()
     assert last is not None
     assert last.offset == END - 1
     flip(Path(segment.path(".log")), 70)
     for end in range(END - RECORDS, END // 2, -RECORDS):
         assert segment.truncate_to(end) == end
-        newest = segment.time_index.newest()
+        newest = segment.indexes.by_time.newest()
         assert newest is not None
         assert newest.offset < end
         assert (segment.max_timestamp, segment.max_timestamp_offset) == (1000 + end // RECORDS - 1, end - 1)
