@@ -35,7 +35,10 @@ def dump_file(path: str, options: Options, report: Report) -> None:
     """Raises OutputFailed."""
     report.line(f"Dumping {path}")
     try:
+        os.stat(path)
         _dump(path, options, report)
+    except FileNotFoundError:
+        report.problem(path, "does not exist")
     except OSError as error:
         report.problem(path, f"cannot be read: {error.strerror}")
 

@@ -421,12 +421,15 @@ def test_files_that_cannot_be_read_are_named_and_the_others_follow(home: Path) -
     folder.mkdir()
     strange.write_text("{}")
     missing = [home / f"{9:020d}{suffix}" for suffix in (".log", ".index", ".timeindex", ".snapshot", ".txnindex")]
-    missing.append(home / checkpoints.RECOVERY_POINTS)
-    said = dump([*missing, folder, strange, home / "7.log", home / name(".log")])
+    # Whatever its name: that a name fits no file of a log is of no account where there is no file.
+    missing += [home / checkpoints.RECOVERY_POINTS, home / "t-0", home / "9.log"]
+    short = home / "7.log"
+    short.write_bytes(b"")
+    said = dump([*missing, folder, strange, short, home / name(".log")])
     assert said.code == 1
-    assert said.err[:-3] == [f"{file}: cannot be read: No such file or directory" for file in missing]
+    assert said.err[:-3] == [f"{file}: does not exist" for file in missing]
     assert said.err[-3] == f"{folder}: cannot be read: Is a directory"
-    for line, file in zip(said.err[-2:], (strange, home / "7.log"), strict=True):
+    for line, file in zip(said.err[-2:], (strange, short), strict=True):
         assert line.startswith(f"{file}: is left out: a name must be 20 digits with .log, .index, ")
     assert len(said.batches) == BATCHES
 
