@@ -161,17 +161,17 @@ class DiskLogStore:
 
     @property
     def unclean(self) -> Mapping[TopicPartition, str]:
-        """Logs that may have lost what they had acknowledged, with the reason, until `trust_again`."""
+        """Logs that may have lost what they had acknowledged, with the reason, until `clear_unclean`."""
         return self._unclean.reasons
 
     def is_shortened(self, topic_partition: TopicPartition) -> bool:
         return self._unclean.is_shortened(topic_partition)
 
-    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+    def mark_unclean(self, topic_partition: TopicPartition, reason: str) -> None:
         """Note, for later starts too, that this log may lack what it had acknowledged. Raises LogDirFailed."""
         self._unclean.mark(topic_partition, reason)
 
-    def trust_again(self, topic_partition: TopicPartition) -> None:
+    def clear_unclean(self, topic_partition: TopicPartition) -> None:
         """This log leads, or is in sync: it has what counts. Raises LogDirFailed."""
         self._unclean.clear(topic_partition)
 

@@ -282,12 +282,12 @@ class LogStore(Protocol):
         """Whether a log that is not among `logs` may be there all the same: damaged, or in a dir that failed."""
         ...
 
-    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
-        """Count a log among them, for later starts too. Raises LogDirFailed."""
+    def mark_unclean(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Put a log into `unclean`, for later starts too. Raises LogDirFailed."""
         ...
 
-    def trust_again(self, topic_partition: TopicPartition) -> None:
-        """It has what counts: it leads, or is in sync. Raises LogDirFailed."""
+    def clear_unclean(self, topic_partition: TopicPartition) -> None:
+        """Take a log out of `unclean`: it leads, or is in sync, so it has what counts. Raises LogDirFailed."""
         ...
 
     def high_watermarks(self) -> Mapping[TopicPartition, Offset]:

@@ -239,7 +239,7 @@ class MemoryCluster:
     def lose_tail(self, i: int, records: int) -> None:
         """Power failure of a dead broker: its log keeps so many records, and it knows that some may be missing."""
         self.nodes[i].log.truncate_to(records)
-        self.nodes[i].store.distrust(TopicPartition(TOPIC, 0), "power failure")
+        self.nodes[i].store.mark_unclean(TopicPartition(TOPIC, 0), "power failure")
 
     def _new_isr(self, isr: tuple[int, ...], lossy: bool = False) -> None:
         """Who is eligible beside it, and who is mended by being in it."""
@@ -252,7 +252,7 @@ class MemoryCluster:
             for member in self.state.isr:
                 node = self.nodes[member]
                 if node.manager is not None and TopicPartition(TOPIC, 0) in node.store.unclean:
-                    node.store.trust_again(TopicPartition(TOPIC, 0))
+                    node.store.clear_unclean(TopicPartition(TOPIC, 0))
 
     def write(self, *, lossy: bool = False, **changes: Any) -> None:
         self._new_isr(changes.get("isr", self.state.isr), lossy)

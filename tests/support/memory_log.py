@@ -217,10 +217,10 @@ class MemoryStore:
     def is_shortened(self, topic_partition: TopicPartition) -> bool:
         return self.unclean.get(topic_partition) in (None, "power failure")
 
-    def distrust(self, topic_partition: TopicPartition, reason: str) -> None:
+    def mark_unclean(self, topic_partition: TopicPartition, reason: str) -> None:
         self.unclean[topic_partition] = reason
 
-    def trust_again(self, topic_partition: TopicPartition) -> None:
+    def clear_unclean(self, topic_partition: TopicPartition) -> None:
         self.unclean.pop(topic_partition, None)
 
     def logs(self) -> Mapping[TopicPartition, MemoryLog]:
@@ -232,7 +232,7 @@ class MemoryStore:
         if topic_partition not in self._logs:
             self._logs[topic_partition] = MemoryLog(topic_partition, topic_id)
             if not new:
-                self.distrust(topic_partition, "made anew")
+                self.mark_unclean(topic_partition, "made anew")
         return self._logs[topic_partition]
 
     def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> MemoryLog:

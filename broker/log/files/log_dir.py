@@ -162,7 +162,7 @@ class LogDir:
             self._run_mark.set(topic_partition, end)
 
     def forget_readers(self) -> None:
-        """Whoever has read the files here so far is no reason to distrust them after a kill -9."""
+        """Whoever has read the files here so far is no reason to mark their logs unclean after a kill -9."""
         if self._run_mark is not None:
             self._run_mark.forget_readers()
 

@@ -13,7 +13,7 @@ what was cut of that log.
 It also names the registration under which it was written, for a copy that is put back in place, byte by byte.
 A copy, a restored backup, another kernel, a remount: all of them read as "lost". So does, wrongly but harmlessly, a
 page that memory pressure took between the end of the process and the next start, or a file that somebody read then.
-Knows no partition's rules; `stops` says what follows. Blocking, tiny.
+Knows no partition's rules; `unclean_shutdown` says what follows. Blocking, tiny.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a replica may have lost bytes that it had acknowledged, and the mark that says so until that is mended.
+"""Whether a replica may have lost bytes that it had acknowledged, and the mark that says so until it is repaired.
 
 Clean: the broker stopped in good order, or its process alone ended (kill -9 leaves the page cache), and the log is as
 long as it was. Unclean: host or mount were lost, or the log is shorter than something remembers: what was flushed, what
@@ -80,7 +80,7 @@ def older_copy_reason(left_under: int, last_registered: int | None) -> str:
 
 
 def read_mark(folder: str) -> str:
-    """The reason of an earlier unclean stop that has not been mended, "" for none."""
+    """The reason of an earlier unclean stop that has not been repaired, "" for none."""
     try:
         with open(f"{folder}/{UNCLEAN_MARK}", encoding="utf-8", errors="replace") as file:
             return file.read(_REASON_MAX).strip() or "an earlier unclean stop"
@@ -98,7 +98,7 @@ def is_damaged(folder: str) -> bool:
     return read_mark(folder).startswith(_DAMAGED)
 
 
-def distrust_half_made(folder: str) -> None:
+def mark_half_made(folder: str) -> None:
     """Mark a folder without a segment: one whose making was cut short, perhaps in the place of a log that was lost.
 
     Before it is made a log. A mark that is there stays. Raises OSError.

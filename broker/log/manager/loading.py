@@ -173,7 +173,7 @@ class LogLoading:
     def _open(self, tp: TopicPartition, path: str, log_dir: LogDir, stop: _LastStop) -> Loaded:
         """On any thread. Raises OSError."""
         try:
-            unclean_shutdown.distrust_half_made(path)
+            unclean_shutdown.mark_half_made(path)
             # What was found damaged once is looked at as then, however orderly the stops since.
             damaged = unclean_shutdown.is_damaged(path)
             return load(

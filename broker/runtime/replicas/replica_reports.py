@@ -142,6 +142,6 @@ class ReplicaReports:
                 made.pop(topic_partition, None)
                 _log.info("%s: in sync again after an unclean stop", topic_partition)
                 try:
-                    store.trust_again(topic_partition)
+                    store.clear_unclean(topic_partition)
                 except LogDirFailed as failure:
                     _log.error("%s: %s", topic_partition, failure)

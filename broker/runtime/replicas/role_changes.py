@@ -195,7 +195,7 @@ class RoleChanges:
                 logger.warning("%s: %s; cut there, the rest is fetched anew", topic_partition, damage)
                 log = self._log_store.restore(topic_partition, topic_id, overrides)
             if made_anew and not wire.is_new:
-                # It may have had a log that it acknowledged things with: it is distrusted until it is in sync.
+                # It may have had a log that it acknowledged things with: it is marked unclean until it is in sync.
                 self._remade_logs.note(topic_partition, self._replicas.broker_id in wire.isr)
             if replica is None:
                 return self._hosting.adopt(log, self._log_store.high_watermarks().get(topic_partition, 0), clean=True)
@@ -252,7 +252,7 @@ class RoleChanges:
                 replica.served.clear()
                 role.alive = self._replicas.live_brokers
                 # Who elected it knew of its stop: from now on its log is the partition's.
-                self._log_store.trust_again(replica.topic_partition)
+                self._log_store.clear_unclean(replica.topic_partition)
                 self._log_leader(replica, role)
                 self._on_role_change(replica)
                 self._advance(replica, role)

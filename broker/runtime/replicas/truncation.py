@@ -58,7 +58,7 @@ class ReplicaTruncation:
         high_watermark = replica.high_watermark
         if before > replica.log.log_start_offset:
             # Committed records go too. The leader has them; but to the controller this replica may be an eligible one.
-            self._log_store.distrust(replica.topic_partition, "the log was thrown away, to be fetched anew")
+            self._log_store.mark_unclean(replica.topic_partition, "the log was thrown away, to be fetched anew")
             self._remade_logs.note(replica.topic_partition, self._in_isr(replica))
         replica.log.truncate_fully_and_start_at(offset)
         replica.partition.started_at(offset)

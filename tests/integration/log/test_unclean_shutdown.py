@@ -1,4 +1,4 @@
-"""Which logs a store distrusts after a stop, with real files; the mark sticks until the replica is mended."""
+"""Which logs a store marks unclean after a stop, with real files; the mark sticks until the replica is repaired."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.files import unclean_shutdown as stops
+from broker.log.files import unclean_shutdown
 from broker.log.files.run_mark import FILE_NAME
 from broker.log.files.unclean_shutdown import UNCLEAN_MARK
 from broker.log.log_manager import DiskLogStore
@@ -52,7 +52,7 @@ def lose_the_host(path: str) -> None:
     Path(path, FILE_NAME).unlink()
 
 
-def distrusts(path: str) -> bool:
+def is_unclean(path: str) -> bool:
     store = opened(path)
     try:
         assert (TP in store.unclean) == Path(path, str(TP), UNCLEAN_MARK).exists()
@@ -63,22 +63,22 @@ def distrusts(path: str) -> bool:
 
 def test_kill_costs_nothing(path: str) -> None:
     kill(written(path))
-    assert not distrusts(path)
-    assert not distrusts(path)
+    assert not is_unclean(path)
+    assert not is_unclean(path)
 
 
 def test_torn_write_that_nobody_was_told_of_costs_nothing(path: str) -> None:
     kill(written(path))
     with segment(path).open("ab") as file:
         file.write(bytes(batch(10))[:50])
-    assert not distrusts(path)
+    assert not is_unclean(path)
 
 
 @pytest.mark.parametrize("damage", [lambda path: cut(path, 9), lambda path: cut(path, 0), lose_the_host])
-def test_log_that_was_cut_or_lost_its_host_is_distrusted(path: str, damage: Callable[[str], None]) -> None:
+def test_log_that_was_cut_or_lost_its_host_is_marked_unclean(path: str, damage: Callable[[str], None]) -> None:
     kill(written(path))
     damage(path)
-    assert distrusts(path)
+    assert is_unclean(path)
 
 
 def test_lost_host_leaves_a_log_that_is_what_it_was_but_for_its_end_and_a_cut_one_is_not(path: str) -> None:
@@ -106,7 +106,7 @@ def test_lost_mount_is_no_mere_kill_where_somebody_read_the_dir_since(path: str)
     kill(written(path))
     drop(Path(path, FILE_NAME))
     read_everything(path)
-    assert distrusts(path)
+    assert is_unclean(path)
 
 
 def test_kill_costs_nothing_where_a_backup_read_the_dir_of_the_running_broker(path: str) -> None:
@@ -114,27 +114,27 @@ def test_kill_costs_nothing_where_a_backup_read_the_dir_of_the_running_broker(pa
     read_everything(path)
     store.checkpoint_recovery_points()
     kill(store)
-    assert not distrusts(path)
-    assert not distrusts(path)
+    assert not is_unclean(path)
+    assert not is_unclean(path)
 
 
 def test_lost_host_after_a_clean_stop_costs_nothing(path: str) -> None:
     written(path).close(clean=True)
     lose_the_host(path)
-    assert not distrusts(path)
+    assert not is_unclean(path)
 
 
-def test_log_cut_after_a_clean_stop_is_distrusted(path: str) -> None:
+def test_log_cut_after_a_clean_stop_is_marked_unclean(path: str) -> None:
     written(path).close(clean=True)
     cut(path, 9)
-    assert distrusts(path)
+    assert is_unclean(path)
 
 
 def test_own_truncation_is_no_loss(path: str) -> None:
     store = written(path)
     open_log(store).truncate_to(4)
     kill(store)
-    assert not distrusts(path)
+    assert not is_unclean(path)
 
 
 @pytest.mark.parametrize("offset", [3, 40])
@@ -142,7 +142,7 @@ def test_log_begun_anew_is_no_loss(path: str, offset: int) -> None:
     store = written(path)
     open_log(store).truncate_fully_and_start_at(offset)
     kill(store)
-    assert not distrusts(path)
+    assert not is_unclean(path)
 
 
 def test_log_of_a_topic_made_again_under_the_name_is_no_loss(path: str) -> None:
@@ -150,10 +150,10 @@ def test_log_of_a_topic_made_again_under_the_name_is_no_loss(path: str) -> None:
     store.delete(TP)
     open_log(store)
     kill(store)
-    assert not distrusts(path)
+    assert not is_unclean(path)
 
 
-def test_distrust_outlives_clean_stops_and_ends_when_the_replica_is_mended(path: str) -> None:
+def test_mark_outlives_clean_stops_and_goes_when_the_replica_is_repaired(path: str) -> None:
     kill(written(path))
     cut(path, 5)
     store = opened(path)
@@ -161,16 +161,16 @@ def test_distrust_outlives_clean_stops_and_ends_when_the_replica_is_mended(path:
     store = opened(path)
     assert TP in store.unclean
     assert "reached 10" in store.unclean[TP]
-    store.trust_again(TP)
+    store.clear_unclean(TP)
     kill(store)
-    assert not distrusts(path)
+    assert not is_unclean(path)
 
 
-def test_log_made_anew_for_an_old_partition_is_distrusted_from_then_on(path: str) -> None:
+def test_log_made_anew_for_an_old_partition_is_marked_unclean_from_then_on(path: str) -> None:
     store = opened(path)
     store.create(TP, TOPIC_ID, {}, new=False)
     store.close(clean=True)
-    assert distrusts(path)
+    assert is_unclean(path)
 
 
 def test_damage_is_remembered_over_orderly_stops(path: str) -> None:
@@ -232,7 +232,7 @@ def test_damaged_log_whose_folder_was_taken_away_lets_the_others_stop_in_order(p
 
 
 def life(path: str, epoch: int, before: int | None, clean: bool, count: int = 1) -> bool:
-    """A start, some writes and a stop; whether the start distrusts what it found."""
+    """A start, some writes and a stop; whether the start marks what it found unclean."""
     store = opened(path)
     store.registered(epoch, before)
     log = open_log(store)
@@ -253,14 +253,14 @@ def test_what_the_last_registration_left_is_trusted(path: str, clean: bool) -> N
     assert not life(path, 7, 5, clean)
 
 
-def test_copy_of_an_earlier_clean_stop_is_distrusted(path: str) -> None:
+def test_copy_of_an_earlier_clean_stop_is_marked_unclean(path: str) -> None:
     life(path, 5, None, clean=True)
     shutil.copytree(path, path + "-backup")
     life(path, 7, 5, clean=True)
     shutil.rmtree(path)
     shutil.copytree(path + "-backup", path)
     assert life(path, 9, 7, clean=True)
-    assert distrusts(path)
+    assert is_unclean(path)
 
 
 def test_log_with_holes_tells_no_epochs(path: str) -> None:
@@ -284,7 +284,7 @@ def test_older_copy_that_lost_its_host_as_well_is_not_what_it_was(path: str) -> 
     kill(store)
 
 
-def test_copy_put_back_into_the_very_files_is_distrusted(path: str) -> None:
+def test_copy_put_back_into_the_very_files_is_marked_unclean(path: str) -> None:
     life(path, 5, None, clean=False)
     shutil.copytree(path, path + "-backup")
     # The copy was made while the broker ran.
@@ -323,7 +323,7 @@ def test_copy_that_could_not_be_marked_does_not_name_the_registration_that_found
     life(path, 7, 5, clean=True)
     shutil.rmtree(path)
     shutil.copytree(path + "-backup", path)
-    real, done = stops.leave_mark, []
+    real, done = unclean_shutdown.leave_mark, []
 
     def leave(folder: str, reason: str) -> None:
         if len(done) == marks:
@@ -333,7 +333,7 @@ def test_copy_that_could_not_be_marked_does_not_name_the_registration_that_found
 
     store = opened(path)
     with monkeypatch.context() as patch:
-        patch.setattr(stops, "leave_mark", leave)
+        patch.setattr(unclean_shutdown, "leave_mark", leave)
         store.registered(9, 7)
     assert store.offline_dirs == [path]
     assert len(done) == marks
@@ -344,7 +344,7 @@ def test_copy_that_could_not_be_marked_does_not_name_the_registration_that_found
     kill(store)
 
 
-def test_dir_that_the_last_registration_did_without_is_distrusted_alone(path: str) -> None:
+def test_dir_that_the_last_registration_did_without_is_marked_unclean_alone(path: str) -> None:
     other = path + "-other"
     life(path, 5, None, clean=True)
     shutil.copytree(path, other)

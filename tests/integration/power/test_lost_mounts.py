@@ -41,8 +41,8 @@ def archive(path: Path) -> None:
     subprocess.run(["tar", "-C", path, "-cf", path.parent.parent / "archive", "."], check=True, timeout=60)
 
 
-def distrusted_from(path: Path) -> tuple[bool, int]:
-    """Whether a start distrusts the log, and where the log ends."""
+def unclean_from(path: Path) -> tuple[bool, int]:
+    """Whether a start marks the log unclean, and where the log ends."""
     store = open_store(str(path), Clock())
     try:
         return TP in store.unclean, store.logs()[TP].leo
@@ -66,7 +66,7 @@ def test_mount_that_was_lost_and_came_back_is_found_out_also_by_what_is_left(rea
         assert identity(path) == before, "nothing but the page cache tells"
         if reads:
             archive(path)
-        assert distrusted_from(path) == (True, 3)
+        assert unclean_from(path) == (True, 3)
     finally:
         disk.close()
 
@@ -76,8 +76,8 @@ def test_kill_over_a_mount_that_stayed_costs_nothing() -> None:
     try:
         path = disk.path / "data"
         killed_store(path)
-        assert distrusted_from(path) == (False, 6)
-        assert distrusted_from(path) == (False, 6)
+        assert unclean_from(path) == (False, 6)
+        assert unclean_from(path) == (False, 6)
     finally:
         disk.close()
 
@@ -89,7 +89,7 @@ def test_kill_over_memory_costs_nothing_though_its_files_are_always_cached() -> 
         path = small / "data"
         killed_store(path)
         archive(path)
-        assert distrusted_from(path) == (False, 6)
-        assert distrusted_from(path) == (False, 6)
+        assert unclean_from(path) == (False, 6)
+        assert unclean_from(path) == (False, 6)
     finally:
         unmount(small)

@@ -139,8 +139,8 @@ def test_damaged_replica_in_the_isr_keeps_its_log_and_never_leads(cluster: DiskC
 def test_replica_without_its_oldest_segment_takes_nothing_from_the_others_when_it_leads(
     cluster: DiskCluster, also: str
 ) -> None:
-    # Seed 506 of examples/runs/all-faults.toml: it was mended to a log that began too late, came into the ISR, led, and
-    # had its followers delete the 293 records that it lacked.
+    # Seed 506 of examples/runs/all-faults.toml: it was repaired to a log that began too late, came into the ISR, led,
+    # and had its followers delete the 293 records that it lacked.
     values = [f"value-{n}" for n in range(60)]
     for value in values:
         cluster.produce(1, value)

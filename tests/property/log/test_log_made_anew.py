@@ -72,7 +72,7 @@ def _folder_lost(path: str) -> DiskLogStore:
     return _found_damaged(path, shutil.rmtree)
 
 
-def _past_mending(path: str) -> DiskLogStore:
+def _past_repair(path: str) -> DiskLogStore:
     return _found_damaged(path, lambda home: (home / f"{0:020d}.log").unlink())
 
 
@@ -93,7 +93,7 @@ _WAYS = [
     pytest.param(_written, _throw_away_and_make, id="thrown-away"),
     pytest.param(_wiped, _make, id="wiped-disk"),
     pytest.param(_folder_lost, _restore, id="folder-lost"),
-    pytest.param(_past_mending, _restore, id="past-mending"),
+    pytest.param(_past_repair, _restore, id="past-repair"),
 ]
 
 
@@ -108,7 +108,7 @@ def _vouches_for_nothing(path: str) -> None:
 
 
 @pytest.mark.parametrize(("begin", "make"), _WAYS)
-def test_log_whose_making_is_killed_anywhere_is_distrusted(
+def test_log_whose_making_is_killed_anywhere_is_marked_unclean(
     begin: Callable[[str], DiskLogStore], make: Callable[[DiskLogStore], None]
 ) -> None:
     for attempt in attempts():
@@ -123,7 +123,7 @@ def test_log_whose_making_is_killed_anywhere_is_distrusted(
 
 
 @pytest.mark.parametrize(("begin", "make"), _WAYS)
-def test_log_whose_making_finds_the_disk_full_is_distrusted_once_there_is_room(
+def test_log_whose_making_finds_the_disk_full_is_marked_unclean_once_there_is_room(
     begin: Callable[[str], DiskLogStore], make: Callable[[DiskLogStore], None]
 ) -> None:
     for attempt in attempts():
@@ -134,7 +134,7 @@ def test_log_whose_making_finds_the_disk_full_is_distrusted_once_there_is_room(
                     make(store)
                     attempt.finished = True
                 except LogDirFailed:
-                    # Nothing is distrusted that the store does not have: nobody could trust it again.
+                    # Nothing is marked that the store does not have: nobody could clear the mark.
                     assert TP not in store.unclean or TP in store._logs.homes
             kill(store)
             _vouches_for_nothing(path)
@@ -150,7 +150,7 @@ def _calls_of_a_lock(path: str) -> int:
     return count[0]
 
 
-def test_start_that_finds_a_half_made_log_is_killed_anywhere_and_the_next_distrusts_it_too(
+def test_start_that_finds_a_half_made_log_is_killed_anywhere_and_the_next_marks_it_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     left: list[DiskLogStore] = []
@@ -172,7 +172,7 @@ def test_start_that_finds_a_half_made_log_is_killed_anywhere_and_the_next_distru
     assert attempt.number > 10
 
 
-def test_log_made_for_a_new_partition_is_trusted() -> None:
+def test_log_made_for_a_new_partition_is_not_marked() -> None:
     with folder() as path:
         store = _wiped(path)
         open_log(store)

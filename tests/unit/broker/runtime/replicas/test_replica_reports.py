@@ -36,7 +36,7 @@ class World:
     def __init__(self) -> None:
         self.epoch = EPOCH
         self.store = MemoryStore()
-        self.store.distrust(T0, "power failure")
+        self.store.mark_unclean(T0, "power failure")
         self.log = SimpleNamespace(log_start_offset=0, written_leo=0, epoch_at=lambda offset: offset // 10, history=[])
         self.replica = SimpleNamespace(
             partition=SimpleNamespace(leader_epoch=-1, known_epoch=7), offline=False, topic_id="", log=self.log
@@ -88,7 +88,7 @@ def test_report_says_where_a_log_begins_and_ends_and_of_which_epoch_its_last_rec
 def test_report_says_the_newest_epochs_of_a_log_and_whether_it_is_what_it_was() -> None:
     world = World()
     world.log.history = [(epoch, 10 * epoch) for epoch in range(150)]
-    world.store.distrust(T0, "made anew")
+    world.store.mark_unclean(T0, "made anew")
     answer = world.reports.answer(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
     (said,) = ReplicaReportResponse.decode(0, answer.encode(0)).partitions
     assert [(one.epoch, one.start_offset) for one in said.epochs] == [(n, 10 * n) for n in range(125, 150)]
@@ -107,9 +107,9 @@ def test_epoch_that_a_damaged_checkpoint_names_is_said_as_far_as_the_answer_can(
 def test_mark_of_a_log_that_was_made_after_the_first_word_goes_too() -> None:
     """A broker that starts hears of the cluster before it is told its roles: the log is made, and marked, later."""
     world = World()
-    world.store.trust_again(T0)
+    world.store.clear_unclean(T0)
     world.tell(1, 1, 3)
-    world.store.distrust(T0, "made anew")
+    world.store.mark_unclean(T0, "made anew")
     world.made_outside[T0] = EPOCH
     world.tell(2, 1, 2, 3)
     assert not world.marked
