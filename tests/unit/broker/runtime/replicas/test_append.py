@@ -48,7 +48,7 @@ class Appends:
 
     def append(
         self,
-        records: bytearray | None = None,
+        records: bytes | bytearray | None = None,
         acks: int = -1,
         *,
         origin: AppendOrigin = AppendOrigin.COORDINATOR,
@@ -189,6 +189,18 @@ def test_isr_below_its_minimum_refuses_acks_all_alone(appends: Appends) -> None:
     assert appends.results[1] == (ErrorCode.NONE, 0)
 
 
+def test_outcome_says_where_the_log_starts(appends: Appends) -> None:
+    for value in ("a", "b"):
+        appends.append(batch_of(value))
+    appends.end_turn()
+    appends.cluster.settle()
+    assert appends.node.log.maybe_raise_log_start(1)
+    appends.append(acks=1)
+    appends.append(b"", acks=1)
+    appends.end_turn()
+    assert [outcome.log_start_offset for outcome in appends.outcomes] == [0, 0, 1, -1]
+
+
 def test_follower_appends_nothing(cluster: MemoryCluster) -> None:
     assert refusal(Appends(cluster, broker=2)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -211,6 +223,16 @@ def test_wait_ends_with_the_leadership(appends: Appends) -> None:
     appends.cluster.elect(2)
     appends.cluster.settle()
     assert appends.results == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
+
+
+def test_what_the_turn_staged_is_written_before_the_role_goes(appends: Appends) -> None:
+    """Afterwards nobody would write it: only a leader's appends are staged over a turn."""
+    appends.append(batch_of("a"), acks=1)
+    appends.append(batch_of("b"))
+    appends.node.up.resign_all()
+    assert appends.node.log.values() == ["a", "b"]
+    appends.end_turn()
+    assert appends.results == [(ErrorCode.NONE, 0), (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
 
 
 def test_wait_that_times_out_is_done_once_and_leaves_the_batch_in_the_log(appends: Appends) -> None:

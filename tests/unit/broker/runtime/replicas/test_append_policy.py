@@ -14,6 +14,7 @@ from broker.config.settings import (
 from broker.core.admin.alter_configs import BROKER as BROKER_KIND
 from broker.core.admin.alter_configs import TOPIC as TOPIC_KIND
 from broker.core.admin.alter_configs import ConfigRefused, check_config
+from broker.model.log_errors import LogDirFailed
 from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.replicas.append_policy import AppendPolicy
 from broker.wire.batch_rewriting import with_append_time
@@ -85,6 +86,17 @@ def test_ordinary_topic_asks_no_wall_clock() -> None:
     cluster.nodes[1].up.hosting.on_topic_config(TOPIC)
     with pytest.raises(AssertionError, match="the wall clock was read"):
         _send(cluster, _batch(b"a"))
+
+
+def test_append_that_fails_has_no_append_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = _cluster(**APPEND_TIME)
+
+    def fail(*_: object) -> None:
+        raise LogDirFailed("/data", 5, "Input/output error")
+
+    monkeypatch.setattr(cluster.nodes[1].log, "append_as_leader", fail)
+    result = _send(cluster, _batch(b"a"))
+    assert (result.error, result.base_offset, result.log_append_time) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)
 
 
 def test_policy_has_the_level_of_its_own_codec() -> None:
