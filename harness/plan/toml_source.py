@@ -116,6 +116,8 @@ class Table:
         return self.source.error((*self.path, key), problem)
 
     def has(self, key: str) -> bool:
+        """Marks the key as well: a file that lacks it may still misspell it."""
+        self._known.add(key)
         return key in self.values
 
     def _take(self, key: str, expected: str, required: bool) -> object:
@@ -145,7 +147,6 @@ class Table:
         return cast(str, value)
 
     def optional_text(self, key: str) -> str | None:
-        self._known.add(key)
         return self.text(key) if self.has(key) else None
 
     def integer(self, key: str, default: int | None = None, *, low: int, high: int) -> int:
@@ -159,7 +160,6 @@ class Table:
         return value
 
     def optional_integer(self, key: str, *, low: int, high: int) -> int | None:
-        self._known.add(key)
         return self.integer(key, low=low, high=high) if self.has(key) else None
 
     def number(self, key: str, default: float | None = None, *, low: float, high: float) -> float:

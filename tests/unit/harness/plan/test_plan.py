@@ -149,6 +149,7 @@ WRONG = [
     ("seed = 1", "x.toml:1: name: missing"),
     ('name = "x"\nseed = -1', "x.toml:2: seed: -1 is not a whole number from 0"),
     ('name = "x"\nnodse = 1', "x.toml:2: nodse: unknown key (did you mean nodes?)"),
+    ('name = "x"\nfaultz = 1', "x.toml:2: faultz: unknown key (did you mean faults?); known here: checks, expect,"),
     ('name = "x"\n[workload]\n\nacks = "both"', "x.toml:4: workload.acks: 'both' is not one of all, 1, 0"),
     ('name = "x"\n[workload]\nacks = true', "x.toml:3: workload.acks: True is not one of all, 1, 0"),
     ('name = "x"\n[workload]\nrate = "fast"', "x.toml:3: workload.rate: 'fast' is not a number from 0.1"),
