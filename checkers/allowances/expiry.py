@@ -14,7 +14,6 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.history.faults import CLOCKS
 from checkers.history.load import span_of
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
@@ -26,7 +25,7 @@ def expiry_of(history: Path, info: RunInfo, events: DataFrame) -> Expiry | None:
     events(w, t_ns). Hosts of somebody else's may be off without any fault, and one that is far enough ahead deletes
     what is younger than the limit by the run's own clock, in a run that is shorter than the limit.
     """
-    length_ns, ahead_s, behind_s = span_of(history, clocks=info.scripted or bool(CLOCKS & set(info.fault_kinds)))
+    length_ns, ahead_s, behind_s = span_of(history, clocks=info.scripted or info.skews_clocks)
     most = least = 0
     if info.retention.time_ms is not None:
         # Exact in integers: wall clocks in ns do not fit a double.

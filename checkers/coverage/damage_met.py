@@ -19,11 +19,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
-from checkers.history.faults import (
-    FILE_FAULTS,
-    Fault,
-    read_params,
-)
+from checkers.history.faults import Fault, read_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class Meeting:
 
 def killed_for_it(fault: Fault) -> bool:
     """The broker was killed before its files were damaged, and started again at the end."""
-    return fault.fault in FILE_FAULTS and read_params(fault.params_json).get("while") == "down"
+    return fault.damages_files and read_params(fault.params_json).get("while") == "down"
 
 
 def partition_of(fault: Fault) -> str | None:
@@ -58,7 +54,7 @@ def partition_of(fault: Fault) -> str | None:
 
 def openings(evidence: Evidence, faults: Iterable[Fault]) -> list[Opening]:
     """Of the logs whose files faults damaged, and starts of their brokers, on all time. Few rows: one per restart."""
-    hurt = [fault for fault in faults if fault.fault in FILE_FAULTS]
+    hurt = [fault for fault in faults if fault.damages_files]
     nodes = sorted({node for fault in hurt for node in fault.targets})
     if not nodes:
         return []
@@ -79,7 +75,7 @@ def openings(evidence: Evidence, faults: Iterable[Fault]) -> list[Opening]:
 
 def meetings(faults: Iterable[Fault], found: Sequence[Opening]) -> dict[int, Meeting]:
     """Fault id → how its broker met the damage, for file faults of which that can be shown."""
-    met = {fault.fault_id: _meeting(fault, found) for fault in faults if fault.fault in FILE_FAULTS and fault.observed}
+    met = {fault.fault_id: _meeting(fault, found) for fault in faults if fault.damages_files and fault.observed}
     return {fault_id: meeting for fault_id, meeting in met.items() if meeting is not None}
 
 
@@ -104,7 +100,7 @@ def can_have_elected(fault: Fault, met: Mapping[int, Meeting], p: str) -> bool:
     """Whether the fault can have cost its broker the lead of p: not by damage beneath it, as it ran, that it did not
     meet while the fault lasted.
     """
-    if fault.fault not in FILE_FAULTS or killed_for_it(fault):
+    if not fault.damages_files or killed_for_it(fault):
         return True
     meeting = met.get(fault.fault_id)
     return meeting is not None and fault.active(meeting.at_ns, meeting.at_ns) and meeting.p in (None, p)
@@ -115,13 +111,13 @@ def unmet(faults: Iterable[Fault], met: Mapping[int, Meeting]) -> list[str]:
     return [
         f"{fault.fault} of {fault.file or 'a file'} on {', '.join(fault.targets)}"
         for fault in faults
-        if fault.fault in FILE_FAULTS and fault.observed and fault.fault_id not in met
+        if fault.damages_files and fault.observed and fault.fault_id not in met
     ]
 
 
 def as_json(fault: Fault, met: Mapping[int, Meeting]) -> dict[str, Any]:
     """The fault as results.json has it."""
-    if fault.fault not in FILE_FAULTS:
+    if not fault.damages_files:
         return fault.as_json()
     meeting = met.get(fault.fault_id)
     told = None if meeting is None else {"how": meeting.how, "at_ns": meeting.at_ns}

@@ -11,28 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from checkers.history.faults import (
-    CUTS,
-    DOWN,
-    WITHOUT_VICTIMS,
-    Fault,
-    read_params,
-)
+from checkers.history.faults import Fault, read_params
 from checkers.history.run_info import RunInfo
 
 
 def can_acknowledge(
-    fault: str,
-    targets: Sequence[str],
-    params_json: str | None,
+    fault: Fault,
     *,
     brokers: Sequence[str],
     zookeepers: Sequence[str],
     min_isr: int,
 ) -> bool:
-    """params_json: the history's; of a cut it holds the grudge, node → nodes whose packets it drops."""
-    down: AbstractSet[str] = frozenset(targets) if fault in DOWN else frozenset()
-    grudge = _grudge(params_json) if fault in CUTS else {}
+    """The parameters of a cut hold its grudge, node → nodes whose packets it drops."""
+    down: AbstractSet[str] = frozenset(fault.targets) if fault.stops_process else frozenset()
+    grudge = _grudge(fault.params_json) if fault.cuts_links else {}
 
     def linked(one: str, other: str) -> bool:
         return other not in grudge.get(one, ()) and one not in grudge.get(other, ())
@@ -53,12 +45,12 @@ def touches(fault: Fault, broker: str | None, zookeepers: AbstractSet[str], cont
     """
     if broker is None:
         return True
-    if fault.fault in CUTS:
+    if fault.cuts_links:
         grudge = _grudge(fault.params_json)
         lost = set(grudge.get(broker, ())) | {node for node, dropped in grudge.items() if broker in dropped}
         if lost & zookeepers or controller in lost:
             return True
-        return fault.fault not in WITHOUT_VICTIMS and broker in fault.targets
+        return fault.names_victims and broker in fault.targets
     return broker in fault.targets or bool(zookeepers & set(fault.targets))
 
 
@@ -69,9 +61,7 @@ def writes_impossible(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
     return frozenset(
         one.fault_id
         for one in faults
-        if not can_acknowledge(
-            one.fault, one.targets, one.params_json, brokers=brokers, zookeepers=zookeepers, min_isr=least
-        )
+        if not can_acknowledge(one, brokers=brokers, zookeepers=zookeepers, min_isr=least)
     )
 
 

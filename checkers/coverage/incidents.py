@@ -29,6 +29,8 @@ def unexplained(marks: Marks) -> list[str]:
             said.append(f"after the faults: {mark['error']}")
         elif mark["f"] == "logs" and mark["error"]:
             said.append(f"what {mark['node']} logged after its evidence was copied is not known: {mark['error']}")
+        elif mark["kind"] == "nemesis" and mark["f"] == "start" and mark["effects"] is None:
+            said.append(f"fault {mark['fault_id']} ({mark['fault']}) does not say what its effects are")
     return said
 
 

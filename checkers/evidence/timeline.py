@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from checkers.evidence.event_log_gaps import whole_logs
 from checkers.evidence.unclean_elections import NONE, Unclean, epoch_interval, unclean_of
 from checkers.evidence.znodes import Znodes
-from checkers.history.faults import FILE_FAULTS
+from checkers.history.faults import DAMAGES_FILES
 from checkers.history.load import History
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
@@ -95,8 +95,9 @@ def build_evidence(
 
 
 def _hurt_nodes(history: History) -> tuple[str, ...]:
-    """Nodes at which a fault of files was aimed."""
-    aimed = history.marks.where((F.col("f") == "start") & F.col("fault").isin(*FILE_FAULTS))
+    """Nodes at which a fault of files was aimed; or one that does not say its effects, as in older histories."""
+    hurts = F.coalesce(F.array_contains("effects", DAMAGES_FILES), F.lit(True))
+    aimed = history.marks.where((F.col("kind") == "nemesis") & (F.col("f") == "start") & hurts)
     return tuple(sorted(row.node for row in aimed.select(F.explode("targets").alias("node")).distinct().collect()))
 
 

@@ -1,5 +1,7 @@
 """The faults of a run, as its history tells of them: start and stop lines of the nemesis, paired. Pure.
 
+What a fault does, the line itself says by its `effects`: a kind that another package brings is judged like any other.
+
 Source: docs/history-format.md, docs/faults.md.
 """
 
@@ -10,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-DOWN = frozenset({"kill", "stop", "pause"})
-CUTS = frozenset({"isolate", "halves", "majority-ring", "one-way", "cut-zookeeper"})
-CLOCKS = frozenset({"clock-step", "clock-drift", "clock-strobe"})
-WITHOUT_VICTIMS = frozenset({"halves", "majority-ring"})
-FILE_FAULTS = ("bitflip", "truncate-file", "remove-file")
-"""docs/faults.md: faults that damage files."""
+STOPS_PROCESS = "stops-process"
+CUTS_LINKS = "cuts-links"
+NAMES_NO_VICTIM = "names-no-victim"
+SKEWS_CLOCK = "skews-clock"
+DAMAGES_FILES = "damages-files"
+"""Effects that a nemesis line may say of its fault. Kinds of faults are known by nothing else here."""
 
 
 def read_params(params_json: str | None) -> Mapping[str, Any]:
@@ -48,6 +50,28 @@ class Fault:
     stop_began_ns: int | None = None
     file: str | None = None
     """Of a file fault: what it damaged, below the broker's data folder; None in older histories."""
+    family: str | None = None
+    effects: frozenset[str] = frozenset()
+
+    @property
+    def damages_files(self) -> bool:
+        """Whether it changed files of its targets, which nothing takes back."""
+        return DAMAGES_FILES in self.effects
+
+    @property
+    def cuts_links(self) -> bool:
+        """Whether packets between nodes were lost; `params.grudge` says on which links."""
+        return CUTS_LINKS in self.effects
+
+    @property
+    def stops_process(self) -> bool:
+        """Whether the daemons of its targets were gone or stood still."""
+        return STOPS_PROCESS in self.effects
+
+    @property
+    def names_victims(self) -> bool:
+        """Whether its targets were worse off than other nodes."""
+        return NAMES_NO_VICTIM not in self.effects
 
     def active(self, from_ns: int, to_ns: int) -> bool:
         """Whether it can have had any effect in the span: from the first attempt to apply it until it was seen gone."""
@@ -58,6 +82,8 @@ class Fault:
         return {
             "fault_id": self.fault_id,
             "fault": self.fault,
+            "family": self.family,
+            "effects": sorted(self.effects),
             "targets": list(self.targets),
             "start_ns": self.start_ns,
             "stop_ns": self.stop_ns,
@@ -94,6 +120,8 @@ def faults_of(marks: Iterable[Mapping[str, Any]]) -> list[Fault]:
                 start.get("began_ns"),
                 None if stop is None else stop.get("began_ns"),
                 start.get("file"),
+                start.get("family"),
+                frozenset(start.get("effects") or ()),
             )
         )
     return faults

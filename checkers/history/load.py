@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers.history import schema
+from checkers.history.faults import SKEWS_CLOCK
 from checkers.spark.tables import address, read_table, write_table
 
 TAIL_BYTES = 1 << 20
@@ -95,9 +96,14 @@ def span_of(path: Path, *, clocks: bool) -> tuple[int, float, float]:
         if not clocks:
             return length_ns, 0.0, 0.0
         file.seek(0)
-        off = [_off_s(line, length_ns) for line in file if b'"nemesis"' in line and b'"clock-' in line]
+        off = [_off_s(line, length_ns) for line in file if b'"nemesis"' in line and _may_skew(line)]
     # Two faults of one clock are never in force at once.
     return length_ns, max((ahead for ahead, _ in off), default=0.0), max((behind for _, behind in off), default=0.0)
+
+
+def _may_skew(line: bytes) -> bool:
+    """A line of an older history says no effects, and its fault may have any."""
+    return f'"{SKEWS_CLOCK}"'.encode() in line or b'"effects"' not in line
 
 
 def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
@@ -286,6 +292,8 @@ def marks_table(raw: DataFrame) -> DataFrame:
         "observation",
         "began_ns",
         "file",
+        "family",
+        "effects",
         "reader",
         "leader",
         "start",

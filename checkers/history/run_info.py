@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from checkers.history.faults import SKEWS_CLOCK
 from checkers.history.retention import Retention, retention_of
 from checkers.history.schema import HISTORY_VERSION
 
@@ -41,7 +42,8 @@ class RunInfo:
     """partitions: names of all partitions of the run's topic. checks: floors the run file asked for.
 
     min_insync_replicas: the least that any broker applies. unclean: some broker may elect from outside the ISR.
-    fault_kinds: those that the run file asks for. request_timeout_ms: how long a client waits for an answer.
+    fault_kinds: those that the run file asks for. skews_clocks: whether one of them can set a clock wrong; true where
+    run.json does not say. request_timeout_ms: how long a client waits for an answer.
     record_bytes: what one record adds to a log at most. checkers: names of those that the workload and the system of
     the run ask for; None: all.
     """
@@ -65,6 +67,7 @@ class RunInfo:
     finished: bool
     checks: Mapping[str, int] = field(default_factory=dict)
     fault_kinds: tuple[str, ...] = ()
+    skews_clocks: bool = True
     request_timeout_ms: int = 3000
     record_bytes: int = RECORD_BYTES_MAX
     checkers: frozenset[str] | None = None
@@ -127,10 +130,15 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         finished=bool(raw.get("finished") or False),
         request_timeout_ms=int((raw.get("workload") or {}).get("request_timeout_ms") or 3000),
         fault_kinds=tuple(str(kind) for kind in (raw.get("faults") or {}).get("kinds") or ()),
+        skews_clocks=_skews_clocks(raw.get("fault_kinds")),
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
         record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
         checkers=None if raw.get("checkers") is None else frozenset(str(name) for name in raw["checkers"]),
     )
+
+
+def _skews_clocks(kinds: Mapping[str, Mapping[str, Any]] | None) -> bool:
+    return kinds is None or any(SKEWS_CLOCK in kind["effects"] for kind in kinds.values())
 
 
 def _record_bytes(workload: Mapping[str, Any], topic: str) -> int:

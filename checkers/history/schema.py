@@ -63,6 +63,8 @@ HISTORY_LINE = _struct(
     ("observation", _TEXT),
     ("began_ns", _LONG),
     ("file", _TEXT),
+    ("family", _TEXT),
+    ("effects", T.ArrayType(_TEXT)),
     # harness
     ("leader", _TEXT),
     ("start", _LONG),

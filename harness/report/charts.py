@@ -1,6 +1,7 @@
 """Charts of a run with fault bands behind them: latency, rate, each partition's HW, LEO and ISR, clocks.
 
-All share one time axis in seconds since the run's start. Takes series.json as docs/results-format.md has it.
+All share one time axis in seconds since the run's start. Takes series.json as docs/results-format.md has it. What a
+fault does is read from its `effects`, so that faults of other packages are drawn as well.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from plotly.offline import get_plotlyjs
 
 _OUTCOME = {"ok": "#2a7a4b", "fail": "#c8860d", "info": "#b3261e"}
 _BROKER = ("#1f5fa8", "#b5541c", "#5b3f9e", "#2a7a4b", "#8a6d00", "#a0307a")
-_FAULT = {
-    "kill": "#d9480f",
-    "stop": "#e8a33d",
-    "pause": "#7048e8",
-    "clock": "#0b7285",
+_EFFECT = {
+    "stops-process": "#d9480f",
+    "cuts-links": "#c2255c",
+    "skews-clock": "#0b7285",
+    "damages-files": "#7048e8",
 }
-_PARTITION_FAULT = "#c2255c"
+_OTHER_FAULT = "#868e96"
+"""Of a fault that has none of these effects, or does not say them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def _partition(name: str, data: dict[str, Any], bands: list[dict[str, Any]], end
 
 
 def _clock(series: dict[str, Any], bands: list[dict[str, Any]], end_s: float) -> Chart:
-    figure = _figure([b for b in bands if b["fault"].startswith("clock")], end_s, "ms ahead of the harness")
+    figure = _figure([b for b in bands if "skews-clock" in b.get("effects", ())], end_s, "ms ahead of the harness")
     for position, clock in enumerate(series["clock"]):
         figure.add_scatter(
             x=[point[0] for point in clock["points"]],
@@ -157,7 +159,7 @@ def _figure(bands: list[dict[str, Any]], end_s: float, unit: str, *, log: bool =
         figure.add_vrect(
             x0=start_s,
             x1=max(stop_s, start_s + 0.05),
-            fillcolor=_colour(band["fault"]),
+            fillcolor=_colour(band),
             opacity=0.14,
             line_width=0,
             annotation={"text": f"{band['fault']} {','.join(band.get('targets', []))}", "font": {"size": 9}},
@@ -174,8 +176,10 @@ def _figure(bands: list[dict[str, Any]], end_s: float, unit: str, *, log: bool =
     return figure
 
 
-def _colour(fault: str) -> str:
-    return next((colour for prefix, colour in _FAULT.items() if fault.startswith(prefix)), _PARTITION_FAULT)
+def _colour(band: dict[str, Any]) -> str:
+    """By the first effect that the fault has, in the order of `_EFFECT`."""
+    effects = band.get("effects", ())
+    return next((colour for effect, colour in _EFFECT.items() if effect in effects), _OTHER_FAULT)
 
 
 def _html(figure: go.Figure, height_px: int) -> str:

@@ -8,6 +8,7 @@ from tests.golden.limits import RETENTION_MS
 from tests.golden.white_parts import last_event, put_after
 from tests.support.histories import TICK_NS
 from tests.support.judging import Case
+from tests.support.known_faults import said_of
 
 
 def bytes_differ(case: Case) -> None:
@@ -104,7 +105,7 @@ def end_damaged(case: Case) -> None:
     _opened_again(case, -1)
     opened = last_event(case, e="recovered")
     kill = next(line for line in case.history if line.get("fault") == "kill" and line["f"] == "start")
-    hit = {"fault": "truncate-file", "fault_id": 999, "targets": [opened["node"]]}
+    hit = {"fault": "truncate-file", "fault_id": 999, "targets": [opened["node"]], **said_of("truncate-file")}
     case.history.append({**kill, **hit, "index": len(case.history)})
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.known_faults import said_of
+
 TICK_NS = 1_000_000
 
 
@@ -156,6 +158,7 @@ class Story:
                 "params_json": "{}",
                 "observed": observed,
                 "observation": "seen",
+                **said_of(fault),
                 **fields,
             },
             at,

@@ -9,6 +9,8 @@ from typing import Any
 FAULT = {
     "fault_id": 1,
     "fault": "kill",
+    "family": "process",
+    "effects": ["stops-process"],
     "targets": ["n1"],
     "start_ns": 2_000_000_000,
     "stop_ns": 4_000_000_000,

@@ -45,6 +45,7 @@ class Partition:
     isr: list[int] = field(default_factory=lambda: [1])
     log: bytearray = field(default_factory=bytearray)
     leo: int = 0
+    log_start: int = 0
     produce_error: int = 0
     fetch_error: int = 0
 
@@ -187,7 +188,7 @@ class FakeBroker:
         for wanted in request.partitions:
             partition = self.partitions[wanted.partition]
             error = partition.fetch_error
-            if not error and wanted.fetch_offset > partition.leo:
+            if not error and not partition.log_start <= wanted.fetch_offset <= partition.leo:
                 error = 1
             view = memoryview(bytes(partition.log))
             at = 0
@@ -197,7 +198,16 @@ class FakeBroker:
             records = [] if error else [view[at : at + max(wanted.max_bytes, 1)]]
             results.append(
                 fetch_response.FetchPartitionResult(
-                    self.topic, "", wanted.partition, error, partition.leo, partition.leo, 0, None, -1, records
+                    self.topic,
+                    "",
+                    wanted.partition,
+                    error,
+                    partition.leo,
+                    partition.leo,
+                    partition.log_start,
+                    None,
+                    -1,
+                    records,
                 )
             )
         return b"".join(bytes(chunk) for chunk in fetch_response.encode_response(version, results))  # type: ignore[arg-type]
@@ -207,7 +217,13 @@ class FakeBroker:
         for topic in request.topics:
             parts = [
                 ListOffsetsPartitionResponse(
-                    p.partition_index, 0, -1, 0 if p.timestamp == -2 else self.partitions[p.partition_index].leo, 5
+                    p.partition_index,
+                    0,
+                    -1,
+                    self.partitions[p.partition_index].log_start
+                    if p.timestamp == -2
+                    else self.partitions[p.partition_index].leo,
+                    5,
                 )
                 for p in topic.partitions
             ]

@@ -1,4 +1,4 @@
-"""A workload and a system that another package adds by entry points run and are judged like the lab's own."""
+"""A workload, a system and a fault that another package adds by entry points run and are judged like the lab's own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ ENTRY_POINTS = """\
 turns = toy_lab.workload:Toy
 [highwater.systems]
 toy = toy_lab.system:Toy
+[highwater.faults]
+toy-clock = toy_lab.fault:FAMILY
 """
 RUN = """
 name = "outside"
@@ -40,6 +42,18 @@ election_faults = 0
 lag_shrinks = 0
 expansions = 0
 """
+
+
+FAULTS = """
+[faults]
+kinds = ["tomorrow"]
+targets = ["n1"]
+interval_s = [1, 1]
+duration_s = [2, 2]
+"""
+TEN_SECONDS = RUN.replace("sends = 40", "sends = 100\npause_ms = 50").replace(
+    'kind = "turns"', 'kind = "turns"\ntime_limit_s = 9'
+)
 
 
 @pytest.fixture
@@ -109,3 +123,34 @@ def test_run_of_another_package_is_judged_by_the_checkers_that_it_names(
     assert set(checkers) == {"lost-write", "duplicate", "fabricated-value", "floor"}
     assert checkers["lost-write"]["verdict"] == verdict
     assert checkers["duplicate"]["verdict"] == "valid"
+
+
+@pytest.mark.spark
+def test_fault_of_another_package_is_scheduled_and_what_it_accounts_for_is_told_by_its_effects(installed: Path) -> None:
+    """The toy broker deletes what is too old by its own clock, which nothing but the fault's own line explains."""
+    text = TEN_SECONDS + '[topic.config]\n"retention.ms" = 3600000\n' + FAULTS
+    done, store = run(installed, text)
+    said = [line for line in read_lines(store.history) if line["kind"] == "nemesis" and line["f"] != "skipped"]
+    assert [line["f"] for line in said[:2]] == ["start", "stop"]
+    for line in said:
+        assert (line["fault"], line["family"], line["effects"]) == ("tomorrow", "toy-clock", ["skews-clock"])
+        assert line["targets"] == ["n1"]
+        assert line["observed"], line
+    results = read_json(store.results)
+    assert (results["verdict"], done.returncode) == ("valid", 0), done.stdout + done.stderr
+    checkers, faults = results["checkers"], results["faults"]
+    assert isinstance(checkers, dict)
+    assert isinstance(faults, list)
+    assert checkers["lost-write"]["counts"]["allowed"] > 5
+    assert {(fault["family"], *fault["effects"]) for fault in faults} == {("toy-clock", "skews-clock")}
+    assert read_json(store.run_json)["fault_kinds"] == {"tomorrow": {"family": "toy-clock", "effects": ["skews-clock"]}}
+
+
+def test_fault_of_another_package_that_these_nodes_cannot_do_is_said_to_be_unavailable(installed: Path) -> None:
+    (installed / "toy_lab" / "fault.py").write_text(
+        (installed / "toy_lab" / "fault.py").read_text().replace('!= "toy"', '!= "another"')
+    )
+    done, store = run(installed, RUN + FAULTS, "--no-analysis")
+    assert done.returncode == 0, done.stderr + done.stdout
+    (line,) = [line for line in read_lines(store.history) if line["kind"] == "nemesis"]
+    assert (line["f"], line["fault"], line["error"]) == ("unavailable", "tomorrow", "n1 runs no toy broker")

@@ -16,6 +16,7 @@ from checkers.evidence.timeline import build_timeline
 from checkers.history import schema
 from checkers.history.faults import Fault
 from tests.support.judging import pyspark_sockets
+from tests.support.known_faults import effects_of
 from tests.support.model_cluster import ModelCluster
 
 pytestmark = pytest.mark.spark
@@ -36,13 +37,14 @@ def test_openings_are_of_damaged_logs_and_say_where_one_came_back_shorter(spark:
     path = tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps({**event, "t_ns": event["m"]}) + "\n" for event in model.events))
     faults = [
-        Fault(nth, "bitflip", (node,), 1, 2, True, "", file="hw-0/0.log") for nth, node in enumerate(("n2", "n3"))
+        Fault(nth, "bitflip", (node,), 1, 2, True, "", file="hw-0/0.log", effects=effects_of("bitflip"))
+        for nth, node in enumerate(("n2", "n3"))
     ]
     with pyspark_sockets():
         events = spark.read.schema(schema.EVENTS).json(path.as_uri())
         evidence = cast(Any, SimpleNamespace(events=events, timeline=build_timeline(events)))
         found = openings(evidence, faults)
-        assert openings(evidence, [Fault(9, "kill", ("n2",), 1, 2, True, "")]) == []
+        assert openings(evidence, [Fault(9, "kill", ("n2",), 1, 2, True, "", effects=effects_of("kill"))]) == []
     starts = [
         Opening(event["node"], None, event["m"])
         for event in model.events

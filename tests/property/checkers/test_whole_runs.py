@@ -16,6 +16,7 @@ from checkers.analysis import analyse
 from tests.support.evidence_files import write_run
 from tests.support.flipped import flip
 from tests.support.judging import pyspark_sockets
+from tests.support.known_faults import said_of
 from tests.support.model_cluster import random_life
 
 pytestmark = [pytest.mark.spark, pytest.mark.guarantee("V5")]
@@ -235,6 +236,7 @@ def _last_stop(lines: list[dict[str, Any]]) -> dict[str, Any]:
 def _late_clock_step(from_ns: int, until_ns: int) -> list[dict[str, Any]]:
     """A fault that harms nothing."""
     common = {"type": "info", "process": -1, "kind": "nemesis", "phase": "main", "fault": "clock-step", "fault_id": 900}
+    common |= said_of("clock-step")
     seen = {**common, "targets": ["n1"], "params_json": "{}", "observed": True, "observation": "seen"}
     return [{**seen, "f": "start", "time_ns": from_ns}, {**seen, "f": "stop", "time_ns": until_ns}]
 
@@ -321,17 +323,34 @@ def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(spark: Spa
 def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_files(
     spark: SparkSession, folder: Path, aimed_at: str, verdict: str
 ) -> None:
+    """By its effects: nobody here knows that kind."""
     segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)
     flip(segment, 80)
     lines = _history(folder)
     chosen = next(line["fault_id"] for line in lines if line.get("fault"))
     for line in lines:
         if line.get("fault_id") == chosen:
-            line.update(fault="bitflip", targets=[aimed_at])
+            line.update(fault="scribble", family="pens", effects=["damages-files"], targets=[aimed_at])
     _write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["checkers"]["log-contiguous"]["verdict"] == verdict
     assert results["checkers"]["log-matching"]["verdict"] == verdict
+
+
+def test_whole_run_whose_fault_does_not_say_its_effects_is_unknown(spark: SparkSession, folder: Path) -> None:
+    """As older histories have it: it may have damaged files, so that those are held against nobody."""
+    segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)
+    flip(segment, 80)
+    lines = _history(folder)
+    aimed = next(line["fault_id"] for line in lines if line.get("fault") and line["targets"] == ["n1"])
+    for line in lines:
+        if line.get("fault_id") == aimed:
+            del line["family"], line["effects"]
+    _write_history(folder, lines)
+    results = _judge(spark, folder)
+    assert results["checkers"]["log-contiguous"]["verdict"] != "invalid"
+    assert results["verdict"] == "unknown"
+    assert [text for text in results["floor"]["missing"] if "does not say what its effects are" in text]
 
 
 def _cut(folder: Path) -> None:

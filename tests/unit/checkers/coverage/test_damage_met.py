@@ -9,11 +9,15 @@ import pytest
 
 from checkers.coverage.damage_met import Meeting, Opening, as_json, meetings, partition_of, unmet
 from checkers.history.faults import Fault
+from tests.support.known_faults import effects_of
 
 pytestmark = pytest.mark.guarantee("H8")
 
 FILE = "hw-0/00000000000000000294.log"
-UP = Fault(4, "bitflip", ("n2",), 100, 200, True, "", params_json=json.dumps({"while": "up"}), file=FILE)
+OF_FILES = frozenset({"damages-files"})
+UP = Fault(
+    4, "bitflip", ("n2",), 100, 200, True, "", None, True, json.dumps({"while": "up"}), file=FILE, effects=OF_FILES
+)
 DOWN = replace(UP, params_json=json.dumps({"while": "down"}))
 BEFORE = Opening("n2", "hw-0", 90)
 
@@ -40,7 +44,7 @@ BEFORE = Opening("n2", "hw-0", 90)
         (replace(UP, file="recovery-point-offset-checkpoint"), [BEFORE, Opening("n2", "hw-0", 190)], None),
         (replace(UP, file="recovery-point-offset-checkpoint"), [Opening("n2", None, 190)], Meeting("started", 190)),
         (replace(UP, observed=False), [Opening("n2", "hw-0", 190)], None),
-        (replace(UP, fault="kill"), [Opening("n2", "hw-0", 190)], None),
+        (replace(UP, fault="kill", effects=effects_of("kill")), [Opening("n2", "hw-0", 190)], None),
     ],
 )
 def test_meeting_is_what_the_broker_did_after_the_damage(
@@ -50,7 +54,7 @@ def test_meeting_is_what_the_broker_did_after_the_damage(
 
 
 def test_damage_that_nothing_shows_to_have_been_met_is_named() -> None:
-    kill = replace(UP, fault="kill", fault_id=5)
+    kill = replace(UP, fault="kill", fault_id=5, effects=effects_of("kill"))
     assert unmet([UP, kill], {}) == [f"bitflip of {FILE} on n2"]
     assert unmet([UP, kill], {4: Meeting("opened", 300, "hw-0")}) == []
 
@@ -59,7 +63,7 @@ def test_results_say_of_file_faults_alone_how_they_were_met() -> None:
     assert as_json(UP, {})["met"] is None
     told = as_json(UP, {4: Meeting("cut", 130, "hw-0")})
     assert (told["file"], told["met"]) == (FILE, {"how": "cut", "at_ns": 130})
-    assert "met" not in as_json(replace(UP, fault="kill"), {})
+    assert "met" not in as_json(replace(UP, fault="kill", effects=effects_of("kill")), {})
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from checkers.history.faults import (
     faults_of,
 )
 from checkers.history.run_info import NodeInfo
+from tests.support.known_faults import effects_of
 from tests.unit.checkers.coverage.test_incidents import INFO
 
 pytestmark = pytest.mark.guarantee("H8")
@@ -30,7 +31,18 @@ THREE = replace(INFO, nodes=NODES)
 def fault(kind: str, *targets: str, grudge: dict[str, list[str]] | None = None, **times: Any) -> Fault:
     params = json.dumps({"grudge": grudge or {}})
     spans = {"start_ns": 100, "stop_ns": 200, **times}
-    return Fault(1, kind, targets, spans.pop("start_ns"), spans.pop("stop_ns"), True, "", params_json=params, **spans)
+    return Fault(
+        1,
+        kind,
+        targets,
+        spans.pop("start_ns"),
+        spans.pop("stop_ns"),
+        True,
+        "",
+        params_json=params,
+        effects=effects_of(kind),
+        **spans,
+    )
 
 
 def election(at_ns: int, led: int | None = 1, by: int | None = 3, reason: str | None = "offline") -> Election:

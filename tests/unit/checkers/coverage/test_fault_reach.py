@@ -8,15 +8,21 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from checkers.coverage.fault_reach import can_acknowledge
+from checkers.history.faults import Fault
+from tests.support.known_faults import effects_of
 
 pytestmark = pytest.mark.guarantee("H8")
 
 EVERYONE = ("n1", "n2", "n3", "zk1")
 
 
+def of_kind(kind: str, targets: Sequence[str], params: str | None) -> Fault:
+    return Fault(1, kind, tuple(targets), 0, None, True, "", params_json=params, effects=effects_of(kind))
+
+
 def able(fault: str, targets: Sequence[str] = (), grudge: Mapping[str, Sequence[str]] | None = None) -> bool:
     params = None if grudge is None else json.dumps({"grudge": grudge})
-    return can_acknowledge(fault, targets, params, brokers=EVERYONE[:3], zookeepers=EVERYONE[3:], min_isr=2)
+    return can_acknowledge(of_kind(fault, targets, params), brokers=EVERYONE[:3], zookeepers=EVERYONE[3:], min_isr=2)
 
 
 def cut(*links: tuple[str, str]) -> dict[str, list[str]]:
@@ -62,16 +68,28 @@ def test_can_acknowledge_cut_from_zookeeper_ends_sessions() -> None:
     assert not able("cut-zookeeper", ["n1", "n2"], cut(("n1", "zk1"), ("n2", "zk1")))
 
 
+@pytest.mark.parametrize(
+    ("effects", "acknowledged"),
+    [(("stops-process",), False), (("cuts-links",), False), (("skews-clock",), True), ((), True)],
+)
+def test_can_acknowledge_kind_of_another_package_is_known_by_its_effects(
+    effects: Sequence[str], acknowledged: bool
+) -> None:
+    params = json.dumps({"grudge": cut(("n1", "zk1"), ("n2", "zk1"))})
+    frost = Fault(1, "frost", ("n1", "n2"), 0, None, True, "", params_json=params, effects=frozenset(effects))
+    assert can_acknowledge(frost, brokers=EVERYONE[:3], zookeepers=EVERYONE[3:], min_isr=2) is acknowledged
+
+
 def test_can_acknowledge_cut_without_readable_params_excuses_nothing() -> None:
-    assert can_acknowledge("halves", ["n1"], "{", brokers=["n1"], zookeepers=["zk1"], min_isr=1)
-    assert can_acknowledge("halves", ["n1"], "[]", brokers=["n1"], zookeepers=["zk1"], min_isr=1)
+    assert can_acknowledge(of_kind("halves", ["n1"], "{"), brokers=["n1"], zookeepers=["zk1"], min_isr=1)
+    assert can_acknowledge(of_kind("halves", ["n1"], "[]"), brokers=["n1"], zookeepers=["zk1"], min_isr=1)
 
 
 def test_can_acknowledge_three_zookeepers_need_two() -> None:
     def with_three(*links: tuple[str, str]) -> bool:
         servers = ["zk1", "zk2", "zk3"]
         params = json.dumps({"grudge": cut(*links)})
-        return can_acknowledge("halves", [], params, brokers=["n1", "n2"], zookeepers=servers, min_isr=2)
+        return can_acknowledge(of_kind("halves", [], params), brokers=["n1", "n2"], zookeepers=servers, min_isr=2)
 
     assert with_three(("n1", "zk1"))
     assert not with_three(("n1", "zk1"), ("n1", "zk2"))

@@ -62,6 +62,12 @@ def test_unexplained_names_the_process_that_ended_by_itself() -> None:
     assert said == ["the process of n2 ended though no fault was to end it (phase main)"]
 
 
+def test_unexplained_names_a_fault_that_does_not_say_its_effects() -> None:
+    start = {"kind": "nemesis", "fault": "bitflip", "fault_id": 3}
+    said = [mark("start", **start, effects=effects) for effects in (None, [], ["damages-files"])]
+    assert incidents.unexplained(said) == ["fault 3 (bitflip) does not say what its effects are"]
+
+
 def test_unexplained_tells_what_was_not_healed() -> None:
     assert incidents.unexplained([mark("heal", error="n2 paused: no answer"), mark("heal")]) == [
         "after the faults: n2 paused: no answer"

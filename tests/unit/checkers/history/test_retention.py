@@ -83,3 +83,19 @@ def test_clock_fault_sets_a_clock_ahead_or_behind(
     path.write_text(json.dumps(fault) + "\n" + json.dumps({"kind": "harness", "time_ns": 10_000_000_000}) + "\n")
     assert span_of(path, clocks=True) == (10_000_000_000, ahead_s, behind_s)
     assert span_of(path, clocks=False) == (10_000_000_000, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "ahead_s"),
+    [
+        ({"fault": "time-travel", "effects": ["skews-clock"]}, 7.0),
+        ({"fault": "clock-step", "effects": []}, 0.0),
+        # What an older history does not say may be anything that accounts for what is missing.
+        ({"fault": "kill"}, 7.0),
+    ],
+)
+def test_clock_fault_is_known_by_its_effect(tmp_path: Path, said: dict[str, object], ahead_s: float) -> None:
+    path = tmp_path / "history.jsonl"
+    line = {"kind": "nemesis", "time_ns": 5, "params_json": json.dumps({"offset_s": 7.0}), **said}
+    path.write_text(json.dumps(line) + "\n")
+    assert span_of(path, clocks=True) == (5, ahead_s, 0.0)

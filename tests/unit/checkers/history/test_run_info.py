@@ -46,6 +46,22 @@ def test_run_that_asks_for_no_known_checker_is_not_judged(
     assert f"run.json: checkers: {wrong}; there are fabricated-value, " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("kinds", "skews"),
+    [
+        (None, True),
+        ({}, False),
+        ({"kill": {"family": "process", "effects": ["stops-process"]}}, False),
+        ({"time-travel": {"family": "toy", "effects": ["skews-clock"]}}, True),
+    ],
+)
+def test_run_info_knows_faults_that_skew_clocks_by_their_effects(
+    tmp_path: Path, kinds: dict[str, Any] | None, skews: bool
+) -> None:
+    changes = {} if kinds is None else {"fault_kinds": kinds}
+    assert load_run_info(_write(tmp_path, **changes)).skews_clocks is skews
+
+
 def test_run_info_names_partitions_and_nodes(tmp_path: Path) -> None:
     info = load_run_info(_write(tmp_path))
     assert info.partitions == ("hw-0", "hw-1")

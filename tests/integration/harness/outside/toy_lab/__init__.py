@@ -1,1 +1,1 @@
-"""A workload and a system of another package than the lab's, as somebody who installs the lab would write them."""
+"""A workload, a system and a fault, as somebody who installs the lab would write them in a package of their own."""

@@ -1,32 +1,56 @@
-"""One broker with one partition in memory: `python -m toy_lab.server ADDRESS PORT TOPIC LOST_OFFSET`.
+"""One broker with one partition in memory: `python -m toy_lab.server ADDRESS PORT TOPIC LOST_OFFSET RETENTION_S`.
 
-LOST_OFFSET: acknowledged and forgotten, as a broker with a bug would; -1 for none.
+LOST_OFFSET: acknowledged and forgotten, as a broker with a bug would; -1 for none. What is older than RETENTION_S by
+the broker's own clock is deleted at once. How far that clock is ahead stands in the file `ahead_s` of the current
+folder; the broker writes what it has read there into `seen_s`.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 
 from tests.integration.harness.fake_broker import FakeBroker
+
+CLOCK, SEEN = "ahead_s", "seen_s"
+LOOK_S = 0.05
 
 
 class ForgetfulBroker(FakeBroker):
     lost_offset = -1
+    retention_s = 7 * 86_400.0
+    ahead_s = "0.0"
 
     def append(self, index: int, batch: bytes) -> int:
-        kept = bytes(self.partitions[index].log)
+        partition = self.partitions[index]
+        kept = bytes(partition.log)
         base = super().append(index, batch)
         if base == self.lost_offset:
-            self.partitions[index].log[:] = kept
+            partition.log[:] = kept
+        if float(self.ahead_s) > self.retention_s:
+            # Records carry the clients' clocks, which are right: all of them are too old.
+            partition.log.clear()
+            partition.log_start = partition.leo
         return base
+
+    def look_at_clock(self) -> None:
+        said = Path(CLOCK).read_text() if Path(CLOCK).exists() else "0.0"
+        with self.lock:
+            self.ahead_s = said
+        part = Path(f"{SEEN}.part")
+        part.write_text(said)
+        part.replace(SEEN)
 
 
 def main() -> None:
-    address, port, topic, lost = sys.argv[1:]
+    address, port, topic, lost, retention_s = sys.argv[1:]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     broker = ForgetfulBroker(topic, host=address, port=int(port))
     broker.lost_offset = int(lost)
-    signal.sigwait({signal.SIGTERM})
+    broker.retention_s = float(retention_s)
+    while signal.sigtimedwait({signal.SIGTERM}, LOOK_S) is None:
+        broker.look_at_clock()
     broker.close()
 
 

@@ -17,6 +17,7 @@ from harness.systems.waiting import await_daemon
 
 DAEMON = "toy"
 PORT = 7000
+WEEK_MS = "604800000"
 
 
 class OnlyBroker:
@@ -63,7 +64,9 @@ class ToySystem:
         node = self._node
         if node.pid(DAEMON) is None:
             lost = self._plan.system.settings.get("lost.offset", "-1")
-            argv = (node.python, "-m", "toy_lab.server", node.address, str(PORT), self._plan.topic.name, lost)
+            retention_s = int(self._plan.topic.config.get("retention.ms", WEEK_MS)) / 1000
+            place = (node.address, str(PORT), self._plan.topic.name)
+            argv = (node.python, "-m", "toy_lab.server", *place, lost, str(retention_s))
             # The harness's own path: the package, the fake broker of the tests, and the lab.
             node.start(DaemonSpec(DAEMON, argv, {"PYTHONPATH": ":".join(path for path in sys.path if path)}, node.root))
         await_daemon(node, DAEMON, self._responds, 20.0)

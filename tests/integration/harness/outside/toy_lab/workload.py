@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.clients.connection import Address, Connection
 from harness.clients.fetch import fetch_one, poll_fields
-from harness.clients.requests import produce_one
+from harness.clients.requests import EARLIEST, list_offset, produce_one
 from harness.operations.generator import Completed, Context, Generator, Op, Pending, fixed
 from harness.operations.op import Completion, Invocation
 from harness.plan.plan import Plan
@@ -25,12 +25,14 @@ class ToyClient:
     def __init__(self, process: int, topic: str, address: Address, phase: Callable[[], str]) -> None:
         self._process, self._topic, self._phase = process, topic, phase
         self._connection = Connection(address, f"toy-{process}")
-        self._position = 0
+        self._position: int | None = 0
 
     def resolve(self, op: Op) -> Invocation:
         self._connection.connect(time.monotonic_ns() + TIMEOUT_NS)
         fields: dict[str, object] = {"values": list(op.values), "acks": -1, "sentinel": op.sentinel}
         if op.f == "poll":
+            if self._position is None:
+                self._position = self._earliest()
             fields = {
                 "position": self._position,
                 "leader_epoch": 5,
@@ -58,20 +60,39 @@ class ToyClient:
             )
             assert sent.error is None
             return Completion("ok", sent.at_ns, None, {"base_offset": sent.base_offset})
+        position = invocation.fields["position"]
+        assert isinstance(position, int)
         polled = fetch_one(
             self._connection,
             self._topic,
             0,
-            position=self._position,
+            position=position,
             leader_epoch=5,
             isolation=0,
             max_wait_ms=0,
             max_bytes=1 << 20,
             deadline_ns=deadline_ns,
         )
+        if polled.error == "OFFSET_OUT_OF_RANGE":
+            self._position = None
+            return Completion("fail", polled.at_ns, polled.error, {})
         assert polled.error is None
         self._position = polled.next_position
         return Completion("ok", polled.at_ns, None, poll_fields(polled))
+
+    def _earliest(self) -> int:
+        deadline_ns = time.monotonic_ns() + TIMEOUT_NS
+        listed = list_offset(
+            self._connection,
+            self._topic,
+            0,
+            timestamp=EARLIEST,
+            isolation=0,
+            leader_epoch=5,
+            deadline_ns=deadline_ns,
+        )
+        assert listed.error is None
+        return listed.offset
 
     def close(self) -> None:
         self._connection.close()
@@ -79,9 +100,10 @@ class ToyClient:
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """A send by thread 0, then a poll by thread 1, and so on."""
+    """A send by thread 0, then a poll by thread 1, and so on, the next at the earliest after a pause."""
 
     left: int
+    pause_ns: int
     number: int = 0
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
@@ -91,8 +113,8 @@ class InTurn:
         if len(context.free) < context.threads:
             return "pending"
         values = (self.number,) if thread == 0 else ()
-        op = Op(context.time_ns, thread, "poll" if thread else "send", 0, values)
-        return op, InTurn(self.left - 1, self.number + 1)
+        op = Op(self.number * self.pause_ns, thread, "poll" if thread else "send", 0, values)
+        return op, InTurn(self.left - 1, self.pause_ns, self.number + 1)
 
     def update(self, completed: Completed) -> Generator:
         return self
@@ -119,9 +141,10 @@ class ToyRun:
         stop.wait()
 
     def generator(self) -> Generator:
-        sends = self._plan.workload.options["sends"]
+        sends, pause_ms = self._plan.workload.options["sends"], self._plan.workload.options.get("pause_ms", 0)
         assert isinstance(sends, int)
-        return InTurn(2 * sends)
+        assert isinstance(pause_ms, int)
+        return InTurn(2 * sends, pause_ms * 1_000_000)
 
     def open_client(self, process: int, thread: int) -> ToyClient:
         return ToyClient(process, self._plan.topic.name, self._address, lambda: self._run.history.phase)
