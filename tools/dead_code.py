@@ -41,7 +41,6 @@ ALLOWED = (
     Allowed("checkers/history/schema.py", "FIGURE", "the shape that verdicts.findings names"),
     Allowed("harness/nodes/ssh.py", "missing_host_key", "paramiko calls it"),
     Allowed("harness/nodes/transfer.py", "[gu]name", "tarfile writes them"),
-    Allowed("harness/report/charts.py", "html", "report.html reads it"),
     Allowed("harness/systems/coordination.py", "propagate", "logging reads it"),
     Allowed("harness/workloads/append_poll/workload.py", "AppendPoll", "harness.plan.extensions names it in a text"),
     Allowed("nemesis/faults/*.py", "FAMILY", "nemesis.catalogue names it in a text"),

@@ -121,12 +121,17 @@ def _test(options: argparse.Namespace) -> int:
 
 
 def _analyze(options: argparse.Namespace) -> int:
+    from harness.runs.outside_code import changed
+
     store = open_run(options.run)
     run = store.read_run()
     if not run.get("finished"):
         why = run.get("aborted") or "the harness ended without closing the history"
         store.update_run(aborted=why)
         print(f"this run was not finished: {why}")
+    # What was recorded is judged all the same, by the checkers of today.
+    if (other := changed(run)) is not None:
+        print(f"this run was made with other code than what is installed now: {other}")
     try:
         judged = analyze(store, _analysis_limit_s(run), spark_master=options.spark_master, say=print)
     except AnalysisFailed as error:

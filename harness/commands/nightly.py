@@ -20,7 +20,7 @@ from harness.commands.nightly_results import VERDICTS, Job, Result, fault_gaps, 
 from harness.plan.run_file import EXPECTATION, load_expectation
 from harness.plan.toml_source import PlanError
 from harness.runs.junit import write_suites
-from harness.runs.provenance import code_digest
+from harness.runs.outside_code import outside_names, run_code
 from harness.runs.run_files import load
 from harness.runs.store import StoreError, read_json, write_json
 from harness.systems import system_kind
@@ -86,7 +86,7 @@ def make_jobs(files: Sequence[Path], seeds: int) -> list[Job]:
 def _job(path: Path) -> Job:
     plan = load_expectation(path, load(path))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    code = code_digest(system_kind(plan.system.kind).source(plan))
+    code = run_code(system_kind(plan.system.kind).source(plan), outside_names(plan))
     return Job(str(path), plan.name, digest, 1, plan.expect, plan.expect_found, code)
 
 

@@ -18,7 +18,8 @@ NO_VERDICT = "crash"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run that is due. digest: of the run file's text; code: of broker and lab: what has changed runs again.
+    """One run that is due. digest: of the run file's text; code: of broker, lab and packages that the run uses: what
+    has changed runs again.
 
     expect_found: checkers of which one at least must say invalid, where invalid is expected.
     """

@@ -27,6 +27,11 @@ class Extensions:
         """Every name that a run file may use: this package's own ones first."""
         return (*self.own, *sorted({point.name for point in self._outside()} - set(self.own)))
 
+    def outside(self, name: str) -> EntryPoint | None:
+        """Where another package has what this name stands for; None for a name of this package's own, or of nobody."""
+        points = [point for point in self._outside() if point.name == name]
+        return points[0] if points and name not in self.own else None
+
     def load(self, name: str) -> object:
         """The implementation. Raises PlanError that says which package is at fault, and what names there are."""
         points = [EntryPoint(name, self.own[name], self.group)] if name in self.own else []

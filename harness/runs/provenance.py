@@ -19,21 +19,23 @@ from harness.tools.java import JavaMissing, find_java_for_spark, zookeeper_jars
 LAB = ("harness", "nemesis", "checkers")
 
 
-def code_digest(broker_source: Path) -> str:
-    """Of every file of the broker under test and of the lab that can be imported, compiled ones too, 12 hex digits.
+def code_digest(broker_source: Path, others: Iterable[Path] = ()) -> str:
+    """Of every file of the broker under test, of the lab and of other packages that can be imported, compiled ones too,
+    12 hex digits.
 
-    broker_source: the folder that holds the `broker` package.
+    broker_source: the folder that holds the `broker` package. others: folders of packages, or files of modules.
     """
     lab = Path(__file__).resolve().parents[2]
-    return _digest([broker_source / "broker", *(lab / name for name in LAB)])
+    return digest_of([broker_source / "broker", *(lab / name for name in LAB), *others])
 
 
-def _digest(packages: Iterable[Path]) -> str:
+def digest_of(packages: Iterable[Path]) -> str:
+    """Of every file of these packages that can be imported, 12 hex digits; a package may be one file."""
     found = hashlib.sha256()
     for package in packages:
-        for file in sorted(package.rglob("*")):
-            if _importable(file.relative_to(package)) and file.is_file():
-                found.update(f"{package.name}/{file.relative_to(package)}\0".encode())
+        for file in [package] if package.is_file() else sorted(package.rglob("*")):
+            if _importable(file.relative_to(package.parent)) and file.is_file():
+                found.update(f"{file.relative_to(package.parent)}\0".encode())
                 found.update(file.read_bytes())
     return found.hexdigest()[:12]
 

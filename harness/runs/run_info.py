@@ -13,7 +13,8 @@ from pathlib import Path
 
 from harness.nodes.base import Node
 from harness.plan.plan import Plan
-from harness.runs.provenance import code_digest, versions
+from harness.runs.outside_code import outside_code, outside_names, run_code
+from harness.runs.provenance import versions
 from harness.systems import system_kind
 from harness.workloads import workload_kind
 
@@ -33,7 +34,7 @@ def run_json(
 ) -> dict[str, object]:
     """run.json at the beginning: `nodes` without addresses, not finished. run_file: the one that the store keeps."""
     system, workload = system_kind(plan.system.kind), workload_kind(plan.workload.kind)
-    source = system.source(plan)
+    source, outside = system.source(plan), outside_names(plan)
     return {
         "schema": SCHEMA,
         "name": plan.name,
@@ -43,7 +44,8 @@ def run_json(
         "origin_wall_ns": origin_wall_ns,
         "highwater_version": version(),
         "versions": versions(),
-        "code": code_digest(source),
+        "code": run_code(source, outside),
+        "outside": [one.as_json() for one in outside_code(outside)],
         "command": list(argv),
         "run_file": str(run_file),
         "system": {

@@ -54,7 +54,7 @@ class Runner:
 @pytest.fixture(autouse=True)
 def code_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that is edited while the tests run must not begin another night."""
-    monkeypatch.setattr(nightly_module, "code_digest", lambda _source: "same")
+    monkeypatch.setattr(nightly_module, "run_code", lambda *_what: "same")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_nightly_after_a_whole_night_begins_a_new_one_and_keeps_the_old(files: P
 def test_nightly_resume_runs_again_what_other_code_was_judged_by(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         night(files, Runner(die_after=3))
-    monkeypatch.setattr(nightly_module, "code_digest", lambda _source: "changed")
+    monkeypatch.setattr(nightly_module, "run_code", lambda *_what: "changed")
     second = Runner()
     night(files, second, resume=True)
     assert len(second.ran) == 4

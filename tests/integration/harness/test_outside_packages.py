@@ -88,6 +88,9 @@ def test_workload_and_system_of_another_package_are_run_by_their_names(installed
     assert isinstance(workload, dict)
     assert (system["kind"], system["event_log"], system["toy"]) == ("toy", False, True)
     assert (workload["kind"], workload["options"]) == ("turns", {"sends": 40})
+    outside = run_json["outside"]
+    assert isinstance(outside, list)
+    assert [(one["name"], one["package"]) for one in outside] == [("turns", "toy-lab"), ("toy", "toy-lab")]
     lines = list(read_lines(store.history))
     assert sum(line["f"] == "send" and line["type"] == "ok" for line in lines) == 41
     assert [line["phase"] for line in lines if line["f"] == "phase"] == ["setup", "main", "heal", "final"]
