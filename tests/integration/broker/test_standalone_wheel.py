@@ -57,7 +57,28 @@ def test_broker_only_wheel_runs_against_an_external_zookeeper(tmp_path: Path) ->
     installed = _run(python, "-m", "pip", "list", "--format=freeze").lower()
     assert "kazoo" in installed
     assert not [name for name in ("pyspark", "paramiko", "docker", "confluent", "pytest") if name in installed]
+    _lab_says_what_it_lacks(python.parent / "highwater", tmp_path)
     _serves_and_stops(python, tmp_path)
+
+
+def _lab_says_what_it_lacks(highwater: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(*argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [highwater, *argv], capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path, check=False
+        )
+
+    for argv in ((), ("test", "none.toml")):
+        refused = run(*argv)
+        assert refused.returncode == 254, refused.stderr
+        assert "pyspark" in refused.stderr
+        assert refused.stderr.endswith("get them with: pip install 'highwater[lab]'\n")
+    found = run("doctor")
+    assert (found.returncode, found.stderr) == (1, "")
+    assert "\nPython packages       missing  missing: pyspark, " in found.stdout
+    assert "\nfault: kill" in found.stdout
+    assert "\nPython packages: pip install 'highwater[lab]'\n" in found.stdout
 
 
 @pytest.mark.nightly

@@ -92,7 +92,7 @@ def test_packaged_java_runs_spark() -> None:
 
 def test_doctor_on_the_machine_that_runs_the_tests_finds_every_node_kind() -> None:
     extra = doctor.Row("fault: kill", doctor.State.OK, "on every node")
-    rows = doctor.doctor(lambda: [extra], spark=False)
+    rows = doctor.doctor(lambda: [extra])
     states = {row.what: row.state for row in rows}
     # A kind that is missing here would be a kind that is not tested.
     for what in ("Python", "ZooKeeper", "Java for ZooKeeper", "libfaketime", "sandbox", "nodes: local"):
@@ -102,6 +102,21 @@ def test_doctor_on_the_machine_that_runs_the_tests_finds_every_node_kind() -> No
         assert states["nodes: docker"] is doctor.State.OK
     assert rows[-1] == extra
     assert "nodes: local" in doctor.table(rows)
+
+
+def test_doctor_tells_of_a_check_that_fails_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> list[doctor.Row]:
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(doctor, "_local_nodes", lambda _sandboxed: doctor.Row("nodes: local", doctor.State.OK, ""))
+    rows = doctor.doctor(broken)
+    assert rows[-1] == doctor.Row("faults", doctor.State.MISSING, "the check failed: ValueError: no such thing")
+    assert "Python" in {row.what for row in rows}
+
+
+def test_doctor_runs_no_spark_job_unless_it_is_asked_to_and_says_so() -> None:
+    row = doctor._java_for_spark(False)
+    assert row.detail.endswith("; no job was tried (highwater doctor --spark)")
 
 
 def test_install_without_anything_installed_prints_the_exact_command() -> None:
