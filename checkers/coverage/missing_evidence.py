@@ -31,7 +31,7 @@ def missing_evidence_of(
     missing_evidence = {source: list(texts) for source, texts in prepared.missing_evidence.items()}
     for source, texts in evidence_holes(marks, info).items():
         missing_evidence.setdefault(source, []).extend(texts)
-    missing_evidence.setdefault("history", []).extend(health.problems)
+    missing_evidence.setdefault("history", []).extend(history_problems(info, health))
     doubts = [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"]
     if doubts:
         more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
@@ -58,9 +58,17 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     return None
 
 
+def history_problems(info: RunInfo, health: HistoryHealth) -> list[str]:
+    """Why the history is not whole. One that lost its end differs from a shorter one only by what run.json says."""
+    readable = health.lines - health.torn
+    if info.lines is None or info.lines == readable:
+        return list(health.problems)
+    return [*health.problems, f"the history has {readable} lines, and run.json says {info.lines}"]
+
+
 def run_reasons(info: RunInfo, health: HistoryHealth) -> list[str]:
     """Why no verdict of the whole run can be valid."""
-    reasons = list(health.problems)
+    reasons = history_problems(info, health)
     if info.aborted is not None:
         reasons.append(f"the run was aborted: {info.aborted}")
     elif not info.finished:

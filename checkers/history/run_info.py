@@ -45,7 +45,7 @@ class RunInfo:
     fault_kinds: those that the run file asks for. skews_clocks: whether one of them can set a clock wrong; true where
     run.json does not say. request_timeout_ms: how long a client waits for an answer.
     record_bytes: what one record adds to a log at most. checkers: names of those that the workload and the system of
-    the run ask for; None: all.
+    the run ask for; None: all. lines: how many its history has, where the run says so.
     """
 
     name: str
@@ -71,6 +71,7 @@ class RunInfo:
     request_timeout_ms: int = 3000
     record_bytes: int = RECORD_BYTES_MAX
     checkers: frozenset[str] | None = None
+    lines: int | None = None
 
     def asks_for(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
@@ -134,6 +135,7 @@ def _parse(raw: Mapping[str, Any]) -> RunInfo:
         checks={str(key): int(value) for key, value in (raw.get("checks") or {}).items()},
         record_bytes=_record_bytes(raw.get("workload") or {}, str(topic["name"])),
         checkers=None if raw.get("checkers") is None else frozenset(str(name) for name in raw["checkers"]),
+        lines=None if raw.get("lines") is None else int(raw["lines"]),
     )
 
 

@@ -79,7 +79,8 @@ class Recording:
         """Complete the history and run.json. Returns problem, or why the record itself is incomplete."""
         try:
             self._history.close()
-            changes: dict[str, object] = {"finished": problem is None, "aborted": problem}
+            lines = self._history.lines
+            changes: dict[str, object] = {"finished": problem is None, "aborted": problem, "lines": lines}
             self.store.update_run(**changes)
         except Exception as error:
             return problem or f"the history could not be completed: {error}"

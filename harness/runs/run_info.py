@@ -81,6 +81,7 @@ def run_json(
         "scripted": bool(plan.script),
         "aborted": None,
         "finished": False,
+        "lines": None,
     }
 
 

@@ -140,6 +140,7 @@ def test_run_records_what_the_checkers_need(world: World, tmp_path: Path) -> Non
     lines = list(read_lines(store.history))
     run_json = store.read_run()
     assert (run_json["finished"], run_json["aborted"], run_json["seed"]) == (True, None, 3)
+    assert run_json["lines"] == len(lines)
     assert parse_plan("run.toml", store.run_toml.read_text()).seed == 3
     sends = [line for line in lines if line["f"] == "send" and line["type"] == "ok" and line["phase"] == "main"]
     assert 30 < len(sends) < 120

@@ -9,7 +9,7 @@ import pytest
 
 from checkers.coverage import incidents
 from checkers.coverage.floor import AroundFault, Seen, judge_floor
-from checkers.coverage.missing_evidence import missing_evidence_of, not_applicable
+from checkers.coverage.missing_evidence import missing_evidence_of, not_applicable, run_reasons
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
 from checkers.history.retention import Retention
@@ -126,6 +126,21 @@ def test_evidence_of_which_nobody_says_that_it_was_copied_is_a_hole_of_its_sourc
     assert incidents.evidence_holes(marks, INFO) == {
         source: [f"the evidence of {node} is not whole: no line says that all was copied"] for source in sources
     }
+
+
+@pytest.mark.parametrize(
+    ("said", "lines", "torn"), [(None, 7, 0), (7, 7, 0), (7, 8, 1), (7, 6, 0), (7, 7, 1), (7, 8, 0)]
+)
+def test_history_of_other_than_the_lines_that_were_written_is_not_whole(
+    said: int | None, lines: int, torn: int
+) -> None:
+    """What is cut off at its end leaves a history that is whole by itself."""
+    info = replace(INFO, lines=said)
+    health = HistoryHealth(lines, 1, torn, ())
+    expected = [] if said in (None, lines - torn) else [f"the history has {lines - torn} lines, and run.json says 7"]
+    marks = [mark("evidence", node=node.name) for node in INFO.nodes]
+    assert missing_evidence_of(info, health, Prepared(), [], marks)["history"] == expected
+    assert run_reasons(info, health) == expected
 
 
 def test_unavailable_faults_stand_in_the_sentence() -> None:
