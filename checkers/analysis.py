@@ -57,7 +57,7 @@ from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
 from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.jobs import collect_families
-from checkers.verdicts.verdict import CheckResult, Row, Verdict, judge, worst
+from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, judge, worst
 from checkers.white_box.families import white_box
 
 _READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
@@ -77,6 +77,9 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
     began = time.monotonic()
     run_dir = run_dir.resolve()
     info = load_run_info(run_dir)
+    for old in ("results.json", "series.json"):
+        # A crash must not leave the verdict of an earlier analysis behind.
+        (run_dir / old).unlink(missing_ok=True)
     if info.checkers is not None and (not info.checkers or info.checkers - set(BY_NAME)):
         wrong = ", ".join(sorted(info.checkers - set(BY_NAME))) or "no checker at all"
         raise UnreadableRun(f"{run_dir / 'run.json'}: checkers: {wrong}; there are {', '.join(BY_NAME)}")
@@ -84,9 +87,6 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
     if not path.is_file():
         raise UnreadableRun(f"{path}: not there; a run folder holds run.json and history.jsonl")
     parquet = run_dir / "parquet"
-    for old in ("results.json", "series.json"):
-        # A crash must not leave the verdict of an earlier analysis behind.
-        (run_dir / old).unlink(missing_ok=True)
     with ThreadPoolExecutor(4) as pool:
         decoding = pool.submit(prepare, run_dir, info)
         own = spark is None
@@ -216,9 +216,10 @@ def _checks(
 ) -> list[CheckResult]:
     """One result for each checker that the run asks for."""
     missing_evidence = missing_evidence_of(info, health, prepared, rows, marks)
+    found = by_checker(rows)
     checks = []
     for spec in (spec for spec in ALL if info.asks_for(spec.name)):
-        mine = [row for row in rows if row.checker == spec.name]
+        mine = found[spec.name]
         allowed = reason_for(
             spec.name,
             acks_one=info.workload_acks not in ("all", "-1"),
@@ -297,6 +298,7 @@ def _results(
     if reasons or not floor.met:
         verdicts.append("unknown")
     verdict = worst(verdicts)
+    not_asked = [spec for spec in ALL if not info.asks_for(spec.name)]
     return {
         "schema": run_report.SCHEMA,
         "verdict": verdict,
@@ -310,11 +312,12 @@ def _results(
             not_fired,
             damage.unmet(faults, met),
             evidence.hurt_nodes,
+            [spec.name for spec in not_asked],
         ),
         "reasons": reasons,
         "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},
         "durability": durable,
-        "linearizability": run_report.linearizability(checks),
+        "linearizability": run_report.linearizability(checks, left_out=any(spec.linearizability for spec in not_asked)),
         "floor": floor.as_json(),
         "faults": [damage.as_json(fault, met) for fault in faults],
         "unavailable": unavailable,

@@ -17,6 +17,10 @@ from checkers.verdicts.verdict import CheckResult, Row, Verdict, worst
 
 SCHEMA = 1
 
+READ_BACK = frozenset({"lost-write", "lost-tail", "unseen", "final-drain"})
+"""Checkers that together show that every acknowledged record was read back from every replica."""
+NAMED = 5
+
 LINEARIZABLE_CHECKED = (
     "acknowledged appends of a partition form one order by offset, no two at one offset, none at two",
     "that order respects real time: what was certainly in the log before a send began stands below it",
@@ -70,12 +74,18 @@ def durability(rows: Sequence[Row], partitions: Sequence[str]) -> list[dict[str,
     ]
 
 
-def linearizability(checks: Sequence[CheckResult]) -> dict[str, Any]:
-    """The worst of the checkers that together say that appends have one order and that polls are pieces of it."""
+def linearizability(checks: Sequence[CheckResult], *, left_out: bool = False) -> dict[str, Any]:
+    """The worst of the checkers that together say that appends have one order and that polls are pieces of it.
+
+    left_out: some of them the run does not ask for; without those nothing is shown.
+    """
     parts = [check for check in checks if check.linearizability]
+    verdicts: list[Verdict] = [check.verdict for check in parts]
+    if left_out:
+        verdicts.append("unknown")
     witnesses = [witness for check in parts if check.verdict == "invalid" for witness in check.joined]
     return {
-        "verdict": worst(check.verdict for check in parts),
+        "verdict": worst(verdicts),
         "checked": list(LINEARIZABLE_CHECKED),
         "not_checked": list(LINEARIZABLE_NOT_CHECKED),
         "witnesses": witnesses[:10],
@@ -155,10 +165,12 @@ def sentence(
     not_fired: Sequence[str] = (),
     unmet: Sequence[str] = (),
     uncompared: Sequence[str] = (),
+    not_asked: Sequence[str] = (),
 ) -> str:
     """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it.
 
-    uncompared: nodes at whose files faults were aimed, so that no rule compares them.
+    uncompared: nodes at whose files faults were aimed, so that no rule compares them. not_asked: checkers that the run
+    does not ask for; what they would show is not said.
     """
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
@@ -185,7 +197,8 @@ def sentence(
     else:
         missing = sum(int(row.get("allowed_lost", 0)) for row in durable)
         which = f"all but {missing:,}" if missing else "all"
-        text = f"Valid: {seen}, {which} read back from every replica, {around}"
+        read_back = "" if READ_BACK & set(not_asked) else f"{which} read back from every replica, "
+        text = f"Valid: {seen}, {read_back}{around}"
     allowed = [f"{check.name}: {check.allowed}" for check in checks if check.allowed]
     if allowed:
         text += "; allowed: " + "; ".join(allowed)
@@ -201,6 +214,11 @@ def sentence(
         text += f"; not known to have been met by its broker: {', '.join(unmet)}"
     if uncompared:
         text += f"; not compared, because faults damaged them: files of {', '.join(uncompared)}"
+    if not_asked:
+        # Durability first: of a long list the rest is only counted.
+        ordered = sorted(not_asked, key=lambda name: name not in READ_BACK)
+        others = f" and {len(ordered) - NAMED} more" if len(ordered) > NAMED else ""
+        text += f"; not asked for: {', '.join(ordered[:NAMED])}{others}"
     missed = sorted(unavailable)
     if missed:
         text += f"; not available on these nodes: {', '.join(missed)}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from checkers.verdicts.catalogue import Spec
+from checkers.verdicts.catalogue import BY_NAME, Spec
 
 Verdict = Literal["valid", "invalid", "unknown", "not-applicable"]
 
@@ -65,6 +65,19 @@ class CheckResult:
     allowed: str | None = None
     linearizability: bool = False
     joined: list[dict[str, Any]] = field(default_factory=list)
+
+
+def by_checker(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by the checker that each names, every one of the catalogue included.
+
+    Raises ValueError for a name that the catalogue does not have: what was found under it would be in no verdict.
+    """
+    found: dict[str, list[Row]] = {name: [] for name in BY_NAME}
+    for row in rows:
+        if row.checker not in found:
+            raise ValueError(f"a rule of {row.checker!r}, which is no checker of the catalogue, found: {row.detail}")
+        found[row.checker].append(row)
+    return found
 
 
 def judge(

@@ -229,6 +229,26 @@ def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark
     ]
 
 
+@pytest.mark.parametrize("lost_its_end", [False, True])
+def test_whole_run_that_asks_for_few_checkers_claims_no_more_than_they_show(
+    spark: SparkSession, folder: Path, lost_its_end: bool
+) -> None:
+    """No drain is asked for: that the end of the history is gone shows in the number of its lines only."""
+    lines = _history(folder)
+    run = json.loads((folder / "run.json").read_text())
+    few = {"checkers": ["lost-write", "duplicate", "fabricated-value"], "lines": len(lines)}
+    (folder / "run.json").write_text(json.dumps({**run, **few}))
+    if lost_its_end:
+        _write_history(folder, lines[: len(lines) // 2])
+    results = _judge(spark, folder)
+    assert set(results["checkers"]) == {*few["checkers"], "floor"}
+    assert results["verdict"] == ("unknown" if lost_its_end else "valid"), results["sentence"]
+    assert (f"the history has {len(lines) // 2} lines" in results["sentence"]) == lost_its_end
+    assert "read back" not in results["sentence"]
+    assert "; not asked for: lost-tail, unseen, final-drain, aborted-read, " in results["sentence"]
+    assert results["linearizability"]["verdict"] == "unknown"
+
+
 def _last_stop(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return [line for line in lines if line["kind"] == "nemesis" and line["f"] == "stop"][-1]
 

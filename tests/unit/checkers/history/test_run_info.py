@@ -41,8 +41,11 @@ def test_run_info_without_a_list_of_checkers_asks_for_all(tmp_path: Path) -> Non
 def test_run_that_asks_for_no_known_checker_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], wrong: str
 ) -> None:
-    """A run judged by nothing would be valid."""
+    """A run judged by nothing would be valid; and the verdict of an earlier analysis must not stand for it."""
+    for name in ("results.json", "series.json"):
+        (tmp_path / name).write_text("{}")
     assert main([str(_write(tmp_path, checkers=asked))]) == CRASH
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
     assert f"run.json: checkers: {wrong}; there are fabricated-value, " in capsys.readouterr().err
 
 

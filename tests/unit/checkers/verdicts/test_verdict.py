@@ -8,9 +8,9 @@ import pytest
 
 from checkers.allowances.allowances import reason_for
 from checkers.coverage.floor import FloorResult
-from checkers.results.results import durability, sentence
+from checkers.results.results import durability, linearizability, sentence
 from checkers.verdicts.catalogue import ALL, BY_NAME
-from checkers.verdicts.verdict import ONE_LINE, WITNESSES, Row, judge, worst
+from checkers.verdicts.verdict import ONE_LINE, WITNESSES, CheckResult, Row, by_checker, judge, worst
 
 pytestmark = pytest.mark.guarantee("V5")
 
@@ -166,6 +166,31 @@ def test_sentence_says_what_acks_0_does_not_confirm_and_what_never_fired() -> No
     text = sentence("valid", [], durability(rows, ["hw-0"]), FloorResult(True), [], not_fired=["pause"])
     assert "confirms nothing: 50, of which 7 were read by nobody" in text
     assert text.endswith("; not fired: pause.")
+
+
+def test_rule_of_a_checker_that_the_catalogue_lacks_is_an_error() -> None:
+    assert set(by_checker(SEEN)) == set(BY_NAME)
+    assert by_checker(SEEN)["lost-write"] == SEEN
+    with pytest.raises(ValueError, match=r"'lost-wirte', which is no checker of the catalogue, found: value 7"):
+        by_checker([*SEEN, replace(FOUND, checker="lost-wirte", detail="value 7")])
+
+
+@pytest.mark.parametrize("name", ["lost-write", "lost-tail", "unseen", "final-drain"])
+def test_sentence_claims_no_reading_back_that_the_run_did_not_ask_for(name: str) -> None:
+    text = sentence("valid", [], [], FloorResult(True), [], not_asked=["duplicate", name])
+    assert "read back" not in text
+    assert text.endswith(f"; not asked for: {name}, duplicate.")
+    others = list(BY_NAME)
+    assert sentence("valid", [], [], FloorResult(True), [], not_asked=others).endswith(f" and {len(others) - 5} more.")
+    assert "read back from every replica" in sentence("valid", [], [], FloorResult(True), [], not_asked=["duplicate"])
+
+
+def test_linearizability_is_unknown_where_the_run_does_not_ask_for_some_of_it() -> None:
+    checks = [CheckResult("lost-write", "black-box", "", "valid", linearizability=True)]
+    assert linearizability(checks)["verdict"] == "valid"
+    assert linearizability(checks, left_out=True)["verdict"] == "unknown"
+    checks[0].verdict = "invalid"
+    assert linearizability(checks, left_out=True)["verdict"] == "invalid"
 
 
 def test_sentence_names_the_nodes_whose_files_no_rule_compared() -> None:
