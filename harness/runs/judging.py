@@ -33,12 +33,15 @@ def judge(recording: Recording, problem: str | None, limit_s: float, spark_maste
 
     What was recorded before a run broke off may already prove a loss; a run that a signal ended is left alone.
     """
-    if recording.abort.is_set() or (problem is not None and not recording.stats.operations):
+    if problem is not None and (recording.abort.is_set() or not recording.stats.operations):
         return Judgement(None, problem)
     again = f"`highwater analyze {shlex.quote(str(recording.store.path))}` judges it"
     try:
-        recording.show(ANALYSIS, limit_s)
-        judged = analyze(recording.store, limit_s, spark_master=spark_master, say=recording.console.say)
+        with recording.abort.released():
+            # A signal that came while the run ended is one that came before its analysis.
+            recording.check()
+            recording.show(ANALYSIS, limit_s)
+            judged = analyze(recording.store, limit_s, spark_master=spark_master, say=recording.console.say)
     except Aborted:
         return Judgement(None, problem or f"analysis aborted by {recording.abort.reason}; the run is recorded: {again}")
     except AnalysisFailed as error:

@@ -63,7 +63,8 @@ class MainPhase:
 
     def end(self) -> None:
         """End the nemesis of a run that ends, and take back what is still in force."""
-        self._nemesis.end()
+        with self._recording.abort.held():
+            self._nemesis.end()
         if self._nemesis.failure is not None:
             self._recording.attempt("nemesis", self._nemesis.raise_error)
         if self._recording.abort.is_set() or not self._healed:

@@ -66,14 +66,17 @@ class Recording:
         return next(self._processes)
 
     def attempt(self, what: str, act: Callable[[], object]) -> None:
-        """Part of ending a run: an error is shown and recorded under the name `what`, and the rest goes on."""
-        try:
-            act()
-        except Exception as error:
-            self.console.say(f"{what}: {error}")
-            # `close` reports a history that cannot be written.
-            with contextlib.suppress(OSError):
-                self._history.harness(what, error=f"{type(error).__name__}: {error}")
+        """Part of ending a run: an error is shown and recorded under the name `what`, and the rest goes on; a signal
+        does not interrupt it.
+        """
+        with self.abort.held():
+            try:
+                act()
+            except Exception as error:
+                self.console.say(f"{what}: {error}")
+                # `close` reports a history that cannot be written.
+                with contextlib.suppress(OSError):
+                    self._history.harness(what, error=f"{type(error).__name__}: {error}")
 
     def close(self, problem: str | None) -> str | None:
         """Complete the history and run.json. Returns problem, or why the record itself is incomplete."""

@@ -78,7 +78,7 @@ def run(plan: Plan, options: Options) -> Ended:
     abort = Abort()
     recording = Recording(plan, options.argv, store, abort)
     recording.console.start()
-    with abort.on_signals(recording.history.main_thread_inside):
+    with abort.on_signals(recording.history.main_thread_inside), abort.held():
         problem = recording.close(_record(plan, recording))
         if options.analysis:
             found = judge(recording, problem, plan.limits.analysis_s, options.spark_master)
@@ -91,9 +91,10 @@ def run(plan: Plan, options: Options) -> Ended:
 def _record(plan: Plan, recording: Recording) -> str | None:
     """Everything up to the end of the history; what the run broke off for, if it did. Never raises."""
     try:
-        recording.begin(SETUP, plan.limits.setup_s)
-        with open_cluster(plan, recording) as cluster:
-            _test(plan, recording, cluster)
+        with recording.abort.released():
+            recording.begin(SETUP, plan.limits.setup_s)
+            with open_cluster(plan, recording) as cluster:
+                _test(plan, recording, cluster)
     except Aborted:
         return f"aborted by {recording.abort.reason}"
     except (RunFailed, ScriptFailed) as error:

@@ -33,6 +33,25 @@ class Abort:
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self._held = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No signal raises within: it sets the reason only. For what a run that ends must not leave half done."""
+        before, self._held = self._held, True
+        try:
+            yield
+        finally:
+            self._held = before
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Within `held`: signals raise again. For a block whose caller catches Aborted."""
+        before, self._held = self._held, False
+        try:
+            yield
+        finally:
+            self._held = before
 
     @contextmanager
     def on_signals(self, must_not_raise: Callable[[], bool]) -> Iterator[None]:
@@ -47,7 +66,7 @@ class Abort:
                     os.write(2, b"already ending; `highwater heal` cleans up after a kill -9\n")
                 return
             self.reason = signal.Signals(number).name
-            if not must_not_raise():
+            if not self._held and not must_not_raise():
                 raise Aborted
 
         before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}

@@ -18,6 +18,7 @@ from harness.plan.plan import Plan
 from harness.plan.run_file import parse_plan
 from harness.runs import cluster, judging
 from harness.runs.analysis import Judged
+from harness.runs.console import Console
 from harness.runs.run import Ended, Options, run
 from harness.runs.store import RunStore
 from harness.systems.highwater.kind import Highwater
@@ -364,6 +365,65 @@ def test_run_aborted_in_the_main_phase_heals_closes_and_keeps_the_history(
     assert ended.store.read_run()["aborted"] == f"aborted by {number.name}"
     assert recover(ended.store.history).open == 0
     assert phases(ended.store) == ["setup", "main"]
+
+
+def _strike(_descriptor: int = 0) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("when", ["teardown", "close", "history"])
+def test_run_that_a_signal_meets_while_it_ends_ends_whole_and_is_not_judged(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Neither 0, which would say valid, nor half of a cleaning up."""
+    ended_whole: list[str] = []
+
+    def strike() -> None:
+        _strike()
+        ended_whole.append(when)
+
+    monkeypatch.setattr(judging, "analyze", lambda *_args, **_options: pytest.fail("judged"))
+    if when == "history":
+        monkeypatch.setattr("harness.operations.history.os.fsync", lambda _descriptor: strike())
+    else:
+        world.on[when] = strike
+    ended = run(parse_plan("flow.toml", TEXT), Options(tmp_path / "store", ("highwater", "test")))
+    assert (ended.exit_code, ended.judged, ended_whole) == (255, None, [when])
+    assert str(ended.problem).startswith("analysis aborted by SIGINT; the run is recorded: ")
+    assert world.calls[-2:] == ["teardown", "close"]
+    run_json = ended.store.read_run()
+    assert (run_json["finished"], run_json["aborted"]) == (True, None)
+
+
+def test_run_that_a_signal_meets_after_its_verdict_keeps_the_verdict(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = Console.close
+
+    def strike(console: Console) -> None:
+        _strike()
+        close(console)
+
+    monkeypatch.setattr(Console, "close", strike)
+    monkeypatch.setattr(judging, "analyze", lambda *_args, **_options: Judged("unknown", "what it came to", None, None))
+    ended = run(parse_plan("flow.toml", TEXT), Options(tmp_path / "store", ("highwater", "test")))
+    assert (ended.exit_code, ended.problem) == (2, None)
+
+
+def test_run_that_failed_takes_every_fault_back_though_a_signal_comes(world: World, tmp_path: Path) -> None:
+    text = TEXT + '[[script]]\ndo = "send"\nnames = ["m1"]\nexpect = "fail"\n'
+    assert "came out ok" in str(carry_out(tmp_path, text).problem)
+    undisturbed, world.calls = world.calls, []
+
+    def strike() -> None:
+        del world.on["restart n1"]
+        _strike()
+
+    world.on["restart n1"] = strike
+    ended = carry_out(tmp_path, text)
+    assert ended.exit_code == 255
+    assert world.calls == undisturbed
+    assert "restart n1" in undisturbed
 
 
 def test_run_script_is_carried_out_instead_of_the_load(world: World, tmp_path: Path) -> None:
