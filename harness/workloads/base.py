@@ -87,7 +87,8 @@ class FinalTools(NamedTuple):
     """What the final phase uses beside the workload's own clients.
 
     carry_out: runs a generator to its end with the clients of the main phase, whose process numbers go on.
-    collect_evidence: copies the evidence of every node, once; brokers are up, and none was restarted since the heal.
+    collect_evidence: copies the evidence of every node, once; brokers are up, and none was restarted since the heal. Of
+    a final phase that does not call this the evidence is copied after it.
     """
 
     carry_out: Callable[[Generator], None]

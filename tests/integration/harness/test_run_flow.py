@@ -22,6 +22,7 @@ from harness.runs.console import Console
 from harness.runs.run import Ended, Options, run
 from harness.runs.store import RunStore
 from harness.systems.highwater.kind import Highwater
+from harness.workloads.append_poll.workload import AppendPollRun
 from tests.integration.harness.fake_broker import FakeBroker
 from tests.support.fake_cluster import FakeView
 
@@ -424,6 +425,15 @@ def test_run_that_failed_takes_every_fault_back_though_a_signal_comes(world: Wor
     assert ended.exit_code == 255
     assert world.calls == undisturbed
     assert "restart n1" in undisturbed
+
+
+def test_run_whose_workload_does_not_ask_for_evidence_has_it_all_the_same(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AppendPollRun, "final_phase", lambda _run, _tools: None)
+    ended = carry_out(tmp_path)
+    assert world.calls[-4:] == ["collect", "collect logs", "teardown", "close"]
+    assert [line["node"] for line in read_lines(ended.store.history) if line["f"] == "evidence"] == ["n1", "zk1"]
 
 
 def test_run_script_is_carried_out_instead_of_the_load(world: World, tmp_path: Path) -> None:
