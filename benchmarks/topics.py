@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.process import BenchmarkFailed, wait_for
 from benchmarks.systems import BROKERS, REPLICATION_FACTOR, Cluster, is_full

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.golden.black_parts import sent
 from tests.golden.limits import RETENTION_MS
 from tests.support.histories import Story
@@ -37,7 +39,7 @@ def told_bad(s: Story) -> None:
     s.poll(4, [], hw=5, process=22, consumer="c2", invoked=66, completed=70)
 
 
-def _refused(s: Story, at: int, epoch: int, **when: int) -> None:
+def _refused(s: Story, at: int, epoch: int, **when: Any) -> None:
     s.poll(at, outcome="fail", error="OFFSET_OUT_OF_RANGE", epoch=epoch, process=30, consumer="c9", **when)
 
 

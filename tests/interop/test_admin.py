@@ -71,9 +71,9 @@ def test_partitions_are_added_and_led(cluster: Cluster, admin: AdminClient, pyth
 def test_topic_settings_change_at_run_time_on_every_broker(cluster: Cluster, admin: AdminClient) -> None:
     name = new_topic(cluster, admin, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
 
-    def refused(size: int) -> set[int]:
+    def refused(size: int) -> set[int | None]:
         """Partitions that refuse a record of this size."""
-        errors: dict[int, KafkaError | None] = {}
+        errors: dict[int | None, KafkaError | None] = {}
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "retries": 0, "linger.ms": 0})
         for partition in range(3):
             producer.produce(

@@ -55,7 +55,10 @@ def _confluent_read(cluster: Cluster, topic: str, count: int = COUNT) -> dict[in
             assert messages, f"only {sum(map(len, got.values()))} of {count} arrived"
             for message in messages:
                 assert message.error() is None
-                got[message.partition()].append(message.value())
+                partition, value = message.partition(), message.value()
+                assert partition is not None
+                assert value is not None
+                got[partition].append(value)
     finally:
         consumer.close()
     return dict(got)
@@ -67,7 +70,7 @@ def test_confluent_records_sent_with_acks_all_come_back_in_order(
     cluster: Cluster, compression: str, idempotent: bool
 ) -> None:
     topic = _topic(cluster)
-    sent = _confluent_send(cluster, topic, **{"compression.type": compression, "enable.idempotence": idempotent})
+    sent = _confluent_send(cluster, topic, COUNT, **{"compression.type": compression, "enable.idempotence": idempotent})
     assert sum(map(len, sent.values())) == COUNT
     assert _confluent_read(cluster, topic) == sent
 

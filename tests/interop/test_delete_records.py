@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.support.brokers import Cluster, wait_until
 
@@ -38,7 +40,8 @@ def _low(cluster: Cluster, topic: str, partition: int) -> int:
 
     def answered() -> bool:
         try:
-            told.append(admin.list_offsets({asked: OffsetSpec.earliest()})[asked].result(20).offset)
+            first: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+            told.append(admin.list_offsets({asked: first})[asked].result(20).offset)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_LEADER_EPOCH:
                 raise
@@ -114,12 +117,14 @@ def test_deletion_outlives_its_leader_and_a_restart_of_all(cluster: Cluster) -> 
     assert _low(cluster, topic, 0) == 42
     leader.start()
     cluster.wait_state(topic, 0, isr={1, 2, 3})
+
+    def checkpointed(path: Path) -> bool:
+        return path.exists() and f"{topic} 0 42" in path.read_text()
+
     # The starts are checkpointed within a second or so.
     for broker in cluster.brokers.values():
         path = broker.folder / "data" / "log-start-offset-checkpoint"
-        wait_until(
-            lambda path=path: path.exists() and f"{topic} 0 42" in path.read_text(), f"the deletion is in {path}"
-        )  # type: ignore[misc]
+        wait_until(partial(checkpointed, path), f"the deletion is in {path}")
     for broker in cluster.brokers.values():
         broker.kill()
     for broker in cluster.brokers.values():

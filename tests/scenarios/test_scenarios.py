@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,9 @@ class Script:
 
     def do_cluster(self, *pairs: str) -> None:
         options = dict(pair.split("=", 1) for pair in pairs)
-        numbers = {name: int(options.pop(name)) for name in ("replicas", "min_isr", "leader") if name in options}
+        numbers: dict[str, Any] = {
+            name: int(options.pop(name)) for name in ("replicas", "min_isr", "leader") if name in options
+        }
         self._cluster = MemoryCluster(settings=options, **numbers)
         self._cluster.hold = self._holds
         self._cluster.settle()

@@ -44,7 +44,7 @@ def _sendfile(to: int, fd: int, position: int, length: int) -> int:
 
 
 if __name__ == "__main__":
-    os.pread = _pread  # type: ignore[assignment]
+    os.pread = _pread
     os.sendfile = _sendfile  # type: ignore[assignment]
     from broker.cli import main
 

@@ -39,6 +39,9 @@ class DiskCluster(MemoryCluster):
         self.nodes[i].store = self._stores[i]  # type: ignore[assignment]
         super().start(i, tell)
 
+    def store_of(self, i: int) -> DiskLogStore:
+        return self._stores[i]
+
     def kill(self, i: int) -> None:
         super().kill(i)
         self._stores.pop(i).close(clean=False)
@@ -51,10 +54,9 @@ class DiskCluster(MemoryCluster):
     def in_flight(self, source: int, target: int, chunks: Sequence[Chunk]) -> Callable[[], bytes]:
         if (source, target) not in self.full_sockets:
             return super().in_flight(source, target, chunks)
-        waiting: list[Chunk] = []
-        for chunk in chunks:
-            in_file = isinstance(chunk, FileSlice)
-            waiting.append(chunk._replace(fd=os.dup(chunk.fd)) if in_file else bytes(chunk))
+        waiting: list[Chunk] = [
+            chunk._replace(fd=os.dup(chunk.fd)) if isinstance(chunk, FileSlice) else bytes(chunk) for chunk in chunks
+        ]
 
         def read() -> bytes:
             data = b"".join(bytes(chunk_view(chunk)) for chunk in waiting)

@@ -57,7 +57,7 @@ class Story:
         """A send of consecutive offsets; offset None: the answer told none. Returns the invocation's index."""
         many = [values] if isinstance(values, int) else list(values)
         op = self.invoke("send", at=invoked, values=many, acks=acks, sentinel=fields.pop("sentinel", False), **fields)
-        answer = {} if offset is None else {"base_offset": offset}
+        answer: dict[str, object] = {} if offset is None else {"base_offset": offset}
         if outcome == "fail":
             answer["error"] = "NOT_ENOUGH_REPLICAS"
         if outcome == "info":

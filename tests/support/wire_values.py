@@ -84,7 +84,9 @@ def _named(version: int) -> dict[str, st.SearchStrategy[str]]:
 
 
 def produce_requests() -> st.SearchStrategy[ProduceRequest]:
-    partition = st.builds(ProducePartition, TOPIC, INT32, st.none() | st.binary(max_size=300).map(memoryview))
+    partition = st.builds(
+        ProducePartition, TOPIC, INT32, st.none() | st.binary(max_size=300).map(lambda data: memoryview(data))
+    )
     return st.builds(ProduceRequest, st.none() | TEXT, INT16, INT32, st.lists(partition, max_size=4))
 
 

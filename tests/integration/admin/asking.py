@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
+from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,

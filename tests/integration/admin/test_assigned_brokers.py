@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.admin.asking import SETTINGS, create_topic
 from tests.support.brokers import Cluster, running_cluster, wait_until

@@ -54,7 +54,7 @@ def test_lean_records_are_valid_to_a_real_client_and_counted_right(cluster: Clus
         while got < 2500:
             messages = consumer.consume(2500 - got, timeout=20)
             assert messages, f"only {got} arrived"
-            assert all(message.error() is None and len(message.value()) == 100 for message in messages)
+            assert all(message.error() is None and len(message.value() or b"") == 100 for message in messages)
             got += len(messages)
     finally:
         consumer.close()

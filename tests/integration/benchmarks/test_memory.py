@@ -23,7 +23,7 @@ def freed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         told.append((start, length))
 
     monkeypatch.setattr(memory, "total_bytes", lambda: SIZE)
-    monkeypatch.setattr(memory.os, "posix_fadvise", advise)
+    monkeypatch.setattr(os, "posix_fadvise", advise)
     monkeypatch.setattr(memory, "TICK_S", 0.001)
     return told
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.log.files.checkpoints import read_offsets
-from broker.runtime import ports
+from broker.model import ids
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.flipped import flip
 
@@ -115,7 +115,7 @@ def _read(cluster: Cluster) -> tuple[Table, int]:
 def _cleaned(broker: Broker) -> int:
     """Up to where, as checkpointed."""
     path = broker.folder / "data" / "cleaner-offset-checkpoint"
-    return read_offsets(str(path)).get(ports.TopicPartition(TOPIC, 0), 0)
+    return read_offsets(str(path)).get(ids.TopicPartition(TOPIC, 0), 0)
 
 
 def _end(cluster: Cluster) -> int:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -126,7 +127,7 @@ def test_week_ahead_or_back_changes_no_isr_no_leader_and_no_timeout(clocks: Cloc
             assert (now[0], now[1].mzxid) == (before[0], before[1].mzxid), f"after {offset_s:+d} s on {brokers}"
         # Time-outs that are under way when the clock jumps. It is read anew within a second.
         for offset_s in (WEEK_S, -WEEK_S):
-            waited_s = long_poll_s(cluster, "quiet", 3000, lambda offset_s=offset_s: clocks.set(offset_s, 1))
+            waited_s = long_poll_s(cluster, "quiet", 3000, partial(clocks.set, offset_s, 1))
             assert 2.9 < waited_s < 8, f"a fetch that may wait 3 s waited {waited_s} s over a step of {offset_s:+d} s"
         clocks.set(0, 1, 2, 3)
         # A follower that is truly late is still found, in its time.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import ResourceType
 
 from broker.wire.errors import ErrorCode
 from tests.integration.admin.asking import set_config

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.net.listener import KEPT_DESCRIPTORS_MAX
 from broker.wire.api import ApiKey

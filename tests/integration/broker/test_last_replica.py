@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from tests.integration.broker.writing import TOPIC, create, read
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import ElectionType, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.wire.api import ApiKey
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

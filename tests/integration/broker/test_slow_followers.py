@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
 from tests.support.raw_client import RawClient, batch_of

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Cluster, running_cluster
 from tests.support.raw_client import descriptors, resident_kib

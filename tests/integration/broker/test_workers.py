@@ -61,9 +61,16 @@ def test_flush_that_hangs_does_not_hold_up_seven_others_nor_those_after_them(
     done: list[str] = []
     path = os.path.realpath(tmp_path)
     together = threading.Barrier(7)
-    flushes.run(path, lambda: hangs.wait(WAIT_S) and None, lambda error: done.append("hung"))
+
+    def hang() -> None:
+        hangs.wait(WAIT_S)
+
+    def meet() -> None:
+        together.wait(WAIT_S)
+
+    flushes.run(path, hang, lambda error: done.append("hung"))
     for _ in range(7):
-        flushes.run(path, lambda: together.wait(WAIT_S) and None, lambda error: done.append("passed"))
+        flushes.run(path, meet, lambda error: done.append("passed"))
     for _ in range(7):
         loop.run_one()
     flushes.run(path, lambda: None, lambda error: done.append("after"))
@@ -74,7 +81,8 @@ def test_flush_that_hangs_does_not_hold_up_seven_others_nor_those_after_them(
 
 
 def test_file_work_is_done_in_order_tells_its_error_and_survives_what_is_none(loop: Loop) -> None:
-    worker, told = FileWorker(loop), []
+    worker = FileWorker(loop)
+    told: list[OSError | None] = []
 
     def fail() -> None:
         raise OSError(errno.EIO, "bad sector")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Broker, Cluster, wait_until
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
@@ -63,7 +65,7 @@ class Admin:
     def delete(self, name: str) -> None:
         self.wait(self.client.delete_topics([name], operation_timeout=20))
 
-    def wait(self, futures: dict[object, Future[object]]) -> list[object]:
+    def wait(self, futures: Mapping[Any, Future[Any]]) -> list[Any]:
         return [future.result(30) for future in futures.values()]
 
 
@@ -263,10 +265,12 @@ def test_dead_controller_is_replaced_and_carries_on(brokers: list[PlaneBroker], 
     admin.assign("t", [[b.plane.broker_id for b in [dead, *others]]])
     dead.plane.close()
     new = controller_of(others)
+
+    def follows(broker: PlaneBroker, leader: int) -> bool:
+        return broker.roles.get(TopicPartition("t", 0), (-1,))[0] == leader
+
     for broker in others:
-        eventually(
-            lambda broker=broker: broker.roles.get(TopicPartition("t", 0), (-1,))[0] == others[0].plane.broker_id
-        )  # type: ignore[misc]
+        eventually(partial(follows, broker, others[0].plane.broker_id))
         eventually(lambda broker=broker: broker.plane.cache.controller_id == new.plane.broker_id)  # type: ignore[misc]
 
 

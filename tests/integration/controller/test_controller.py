@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,8 @@ def alter(
             )
         ],
     )
-    return ask(lambda answer: node.controller.alter_partition(request, 3, answer))
+    answer: AlterPartitionResponse = ask(lambda on_answer: node.controller.alter_partition(request, 3, on_answer))
+    return answer
 
 
 def ask(send: Any) -> Any:
@@ -110,10 +112,13 @@ def test_requests_of_many_threads_are_carried_out_one_after_the_other_and_answer
         inside.release()
         return request
 
+    def carry_out(request: tuple[int, int], term: object) -> tuple[int, int]:
+        return do(request)
+
     def asks(thread: int) -> None:
         for nth in range(each):
             request = (thread, nth)
-            controller.request(lambda term, request=request: do(request), lambda error: (-1, error), answers.append)
+            controller.request(partial(carry_out, request), lambda error: (-1, error), answers.append)
 
     askers = [threading.Thread(target=asks, args=(thread,)) for thread in range(threads)]
     for asker in askers:

@@ -123,7 +123,12 @@ def test_delayed_events_come_in_the_order_of_their_times_and_past_a_queue_that_i
 def test_event_that_is_as_good_as_never_ends_nobodys_thread(worlds: Callable[..., World]) -> None:
     """`leader.imbalance.check.interval.seconds` is any long: more than the system can wait for."""
     world, done = worlds(), threading.Event()
-    world.controller._events.put("never", lambda: world.controller._events.put_later("never", done.set, 9.2e18))
+    events = world.controller._events
+
+    def later() -> None:
+        events.put_later("never", done.set, 9.2e18)
+
+    events.put("never", later)
     world.controller.start()
     eventually(lambda: world.controller._events._delayed.next_ms() is not None, "the delayed event")
     for _ in range(2):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -31,10 +32,10 @@ def kill(cluster: Cluster, node: Node) -> None:
     cluster.remove(node)
 
 
-def raw(cluster: Cluster) -> dict[str, object]:
+def raw(cluster: Cluster) -> dict[str, Any]:
     node = cluster.client.get(STATE)
     assert node is not None
-    loaded: dict[str, object] = json.loads(node.data)
+    loaded: dict[str, Any] = json.loads(node.data)
     return loaded
 
 

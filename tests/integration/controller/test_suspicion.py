@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.controller.cluster_state import ControllerMoved
+from broker.core.controller.cluster_state import ControllerMoved, LeaderAndIsr
 from broker.core.controller.stored import Term
 from broker.runtime.lifecycle.failure_detector import Suspect
 from broker.zk import paths
@@ -33,7 +33,12 @@ def test_suspected_leader_is_replaced_though_its_session_lives(cluster: Cluster)
     controller.controller.act_on_suspicion(suspect_of(controller, 2))
     state = cluster.await_leader("t", 3)
     assert state.isr == (3, 1)
-    follower = eventually(lambda: (found := cluster.state("t", 1)) and 2 not in found.isr and found, "2 out of the ISR")
+
+    def shrunk() -> LeaderAndIsr | None:
+        found = cluster.state("t", 1)
+        return found if found is not None and 2 not in found.isr else None
+
+    follower = eventually(shrunk, "2 out of the ISR")
     assert follower.leader == 3
     assert cluster.client.get(paths.broker_id(2)) is not None
 

@@ -210,7 +210,7 @@ class FakeBroker:
                     records,
                 )
             )
-        return b"".join(bytes(chunk) for chunk in fetch_response.encode_response(version, results))  # type: ignore[arg-type]
+        return b"".join(bytes(chunk) for chunk in fetch_response.encode_response(version, results))
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         answers = []

@@ -21,10 +21,9 @@ def _with_nobody_reading(*argv: str, descriptors: tuple[int, ...] = (1,)) -> int
     """The exit code of a program whose output goes into pipes that nobody reads any more."""
     reading, writing = os.pipe()
     os.close(reading)
-    kept = {1: "stdout", 2: "stderr"}
-    streams = {name: writing if number in descriptors else subprocess.DEVNULL for number, name in kept.items()}
+    out, err = (writing if number in descriptors else subprocess.DEVNULL for number in (1, 2))
     try:
-        return subprocess.run(argv, cwd=ROOT, timeout=120, check=False, **streams).returncode
+        return subprocess.run(argv, cwd=ROOT, timeout=120, check=False, stdout=out, stderr=err).returncode
     finally:
         os.close(writing)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -80,7 +81,7 @@ def test_test_records_a_run_under_faults_with_drains_and_evidence(tmp_path: Path
     finally:
         os.close(writing)
     assert done.returncode == 0, done.stderr
-    lines = list(read_lines(store.history))
+    lines: list[dict[str, Any]] = list(read_lines(store.history))
     acknowledged = [line for line in lines if line["f"] == "send" and line["type"] == "ok"]
     assert len(acknowledged) > 200
     faults = [line for line in lines if line["kind"] == "nemesis" and line["f"] != "skipped"]

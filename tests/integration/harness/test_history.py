@@ -127,7 +127,7 @@ def test_history_full_disk_is_raised_at_the_invocation() -> None:
     # O_EXCL refuses an existing file: open the device as the history would its file.
     original = os.open
     try:
-        os.open = lambda path, flags, mode=0o777, **kw: original(path, os.O_WRONLY)  # type: ignore[assignment]
+        os.open = lambda path, flags, mode=0o777, **kw: original(path, os.O_WRONLY)
         history.__init__(folder / "full", 0)  # type: ignore[misc]
     finally:
         os.open = original

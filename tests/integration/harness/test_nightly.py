@@ -215,12 +215,12 @@ class PageReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: set[str] = set()
-        self.links: list[str | None] = []
+        self.links: list[str] = []
         self.texts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
-        self.links += [value for name, value in attrs if name == "href"]
+        self.links += [value or "" for name, value in attrs if name == "href"]
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)

@@ -64,7 +64,10 @@ def test_background_error_is_kept_and_told() -> None:
 
 
 def test_background_ends_when_it_is_told() -> None:
-    worker = Background("sampler", lambda stop: stop.wait() and None)
+    def until_told(stop: threading.Event) -> None:
+        stop.wait()
+
+    worker = Background("sampler", until_told)
     worker.start()
     worker.end()
     worker.end()

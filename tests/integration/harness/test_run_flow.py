@@ -358,7 +358,7 @@ def test_run_aborted_in_the_main_phase_heals_closes_and_keeps_the_history(
         os.kill(os.getpid(), number)
         return asked(version, request)  # type: ignore[arg-type]
 
-    world.broker._produce = strike  # type: ignore[assignment, method-assign]
+    world.broker._produce = strike  # type: ignore[method-assign]
     ended = carry_out(tmp_path, TEXT.replace("time_limit_s = 1", "time_limit_s = 600"))
     assert (ended.exit_code, ended.problem) == (255, f"aborted by {number.name}")
     assert any(call.startswith("restart") for call in world.calls)

@@ -114,7 +114,7 @@ FLIPS: list[Harm] = [_flip_a_byte, _flip_a_magic, _repeat_an_offset]
 
 
 def _named(harm: Harm) -> str:
-    return harm.__name__.strip("_")  # type: ignore[attr-defined,no-any-return]
+    return harm.__name__.strip("_")
 
 
 def _file(log: PartitionLog, place: int) -> Path:
@@ -150,7 +150,8 @@ def test_cleaning_says_where_the_damage_is(path: str, harm: Harm) -> None:
     with pytest.raises(DamagedLog) as caught:
         list(LogCleaning(job, unlimited()).run())
     assert caught.value.base == job.bases[1]
-    assert caught.value.position == {_flip_a_byte: positions[1], _flip_a_magic: positions[-1]}.get(harm, 0)
+    damaged_at: dict[Harm, int] = {_flip_a_byte: positions[1], _flip_a_magic: positions[-1]}
+    assert caught.value.position == damaged_at.get(harm, 0)
     kill(store)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def _fill(path: str, codecs: tuple[Compression, ...] = tuple(Compression)) -> Pa
     for n in range(150):
         count = 1 + n % 3
         new = [NewRecord(b"k%d" % n, b"v%d" % n * (n % 40), [("h", b"x")]) for _ in range(count)]
-        producer = {"producer_id": 7, "producer_epoch": 2, "base_sequence": offset}
+        producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequence": offset}
         data = encode_batch(new, timestamps=1000 + n, compression=codecs[n % len(codecs)], **producer)
         log.append_as_leader(memoryview(bytearray(data)), n // 50)
         log.write()
@@ -178,7 +179,7 @@ def test_dump_of_a_cleaned_log_finds_holes_and_nothing_wrong(path: str) -> None:
     log = open_log(store)
     for n in range(300):
         records = [(b"k%d" % chance.randrange(50), b"v" * 40 if n % 7 else None)]
-        producer = {"producer_id": n % 3, "producer_epoch": 0, "base_sequence": n // 3}
+        producer: dict[str, Any] = {"producer_id": n % 3, "producer_epoch": 0, "base_sequence": n // 3}
         codec = (Compression.NONE, Compression.GZIP, Compression.ZSTD)[n % 3]
         log.append_as_leader(keyed(records, int(clock.now) + n, codec, **producer), n // 100)
         log.write()
@@ -202,7 +203,7 @@ def test_dump_of_a_replicas_folder_reads_snapshots_and_checkpoints(tmp_path: Pat
     cluster = DiskCluster(tmp_path, settings={"min.insync.replicas": "1"})
     cluster.settle()
     for n in range(40):
-        producer = {"producer_id": 7, "producer_epoch": 2, "base_sequence": n}
+        producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequence": n}
         data = encode_batch([NewRecord(b"k", b"v" * 100)], timestamps=1000 + n, **producer)
         cluster.produce_raw(1, memoryview(bytearray(data)))
         cluster.settle()

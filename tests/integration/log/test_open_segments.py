@@ -466,7 +466,7 @@ def test_bytes_that_are_read_for_no_answer_leave_no_segment_open(path: str) -> N
     assert isinstance(chunk, FileSlice)
     assert log.read_bytes(200, 1, 450, True) == os.pread(chunk.fd, chunk.length, chunk.position)
     assert log.read_bytes(449, 1, 450, True) == fetch(log, 449, 1)
-    assert log.read_bytes(450, 1, 450, True) == b""
+    assert bytes(log.read_bytes(450, 1, 450, True)) == b""
     kill(store)
 
 

@@ -239,11 +239,11 @@ def test_kill_between_two_unlinks_of_a_deleted_log_costs_nothing(path: str) -> N
             finished = not clock.remove_one()
         kill(store)
         assert bool(_hidden(path)) is not finished
-        clock = Clock()
-        store = open_store(path, clock)
+        later = Clock()
+        store = open_store(path, later)
         assert store.offline_logs == {}, "no checkpoint knows it any more"
         assert store.logs() == {}
-        clock.advance(20)
+        later.advance(20)
         assert not _hidden(path)
         kill(store)
         steps += 1

@@ -14,7 +14,6 @@ import pytest
 
 from broker.log.epochs.cache import EpochCache
 from broker.log.epochs.checkpoint import EpochFile
-from broker.log.files import checkpoints
 from broker.log.files.log_dir import LogDirInUse, WrongIdentity
 from broker.log.log_manager import DiskLogStore
 from broker.log.recovery import loader as recovery
@@ -264,7 +263,12 @@ def test_store_clean_start_opens_no_old_segment(path: str, monkeypatch: pytest.M
     store.close(clean=True)
     opened: list[str] = []
     real = os.open
-    monkeypatch.setattr(os, "open", lambda path, *more: opened.append(str(path)) or real(path, *more))
+
+    def noting(path: str, *more: int) -> int:
+        opened.append(str(path))
+        return real(path, *more)
+
+    monkeypatch.setattr(os, "open", noting)
     store = open_store(path, Clock())
     monkeypatch.undo()
     touched = {name[-30:] for name in opened if name.endswith((".log", ".index", ".timeindex"))}
@@ -424,11 +428,11 @@ def test_late_write_of_a_deleted_logs_epochs_costs_the_one_made_anew_nothing(
     replace = os.replace
 
     def late(source: str, target: str) -> None:
-        monkeypatch.setattr(checkpoints.os, "replace", replace)
+        monkeypatch.setattr(os, "replace", replace)
         old.file.write(old_ticket, "late", False)
         replace(source, target)
 
-    monkeypatch.setattr(checkpoints.os, "replace", late)
+    monkeypatch.setattr(os, "replace", late)
     new.file.write(new.file.ticket(), "new", True)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"leader-epoch-checkpoint": "new"}
 

@@ -323,7 +323,8 @@ def test_copy_that_could_not_be_marked_does_not_name_the_registration_that_found
     life(path, 7, 5, clean=True)
     shutil.rmtree(path)
     shutil.copytree(path + "-backup", path)
-    real, done = unclean_shutdown.leave_mark, []
+    real = unclean_shutdown.leave_mark
+    done: list[str] = []
 
     def leave(folder: str, reason: str) -> None:
         if len(done) == marks:

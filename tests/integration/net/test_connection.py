@@ -18,7 +18,7 @@ from broker.net import receive as receive_module
 from broker.net.connection import IN_FLIGHT_MAX, UNSENT_BYTES_MAX, Connection
 from broker.net.listener import Listener
 from broker.net.loop import EpollLoop
-from broker.net.send import FileFailure, ShortRead
+from broker.net.send import FileFailure, OutputQueue, ShortRead
 from broker.net.slot import Slot
 from broker.wire.chunks import FileSlice
 
@@ -138,14 +138,14 @@ def test_connection_one_turn_answers_with_one_send(
     client = server.connect()
     until(lambda: len(server.listener.connections) == 1)
     sends = 0
-    plain = connection_module.OutputQueue.send
+    plain = OutputQueue.send
 
-    def counted(queue: connection_module.OutputQueue, sock: socket.socket) -> bool:
+    def counted(queue: OutputQueue, sock: socket.socket) -> bool:
         nonlocal sends
         sends += 1
         return plain(queue, sock)
 
-    monkeypatch.setattr(connection_module.OutputQueue, "send", counted)
+    monkeypatch.setattr(OutputQueue, "send", counted)
     client.send(framed(*[b"%d" % index for index in range(200)]))
     assert read_frames(client, 200, until) == [b"%d" % index for index in range(200)]
     assert sends <= 3
@@ -214,7 +214,7 @@ def test_connection_handler_that_raises_closes_only_its_own(
     server: Server, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     def handler(frame: memoryview, slot: Slot) -> None:
-        if frame == b"bad":
+        if bytes(frame) == b"bad":
             raise RuntimeError("cannot handle that")
         slot.fulfil([b"ok"])
 
@@ -444,7 +444,7 @@ def test_connection_full_buffer_at_the_stop_is_handed_out_after_it(
     monkeypatch.setattr(receive_module, "_BUFFER_BYTES_STEP", 1024)
 
     def later(frame: memoryview, slot: Slot) -> None:
-        answer = [bytes(4 * UNSENT_BYTES_MAX)] if frame == b"big" else [b"small"]
+        answer = [bytes(4 * UNSENT_BYTES_MAX)] if bytes(frame) == b"big" else [b"small"]
         server.loop.call_soon(lambda: slot.fulfil(answer))
 
     server.handler = later

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -375,7 +376,7 @@ def test_damage_that_a_cleaning_meets_takes_the_replica_offline_and_it_is_fetche
 
 
 def test_idempotent_producer_is_known_after_its_records_were_compacted_away(cluster: DiskCluster) -> None:
-    producer = {"producer_id": 5, "producer_epoch": 0}
+    producer: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0}
     for sequence in range(40):
         cluster.produce_raw(1, keyed([(b"same", b"v" * 90)], 1, base_sequence=sequence, **producer))
     last_of_producer = keyed([(b"other", b"v" * 90)], 1, base_sequence=40, **producer)

@@ -122,7 +122,7 @@ def test_damage_that_a_flush_finds_by_its_time_costs_this_replica_alone(cluster:
     cluster.produce(1, "more", acks=1)
     cluster.advance(10)
     told: list[CorruptLog] = []
-    node.store.flush_due(told.append)
+    cluster.store_of(1).flush_due(told.append)
     assert [damage.topic_partition for damage in told] == [TopicPartition(TOPIC, 0)]
 
 
@@ -130,14 +130,14 @@ def test_damage_that_the_last_flush_finds_costs_the_mark_of_a_clean_stop_for_its
     cluster: DiskCluster,
 ) -> None:
     _damage_before_the_recovery_point(cluster, 1)
-    store = cluster.nodes[1].store
+    store = cluster.store_of(1)
     other = store.create(TopicPartition("zzz-closed-after-it", 0), "", {})
     cluster.stop(1)
     assert other._closed
     assert (cluster.dir_of(1) / ".kafka_cleanshutdown").exists()
     cluster.start(1)
     cluster.settle()
-    assert list(cluster.nodes[1].store.offline_logs) == [TopicPartition(TOPIC, 0)]
+    assert list(cluster.store_of(1).offline_logs) == [TopicPartition(TOPIC, 0)]
 
 
 def test_broker_without_a_free_descriptor_answers_reads_of_old_segments_with_what_passes(cluster: DiskCluster) -> None:
@@ -268,7 +268,7 @@ def test_replica_that_cannot_read_its_producers_after_a_cut_goes_offline(
         cluster.advance(3000)
     assert _offline(cluster, 1)
     assert 1 not in cluster.state.isr
-    assert bool(cluster.nodes[1].store.offline_dirs) == (number == errno.EIO)
+    assert bool(cluster.store_of(1).offline_dirs) == (number == errno.EIO)
     assert not cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].damaged
     cluster.stop(1)
     cluster.start(1)

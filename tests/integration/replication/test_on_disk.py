@@ -24,8 +24,7 @@ def test_batches_over_many_segments_are_equal_on_all_brokers_and_readable(cluste
         assert cluster.values(i) == values
     read: list[str] = []
     while len(read) < len(values):
-        result = fetched(cluster.fetch(1, len(read), max_bytes=1000))
-        found = values_of(result)
+        found = values_of(fetched(cluster.fetch(1, len(read), max_bytes=1000)))
         assert found
         read += found
     assert read == values

@@ -95,7 +95,7 @@ def test_ensemble_of_three_elects_and_survives_one_kill(tmp_path: Path) -> None:
 def test_system_life_from_setup_to_evidence(system: HighwaterSystem, tmp_path: Path) -> None:
     view = system.view()
     assert view.controller() == "n2", "the first of start_order controls"
-    assert system.coordination.registered() == {1, 2, 3}
+    assert system.coordination.registered() == frozenset({1, 2, 3})
     assert [name for name, _, _ in system.bootstrap()] == ["n1", "n2", "n3"]
     assert "broker.rack=b" in view.node("n3").read_text(f"{view.node('n3').root}/server.properties")
     assert view.clock_file("n1") is not None

@@ -44,7 +44,8 @@ def test_block_is_claimed_over_the_end_of_the_session(
 def test_claim_that_landed_in_a_session_that_ended_costs_its_block(
     client: ZkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, write, lost = ZkTopicStore(client, 1), client.set, []
+    store, write = ZkTopicStore(client, 1), client.set
+    lost: list[str] = []
 
     def lands(path: str, data: bytes, version: int) -> int:
         done = write(path, data, version)

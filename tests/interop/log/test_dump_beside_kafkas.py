@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -88,7 +89,7 @@ def test_ours_says_what_kafkas_says_of_our_own_files(tmp_path: Path, classpath: 
     cluster = DiskCluster(tmp_path, settings={"min.insync.replicas": "1"})
     cluster.settle()
     for n in range(120):
-        producer = {"producer_id": 7, "producer_epoch": 2, "base_sequence": n}
+        producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequence": n}
         new = [NewRecord(b"k" if n % 3 else None, b"v%d" % n * 20 if n % 4 else None, [("h", b"x"), ("i", None)])]
         data = encode_batch(new, timestamps=1000 + n, compression=list(Compression)[n % 5], **producer)
         cluster.produce_raw(1, memoryview(bytearray(data)))
@@ -109,7 +110,7 @@ def test_ours_says_what_kafkas_says_of_a_cleaned_log(tmp_path: Path, classpath: 
     log = open_log(store)
     for n in range(900):
         records = [(b"k%d" % chance.randrange(150), None if chance.random() < 0.2 else b"v" * 40) for _ in range(3)]
-        producer = {"producer_id": n % 3, "producer_epoch": 0, "base_sequence": n // 3 * 3}
+        producer: dict[str, Any] = {"producer_id": n % 3, "producer_epoch": 0, "base_sequence": n // 3 * 3}
         log.append_as_leader(keyed(records, int(clock.now) + n, list(Compression)[n % 5], **producer), n // 300)
         log.write()
     bench = cleaner_for(store, clock)

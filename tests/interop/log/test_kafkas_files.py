@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_log_that_kafka_wrote_is_read_record_for_record(tmp_path: Path, classpat
     assert store.clean_shutdown_epochs == {str(tmp_path): 91 if clean else None}
     log = store.logs()[TP]
     assert log.topic_id == TOPIC_ID
-    records = [record for data in read_all(log) for record in decode_records(memoryview(data), verify_crc=True)]  # type: ignore[arg-type]
+    records = [record for data in read_all(log) for record in decode_records(memoryview(data), verify_crc=True)]
     found = [
         [str(r.offset), str(r.timestamp), (r.key or b"").decode(), "-" if r.value is None else r.value.decode()]
         for r in records
@@ -97,7 +98,7 @@ def test_kafka_reads_every_file_that_a_replica_writes(tmp_path: Path, classpath:
     offset = 0
     for n in range(120):
         count = 1 + n % 3
-        producer = {"producer_id": 7, "producer_epoch": 2, "base_sequence": offset}
+        producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequence": offset}
         data = encode_batch(
             [NewRecord(b"k", b"v%d" % n * 20)] * count, timestamps=1000 + n, compression=codecs[n % 5], **producer
         )
@@ -112,7 +113,7 @@ def test_kafka_reads_every_file_that_a_replica_writes(tmp_path: Path, classpath:
     cluster.advance(10_000)
     for broker in (3, 1):
         store = cluster._stores[broker]
-        store.ensure_identity(broker, "the-cluster")
+        store._dirs.ensure_identity(broker, "the-cluster")
         store.registered(55)
         cluster.nodes[broker].up.shutdown(clean=True)
         store.close(clean=True)

@@ -29,7 +29,13 @@ def test_elections_are_changes_of_the_leader_not_of_the_epoch_alone(spark: Spark
     with path.open("w") as file:
         for version, (leader, epoch, isr) in enumerate(states):
             data = {"leader": leader, "leader_epoch": epoch, "controller_epoch": 1, "isr": isr}
-            row = {"zxid": version + 1, "position": 0, "time_ms": 0, "session": 7, "version": version}
+            row: dict[str, object] = {
+                "zxid": version + 1,
+                "position": 0,
+                "time_ms": 0,
+                "session": 7,
+                "version": version,
+            }
             row |= {"node": "zk1", "op": "set" if version else "create", "data": json.dumps(data)}
             file.write(json.dumps({**row, "path": "/brokers/topics/hw/partitions/0/state"}) + "\n")
     with pyspark_sockets():

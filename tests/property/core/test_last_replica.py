@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from broker.core.controller import alter_partition as alter
 from broker.core.controller import decisions as controller
 from broker.core.controller import suspicion
-from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
+from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
 from broker.core.controller.elr import ReplicaReport
 from broker.log.files.unclean_shutdown import older_copy_reason
 from broker.model.ids import TopicPartition
@@ -119,7 +119,7 @@ class World:
         self.apply(controller.elect_offline(self.state, 1))
 
     @property
-    def current(self) -> controller.LeaderAndIsr:
+    def current(self) -> LeaderAndIsr:
         return self.state.states[TP]
 
     def register(self, broker: int) -> Broker:
@@ -141,7 +141,7 @@ class World:
             if before is not None and after.leader not in (NO_LEADER, before.leader, *self.unseen):
                 self.judge(after.leader, change.reason, {*before.isr, *before.elr})
 
-    def store(self, after: controller.LeaderAndIsr) -> None:
+    def store(self, after: LeaderAndIsr) -> None:
         before = self.state.states.get(TP)
         assert after.isr
         assert not set(after.elr) & set(after.isr)
@@ -154,7 +154,7 @@ class World:
         if not self.loading:
             self.tell(before)
 
-    def tell(self, before: controller.LeaderAndIsr | None) -> None:
+    def tell(self, before: LeaderAndIsr | None) -> None:
         """Brokers hear of what was written: who leads, or was admitted, is mended.
 
         Whom the ISR has named all along may not be known to have stopped.

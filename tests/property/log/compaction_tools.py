@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.log.cleaner.cleaner import CleaningJob, LogCleaning
 from broker.log.cleaner.process import OnEvent, Stop, perform
@@ -91,11 +91,11 @@ def keyed(
     records: Sequence[tuple[bytes | None, bytes | None]],
     timestamp: int = 1000,
     codec: Compression = Compression.NONE,
-    **producer: int,
+    **producer: Any,
 ) -> memoryview:
     """A writable batch of (key, value)."""
     new = [NewRecord(key, value) for key, value in records]
-    return memoryview(bytearray(encode_batch(new, timestamps=timestamp, compression=codec, **producer)))  # type: ignore[arg-type]
+    return memoryview(bytearray(encode_batch(new, timestamps=timestamp, compression=codec, **producer)))
 
 
 def append_overwriting(

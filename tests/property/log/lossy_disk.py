@@ -217,8 +217,10 @@ class LossyDisk:
             self._change((path, os.stat(path).st_ino))
 
 
-_WATCHED = ("open", "close", "dup", "write", "pwrite", "pwritev", "ftruncate", "fsync", "fdatasync", "rename")
-_WATCHED += ("replace", "unlink", "mkdir")
+_WATCHED = (
+    *("open", "close", "dup", "write", "pwrite", "pwritev", "ftruncate", "fsync", "fdatasync"),
+    *("rename", "replace", "unlink", "mkdir"),
+)
 
 
 def _whole(fd: int, size: int) -> bytes:

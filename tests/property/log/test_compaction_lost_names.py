@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,7 +61,7 @@ class Names:
         _real["rename"](self.image, self.path)
 
 
-_real = {"rename": os.rename, "unlink": os.unlink, "fsync": os.fsync}
+_real: dict[str, Callable[..., None]] = {"rename": os.rename, "unlink": os.unlink, "fsync": os.fsync}
 
 
 @contextmanager

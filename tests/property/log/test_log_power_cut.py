@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.log.durability import durability
+from broker.log.durability.flush import FlushJob
 from broker.log.log import PartitionLog
 from broker.log.log_manager import DiskLogStore
 from tests.property.log.log_tools import (
@@ -320,9 +321,9 @@ def _finds_a_loss(seeds: int) -> bool:
 
 @pytest.mark.parametrize("fault", ["no data sync", "no folder sync"])
 def test_log_that_leaves_out_a_sync_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = durability.FlushJob
+    real = FlushJob
 
-    def lazy(**fields: object) -> durability.FlushJob:
+    def lazy(**fields: object) -> FlushJob:
         if fault == "no data sync":
             for fd in fields["fds"]:  # type: ignore[attr-defined]
                 os.close(fd)
@@ -331,6 +332,6 @@ def test_log_that_leaves_out_a_sync_is_caught(fault: str, monkeypatch: pytest.Mo
             fields["directories"] = []
         return real(**fields)  # type: ignore[arg-type]
 
-    make: Callable[..., durability.FlushJob] = lazy
+    make: Callable[..., FlushJob] = lazy
     monkeypatch.setattr(durability, "FlushJob", make)
     assert _finds_a_loss(150)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -65,7 +65,7 @@ class FakeSite:
 
     @property
     def benches(self) -> Mapping[str, Bench]:
-        return cast(Any, self.of)
+        return cast(Mapping[str, Bench], self.of)
 
     def mend(self, system: str) -> bool:
         self.mends.append(system)

@@ -8,11 +8,12 @@ from time import monotonic_ns
 
 import pytest
 
+from harness.nodes import firewall
 from nemesis.active_faults import ActiveFaults
 from nemesis.base import NOTHING_WANTED, ClusterView, Injection, Observation, Unavailable
 from nemesis.catalogue import load_catalogue
 from nemesis.driver import Nemesis
-from nemesis.faults import clock, partition
+from nemesis.faults import clock
 from nemesis.faults.process import KILL, Kill, Pause, Stop
 from nemesis.schedule import Mix, Slot
 from tests.support.fake_cluster import FakeView, Lines, Time
@@ -57,7 +58,7 @@ class Probe:
 @pytest.fixture(autouse=True)
 def no_firewall(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     healed: list[str] = []
-    monkeypatch.setattr(partition.firewall, "heal", lambda node: healed.append(node.name))
+    monkeypatch.setattr(firewall, "heal", lambda node: healed.append(node.name))
     return healed
 
 
@@ -153,7 +154,7 @@ def test_active_faults_line_says_when_the_change_was_begun() -> None:
     began: list[int | None] = []
 
     class Begun(Lines):
-        def nemesis(self, f: str, *, began_ns: int | None = None, **fields: object) -> None:  # type: ignore[override]
+        def nemesis(self, f: str, *, began_ns: int | None = None, **fields: object) -> None:
             began.append(began_ns)
 
     in_force = ActiveFaults(FakeView(), Begun(), {"pause": Pause()})

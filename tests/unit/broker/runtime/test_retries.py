@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from broker.config.settings import Settings
 from broker.core.controller.cluster_state import StoreUnavailable
 from broker.model.backoff import Backoff
 from broker.runtime.controller.controller import Controller
+from broker.runtime.controller.event_manager import Event
 from broker.runtime.controller.settings import ControllerSettings
 from broker.runtime.lifecycle.registration import BrokerRegistration, SessionChange
 from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
@@ -164,9 +166,11 @@ class Part:
         )
         # The controller's thread is the loop's, and so is its timer.
         events = made._events
-        events.put_later = lambda name, event, delay_s=0.2: part.loop.call_later(  # type: ignore[method-assign, assignment, return-value, misc]
-            delay_s * 1000, lambda: events._handle(name, event)
-        )
+
+        def put_later(name: str, event: Event, delay_s: float = 0.2) -> Any:
+            return part.loop.call_later(delay_s * 1000, lambda: events._handle(name, event))
+
+        events.put_later = put_later  # type: ignore[method-assign]
         return lambda: events._handle("controller", made._controller_changed)
 
 

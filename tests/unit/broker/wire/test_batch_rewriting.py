@@ -38,8 +38,10 @@ RECORDS = st.lists(
     max_size=8,
 )
 CODECS = st.sampled_from(list(Compression))
-KEPT = ("base_offset", "partition_leader_epoch", "magic", "last_offset_delta", "base_timestamp", "producer_id")
-KEPT += ("producer_epoch", "base_sequence", "record_count")
+KEPT = (
+    *("base_offset", "partition_leader_epoch", "magic", "last_offset_delta", "base_timestamp"),
+    *("producer_id", "producer_epoch", "base_sequence", "record_count"),
+)
 MB = 1 << 20
 
 

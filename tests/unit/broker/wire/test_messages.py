@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker.wire.advertised import api_versions_response, unsupported_version_body
 from broker.wire.api import ADVERTISED, SUPPORTED, ApiKey
-from broker.wire.chunks import FileSlice, chunks_length
+from broker.wire.chunks import Chunk, FileSlice, chunks_length
 from broker.wire.messages import fetch, produce, produce_codec
 from broker.wire.messages.api_versions import ApiVersionsResponse
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -179,7 +179,7 @@ def test_fetch_request_unknown_partition_tag_is_skipped(version: int) -> None:
 
 
 def test_fetch_response_file_slices_stay_chunks() -> None:
-    records = [FileSlice(5, 100, 70_000), b"x" * 10]
+    records: list[Chunk] = [FileSlice(5, 100, 70_000), b"x" * 10]
     chunks = fetch.encode_response(12, [fetch.FetchPartitionResult("t", records=records)])
     assert records[0] in chunks
     plain = fetch.encode_response(12, [fetch.FetchPartitionResult("t", records=[bytes(70_010)])])

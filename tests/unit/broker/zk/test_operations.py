@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from broker.zk.operations import Check, Create, CreateSequence, Delete, Landed, Node, SetData, landed, landed_together
+from broker.zk.operations import (
+    Check,
+    Create,
+    CreateSequence,
+    Delete,
+    Landed,
+    Node,
+    Operation,
+    SetData,
+    landed,
+    landed_together,
+)
 
 ME, OTHER = 7, 8
 
@@ -37,18 +48,18 @@ def test_landed(operation: Create | SetData | Delete, found: Node | None, expect
 
 
 def test_multi_landed_by_its_writes_not_its_checks() -> None:
-    multi = [Check("/epoch", 5), SetData("/s", b"d", 0)]
+    multi: list[Operation] = [Check("/epoch", 5), SetData("/s", b"d", 0)]
     assert landed_together(multi, {"/epoch": node(version=9), "/s": node(b"d", 1)}, ME) is Landed.YES
     assert landed_together(multi, {"/epoch": node(version=5), "/s": node(b"o", 0)}, ME) is Landed.NO
 
 
 def test_multi_with_mixed_evidence_was_overtaken() -> None:
-    multi = [Create("/controller", b"1", ephemeral=True), SetData("/epoch", b"6", 5)]
+    multi: list[Operation] = [Create("/controller", b"1", ephemeral=True), SetData("/epoch", b"6", 5)]
     nodes = {"/controller": node(b"2", owner=OTHER), "/epoch": node(b"6", 6)}
     assert landed_together(multi, nodes, ME) is Landed.OVERTAKEN
 
 
-TAKE_OVER = [
+TAKE_OVER: list[Operation] = [
     Create("/suspicions/1-5", b"2"),
     Delete("/controller"),
     Create("/controller", b"2", ephemeral=True),
@@ -73,7 +84,7 @@ def test_multi_that_makes_anew_what_it_deletes_landed_by_what_is_there(
 
 
 def test_multi_with_a_sequence_node_landed_by_its_other_writes() -> None:
-    multi = [SetData("/s", b"d", 0), CreateSequence("/changes/change_", b"s")]
+    multi: list[Operation] = [SetData("/s", b"d", 0), CreateSequence("/changes/change_", b"s")]
     assert landed_together(multi, {"/s": node(b"d", 1), "/changes/change_": None}, ME) is Landed.YES
     assert landed_together(multi, {"/s": node(b"o", 0), "/changes/change_": None}, ME) is Landed.NO
 

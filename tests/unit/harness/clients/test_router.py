@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
 from harness.clients.connection import Address
 from harness.clients.requests import ClusterState, PartitionState
 from harness.clients.router import Cluster, Leader, Router
+from harness.nodes.base import Completed
 from harness.plan.run_file import parse_plan
 from harness.runs.run_info import monotonic_offset_ns, nodes
 from tests.support.fake_cluster import FakeNode
@@ -66,9 +69,7 @@ def test_run_json_nodes_name_role_and_broker_id() -> None:
 class OtherKernel(FakeNode):
     """A node whose boot id is another's and whose monotonic clock stands at a fixed value."""
 
-    def run(self, argv: object, **_options: object) -> object:  # type: ignore[override]
-        from harness.nodes.base import Completed
-
+    def run(self, argv: Sequence[str], **_options: Any) -> Completed:
         return Completed((), 0, "another-boot-id 1000\n", "")
 
 

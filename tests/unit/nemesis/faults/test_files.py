@@ -19,7 +19,7 @@ class DamagedNode(FakeNode):
         self.damage = damage
         self.programs: list[list[str]] = []
 
-    def run(self, argv: object, **options: object) -> Completed:  # type: ignore[override]
+    def run(self, argv: object, **options: object) -> Completed:
         assert isinstance(argv, list)
         self.programs.append(argv[-5:])
         return Completed(tuple(argv), 0, json.dumps(self.damage), "")

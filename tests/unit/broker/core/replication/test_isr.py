@@ -33,7 +33,7 @@ def test_pending_shrink_counts_only_once_committed() -> None:
     state.propose(shrink)
     assert state.maximal == ALL
     assert answered(state, shrink, 0, 1, 2) is AnswerEffect.COMMITTED
-    assert (state.maximal, state.partition_epoch, state.pending) == ({1, 2}, 5, None)
+    assert (state.maximal, state.partition_epoch, state.pending) == (frozenset({1, 2}), 5, None)
 
 
 def test_echo_of_an_unchanged_set_at_the_same_epoch_is_taken() -> None:
@@ -77,7 +77,7 @@ def test_certain_refusal_reverts(error: ErrorCode) -> None:
     expand = proposal("expand", 1, 2, 3)
     state.propose(expand)
     assert answered(state, expand, error) is AnswerEffect.REVERTED
-    assert (state.maximal, state.pending) == ({1, 2}, None)
+    assert (state.maximal, state.pending) == (frozenset({1, 2}), None)
 
 
 def test_refusal_after_an_unknown_outcome_is_not_believed_at_once() -> None:
@@ -102,7 +102,7 @@ def test_out_of_date_waits_for_the_controllers_word(error: ErrorCode) -> None:
     assert answered(state, expand, error) is AnswerEffect.AWAIT
     assert (state.maximal, state.pending) == (ALL, expand)
     state.learn(frozenset({1}), 5)
-    assert (state.maximal, state.pending) == ({1}, None)
+    assert (state.maximal, state.pending) == (frozenset({1}), None)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH])

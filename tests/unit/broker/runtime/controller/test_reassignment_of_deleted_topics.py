@@ -26,8 +26,9 @@ class MadeAnewAtOnce(set[str]):
         super().__init__()
         self._data = data
 
-    def discard(self, name: str) -> None:
+    def discard(self, name: object) -> None:
         if name in self:
+            assert isinstance(name, str)
             super().discard(name)
             self._data.topics[name] = (NAMESAKE, 0)
 
@@ -213,7 +214,7 @@ def test_request_of_a_tool_that_met_the_withdrawal_is_withdrawn_too(
     begin_deletion(world)
     world.data.reassignments = {PARTITION: TARGET}
     keep = world.store.keep_reassignments
-    refused = []
+    refused: list[Mapping[TopicPartition, Sequence[BrokerId]]] = []
 
     def first_refused(term: Term, targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
         if refused:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from broker.core.controller.cluster_state import LeaderAndIsr, StoreUnavailable
-from broker.core.controller.stored import StateWrite
+from broker.core.controller.stored import StateWrite, Term
 from broker.model.ids import TopicPartition
 from broker.runtime.controller.topic_loader import MIN_ISR
 from broker.wire.messages.alter_partition import (
@@ -102,7 +102,7 @@ def test_bounce_that_was_heard_of_but_not_written_is_judged_by_the_reload() -> N
     world.term.state.states[PARTITION] = stored(world)
     assert 2 in stored(world).isr
 
-    def fails(*_: object) -> Mapping[TopicPartition, LeaderAndIsr | None]:
+    def fails(term: Term, writes: Sequence[StateWrite]) -> Mapping[TopicPartition, LeaderAndIsr | None]:
         raise StoreUnavailable("no answer")
 
     world.store.write_states = fails  # type: ignore[method-assign]

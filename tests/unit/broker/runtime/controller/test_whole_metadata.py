@@ -35,7 +35,7 @@ class Channel(Reports):
         self.cache = MetadataCache("c", "PLAINTEXT", lambda: node.epoch, lambda topic: {}, self.forgotten.append)
         self.given_up = 0
         self._unanswered: deque[tuple[int, int, bytes, Callable[[memoryview], None]]] = deque()
-        self._channels = ControllerChannels(FakeLoop(), lambda broker: self, 1000, self)  # type: ignore[arg-type, return-value]
+        self._channels = ControllerChannels(FakeLoop(), lambda broker: self, 1000, self)
         self._channels.set_brokers(list(world.data.brokers.values()))
 
     def attach(self, world: ReassignedCluster) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.runtime.fetch.offset_requests import LATEST
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.list_offsets_timestamps import LATEST
 from broker.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,

@@ -46,7 +46,7 @@ def test_metadata_keep_the_newest_of_the_topics_that_are_gone() -> None:
     def tell(number: int, leader: int) -> None:
         state = UpdateMetadataPartitionState(0, 1, leader, 3, [1], 0, [1], [])
         topic = UpdateMetadataTopicState(f"t{number}", topic_id(number), [state])
-        cache.update(UpdateMetadataRequest(1, 1, broker_epoch=5, topic_states=[topic]))
+        cache.update(UpdateMetadataRequest(1, controller_epoch=1, broker_epoch=5, topic_states=[topic]))
 
     for number in range(3 * KEPT):
         tell(number, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ def _errors(value: Any) -> set[int]:
     """All that the response says under a field named for an error, down to its last partition."""
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return {code for element in value for code in _errors(element)}
-    names = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", ())
+    names: Iterable[str] = getattr(value, "_fields", ()) or getattr(value, "__dataclass_fields__", ())
     found = {code for name in names for code in _errors(getattr(value, name))}
     return found | {getattr(value, name) for name in names if name in ("error_code", "error")}
 

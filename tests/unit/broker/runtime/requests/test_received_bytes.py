@@ -10,7 +10,8 @@ from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.metadata.handlers import MetadataHandlers
 from broker.runtime.metadata.topic_configs import TopicConfigCache, gate
 from broker.runtime.produce.producer_ids import ProducerIdHandler
-from broker.runtime.requests.dispatch import Dispatcher, Handler
+from broker.runtime.requests.chain import Handler
+from broker.runtime.requests.dispatch import Dispatcher
 from broker.runtime.requests.request import Request, respond
 from broker.wire.api import SUPPORTED, ApiKey
 from broker.wire.headers import encode_request_header
