@@ -57,7 +57,7 @@ class LogDump:
         keep_max = _OPENED_MAX if options.deep else 0
         for found in read_segment(file, size, self._base_offset, keep_max, options.bytes_max):
             if isinstance(found, Damage):
-                self._tell(found, size)
+                self._damaged(found, size)
                 continue
             self._report.line(batch_line(found.header, found.position, found.valid))
             self._check(found, expected)
@@ -66,7 +66,7 @@ class LogDump:
             if options.deep:
                 self._dump_records(found)
 
-    def _tell(self, damage: Damage, size: int) -> None:
+    def _damaged(self, damage: Damage, size: int) -> None:
         if damage.resumes is None:
             # Kafka's line, with the name alone.
             name = os.path.basename(self._path)

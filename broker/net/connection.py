@@ -122,7 +122,7 @@ class Connection:
         return self._received.capacity
 
     @property
-    def answers_wanted(self) -> bool:
+    def responses_wanted(self) -> bool:
         """False once the connection is closed, or closes and has sent its last answer."""
         return self.open and not self._closing
 

@@ -18,7 +18,7 @@ from broker.core.controller.suspicion import LinkEvent
 from broker.model.timers import TimerHandle
 from broker.net.connecting import outcome
 from broker.net.loop import READABLE, WRITABLE, EpollLoop
-from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
+from broker.net.resolver import Destination, Lookup, Resolution, Resolver, SocketAddress
 
 CONNECT_TIMEOUT_MS: Final = 1000.0
 _RETRY_FIRST_MS: Final = 20.0
@@ -66,10 +66,10 @@ class Link:
         self._timer = self._loop.call_later(CONNECT_TIMEOUT_MS, lambda: self._again(LinkEvent.UNREACHABLE))
         self._lookup = self._destination.find(self._found)
 
-    def _found(self, answer: Answer) -> None:
+    def _found(self, resolution: Resolution) -> None:
         self._lookup = None
-        if isinstance(answer, SocketAddress):
-            self._open(answer)
+        if isinstance(resolution, SocketAddress):
+            self._open(resolution)
         else:
             self._again(LinkEvent.UNREACHABLE)
 

@@ -26,7 +26,7 @@ from broker.model.timers import TimerHandle
 from broker.net.connecting import outcome
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import FrameBuffer, FrameSizeError
-from broker.net.resolver import Answer, Destination, Lookup, Resolver, SocketAddress
+from broker.net.resolver import Destination, Lookup, Resolution, Resolver, SocketAddress
 from broker.net.send import OutputQueue
 from broker.wire.headers import decode_response_header, encode_request_header
 from broker.wire.primitives import MalformedFrame
@@ -53,8 +53,8 @@ class _Request:
     __slots__ = (
         "api_key",
         "api_version",
-        "asked_ms",
         "correlation_id",
+        "created_ms",
         "frame",
         "on_failure",
         "on_response",
@@ -69,7 +69,7 @@ class _Request:
         frame: bytes,
         on_response: Callable[[memoryview], None],
         on_failure: Callable[[str], None],
-        asked_ms: float,
+        created_ms: float,
         timeout_ms: float,
     ) -> None:
         self.correlation_id = correlation_id
@@ -78,7 +78,7 @@ class _Request:
         self.frame = frame
         self.on_response = on_response
         self.on_failure = on_failure
-        self.asked_ms = asked_ms
+        self.created_ms = created_ms
         self.timeout_ms = timeout_ms
 
 
@@ -207,12 +207,12 @@ class BrokerPeer:
         self._connect_timer = self._loop.call_later(self._connect_timeout_ms, self._on_connect_timeout)
         self._lookup = self._destination.find(self._found)
 
-    def _found(self, answer: Answer) -> None:
+    def _found(self, resolution: Resolution) -> None:
         self._lookup = None
-        if isinstance(answer, SocketAddress):
-            self._open(answer)
+        if isinstance(resolution, SocketAddress):
+            self._open(resolution)
         else:
-            self._fail(f"refused: {self.address}: {answer}")
+            self._fail(f"refused: {self.address}: {resolution}")
 
     def _open(self, address: SocketAddress) -> None:
         try:
@@ -303,21 +303,21 @@ class BrokerPeer:
         self._timeout_timer = None
         now_ms = self._loop.now_ms()
         for request in self._in_flight:
-            if max(request.asked_ms, self._heard_ms) + request.timeout_ms <= now_ms:
+            if max(request.created_ms, self._heard_ms) + request.timeout_ms <= now_ms:
                 self._in_flight.remove(request)
-                self._fail_soon([request], self._no_answer(request))
+                self._fail_soon([request], self._no_response(request))
                 self._fail(f"closed: request {request.correlation_id} to {self.address} timed out")
                 return
-        late = [request for request in self._queued if request.asked_ms + request.timeout_ms <= now_ms]
+        late = [request for request in self._queued if request.created_ms + request.timeout_ms <= now_ms]
         for request in late:
             self._queued.remove(request)
-            self._fail_soon([request], self._no_answer(request))
-        dues = [max(request.asked_ms, self._heard_ms) + request.timeout_ms for request in self._in_flight]
-        dues += [request.asked_ms + request.timeout_ms for request in self._queued]
+            self._fail_soon([request], self._no_response(request))
+        dues = [max(request.created_ms, self._heard_ms) + request.timeout_ms for request in self._in_flight]
+        dues += [request.created_ms + request.timeout_ms for request in self._queued]
         if dues:
             self._arm_timeout(min(dues))
 
-    def _no_answer(self, request: _Request) -> str:
+    def _no_response(self, request: _Request) -> str:
         return f"timeout: {self.address}: no answer in {request.timeout_ms:.0f} ms"
 
     def _fail(self, reason: str) -> None:

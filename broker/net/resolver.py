@@ -30,8 +30,8 @@ class SocketAddress(NamedTuple):
         return (self.host, port, *self.rest)
 
 
-Answer = SocketAddress | OSError
-Found = Callable[[Answer], None]
+Resolution = SocketAddress | OSError
+Found = Callable[[Resolution], None]
 LookUp = Callable[[str], SocketAddress]
 """Blocks; any thread. Raises OSError, or ValueError for what can be no name."""
 
@@ -99,12 +99,12 @@ class Lookup:
         """Of the resolver: timer settles it, should nothing else."""
         self._timer = timer
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, resolution: Resolution) -> None:
         """Of the resolver: this is the answer, unless there was one before."""
         found = self._found
         self.cancel()
         if found is not None:
-            found(answer)
+            found(resolution)
 
 
 class Destination:
@@ -196,7 +196,7 @@ class Resolver:
                 if name not in self._queue:
                     return
                 self._queue.remove(name)
-            self._loop.call_soon(partial(self._answered, name, OSError(str(error))))
+            self._loop.call_soon(partial(self._resolved, name, OSError(str(error))))
 
     def _run(self) -> None:
         """A thread: look names up until there is none left."""
@@ -206,21 +206,21 @@ class Resolver:
                     self._threads -= 1
                     return
                 name = self._queue.popleft()
-            answer: Answer
+            resolution: Resolution
             try:
-                answer = self._look_up(name)
+                resolution = self._look_up(name)
             except OSError as error:
-                answer = error
+                resolution = error
             except Exception as error:
-                answer = OSError(f"{name!r} cannot be looked up: {error}")
+                resolution = OSError(f"{name!r} cannot be looked up: {error}")
             with self._lock:
                 if not self._closed:
-                    self._loop.call_soon_threadsafe(partial(self._answered, name, answer))
+                    self._loop.call_soon_threadsafe(partial(self._resolved, name, resolution))
 
-    def _answered(self, name: str, answer: Answer) -> None:
-        if isinstance(answer, SocketAddress):
-            self._good[name] = answer
+    def _resolved(self, name: str, resolution: Resolution) -> None:
+        if isinstance(resolution, SocketAddress):
+            self._good[name] = resolution
         else:
-            answer = self._good.get(name, answer)
+            resolution = self._good.get(name, resolution)
         for lookup in self._under_way.pop(name).lookups:
-            self._loop.call_soon(partial(lookup.settle, answer))
+            self._loop.call_soon(partial(lookup.settle, resolution))

@@ -56,7 +56,7 @@ class ResponseSlot(Protocol):
         """For acks=0: this request has no answer."""
         ...
 
-    def close_connection(self, reason: str, answer: Sequence[Chunk] = ()) -> None:
+    def close_connection(self, reason: str, response: Sequence[Chunk] = ()) -> None:
         """Answer what came before, and this request if there is an answer, then close; a reason is logged once."""
         ...
 

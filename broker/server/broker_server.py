@@ -74,7 +74,7 @@ class Broker:
             self._start()
             self._serving = True
             if not self._halted:
-                _calm_collector()
+                _relieve_collector()
                 self._loop.run()
         except _StopRequested as signalled:
             self._clean = False
@@ -265,7 +265,7 @@ class Broker:
                 self._loop.close()
 
 
-def _calm_collector() -> None:
+def _relieve_collector() -> None:
     """What the start made stays, and a request leaves no cycles behind: the collector has little to look for."""
     gc.collect()
     gc.freeze()

@@ -98,7 +98,7 @@ class ZkAssignments:
 
     def requested_elections(self, watch: Watch | None) -> list[TopicPartition] | None:
         """None while nobody asks; what makes no sense asks for nothing."""
-        data = self._asked(paths.PREFERRED_ELECTION, watch)
+        data = self._read_request(paths.PREFERRED_ELECTION, watch)
         try:
             return None if data is None else admin_codecs.decode_preferred_election(data)
         except MalformedZnode as error:
@@ -107,14 +107,14 @@ class ZkAssignments:
 
     def requested_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
         """None while nobody asks; what makes no sense asks for nothing."""
-        data = self._asked(paths.REASSIGNMENT, watch)
+        data = self._read_request(paths.REASSIGNMENT, watch)
         try:
             return None if data is None else admin_codecs.decode_reassignment(data)
         except MalformedZnode as error:
             _log.error("a request is ignored: %s", error)
             return {}
 
-    def _asked(self, path: str, watch: Watch | None) -> bytes | None:
+    def _read_request(self, path: str, watch: Watch | None) -> bytes | None:
         if not self._client.exists(path, watch):
             return None
         node = self._client.get(path)
@@ -122,20 +122,22 @@ class ZkAssignments:
 
     def finish_elections(self, term: Term) -> None:
         """Remove `/admin/preferred_replica_election`, if the term still holds."""
-        self._answer(term, Delete(paths.PREFERRED_ELECTION))
+        self._write_request(term, Delete(paths.PREFERRED_ELECTION))
 
     def keep_reassignments(self, term: Term, targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
         """What is asked for and not done yet; nothing left removes the request."""
         node = self._client.get(paths.REASSIGNMENT)
         if node is None:
             if targets:
-                self._answer(term, Create(paths.REASSIGNMENT, admin_codecs.encode_reassignment(targets)))
+                self._write_request(term, Create(paths.REASSIGNMENT, admin_codecs.encode_reassignment(targets)))
         elif targets:
-            self._answer(term, SetData(paths.REASSIGNMENT, admin_codecs.encode_reassignment(targets), node.version))
+            self._write_request(
+                term, SetData(paths.REASSIGNMENT, admin_codecs.encode_reassignment(targets), node.version)
+            )
         else:
-            self._answer(term, Delete(paths.REASSIGNMENT))
+            self._write_request(term, Delete(paths.REASSIGNMENT))
 
-    def _answer(self, term: Term, operation: Operation) -> None:
+    def _write_request(self, term: Term, operation: Operation) -> None:
         try:
             self._client.multi([Check(paths.CONTROLLER_EPOCH, term.version), operation])
         except WriteRefused as refused:

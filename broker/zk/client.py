@@ -112,23 +112,23 @@ class ZkClient(ZkSession):
         raw = self._pipelined(paths, lambda path: self._client.get_children_async(path, watch=_once(watch)))
         return {path: None if value is None else sorted(value) for path, value in raw.items()}
 
-    def _pipelined(self, paths: Sequence[str], ask: Callable[[str], Any]) -> dict[str, Any]:
+    def _pipelined(self, paths: Sequence[str], send: Callable[[str], Any]) -> dict[str, Any]:
         """Ask for every path, some hundred at a time; lost connections are retried, a missing znode is None."""
-        answers: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         open_paths = list(dict.fromkeys(paths))
         for attempt in range(_TRIES):
             failed: list[str] = []
             for start in range(0, len(open_paths), _PIPELINE):
-                asked = [(path, ask(path)) for path in open_paths[start : start + _PIPELINE]]
-                for path, result in asked:
+                sent = [(path, send(path)) for path in open_paths[start : start + _PIPELINE]]
+                for path, result in sent:
                     try:
-                        answers[path] = result.get()
+                        found[path] = result.get()
                     except kazoo_errors.NoNodeError:
-                        answers[path] = None
+                        found[path] = None
                     except (ConnectionLoss, SessionExpiredError, ConnectionClosedError):
                         failed.append(path)
             if not failed:
-                return answers
+                return found
             open_paths = failed
             self._back_off(attempt, f"reading {open_paths[0]}")
         raise StoreUnavailable(f"reading {open_paths[0]}: the connection was lost {_TRIES} times")
@@ -154,8 +154,8 @@ class ZkClient(ZkSession):
             for start in range(0, len(open_indexes), _PIPELINE):
                 window = open_indexes[start : start + _PIPELINE]
                 sent_ms = self._now_ms()
-                asked = [(index, self._commit_async(multis[index])) for index in window]
-                for index, result in asked:
+                sent = [(index, self._commit_async(multis[index])) for index in window]
+                for index, result in sent:
                     try:
                         results[index] = outcome = _outcome(multis[index], result.get())
                         self._proven(sent_ms)
@@ -170,11 +170,11 @@ class ZkClient(ZkSession):
                         raise StoreUnavailable("the ZooKeeper client is closed") from None
             open_indexes = []
             for index in lost:
-                answer = self._read_back(multis[index])
-                if answer is None:
+                settled = self._read_back(multis[index])
+                if settled is None:
                     open_indexes.append(index)
                 else:
-                    results[index] = answer
+                    results[index] = settled
             if not open_indexes:
                 return [result for result in results if result is not None]
             self._back_off(attempt, f"writing {multis[open_indexes[0]][0].path}")
@@ -286,16 +286,16 @@ def _version_of(node: Node | None) -> int:
     return -1 if node is None else node.version
 
 
-def _outcome(operations: Sequence[Operation], answers: Sequence[Any]) -> list[int] | WriteRefused:
+def _outcome(operations: Sequence[Operation], found: Sequence[Any]) -> list[int] | WriteRefused:
     """kazoo's list of answers: versions, or the refusal at the operation whose condition failed."""
-    for index, (operation, answer) in enumerate(zip(operations, answers, strict=True)):
+    for index, (operation, settled) in enumerate(zip(operations, found, strict=True)):
         for error, reason in _REASONS.items():
-            if isinstance(answer, error):
+            if isinstance(settled, error):
                 return WriteRefused(operation, index, reason)
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
+    for settled in found:
+        if isinstance(settled, Exception):
+            raise settled
     return [
-        answer.version if isinstance(answer, ZnodeStat) else 0 if isinstance(operation, Create) else -1
-        for operation, answer in zip(operations, answers, strict=True)
+        settled.version if isinstance(settled, ZnodeStat) else 0 if isinstance(operation, Create) else -1
+        for operation, settled in zip(operations, found, strict=True)
     ]

@@ -109,16 +109,16 @@ def landed_together(operations: Sequence[Operation], nodes: Mapping[str, Node | 
     """
     made = {operation.path for operation in operations if isinstance(operation, Create)}
     remade = {operation.path for operation in operations if isinstance(operation, Delete)} & made
-    answers = []
+    outcomes = []
     for operation in operations:
         if isinstance(operation, Check | CreateSequence) or (
             isinstance(operation, Delete) and operation.path in remade
         ):
             continue
-        answer = landed(operation, nodes.get(operation.path), session_id)
-        answers.append(Landed.NO if answer is Landed.OVERTAKEN and operation.path in remade else answer)
-    if not answers or all(answer is Landed.NO for answer in answers):
+        outcome = landed(operation, nodes.get(operation.path), session_id)
+        outcomes.append(Landed.NO if outcome is Landed.OVERTAKEN and operation.path in remade else outcome)
+    if not outcomes or all(outcome is Landed.NO for outcome in outcomes):
         return Landed.NO
-    if all(answer is Landed.YES for answer in answers):
+    if all(outcome is Landed.YES for outcome in outcomes):
         return Landed.YES
     return Landed.OVERTAKEN

@@ -216,7 +216,7 @@ class ZkSession:
     def _on_proof(self, result: Any, sent_ms: float) -> None:
         self._unanswered.popleft()
         # Of a session that is over, or that another server holds, a multi is carried out too: to tell just that.
-        if result.successful() and not any(isinstance(answer, _NOT_OURS) for answer in result.value):
+        if result.successful() and not any(isinstance(each, _NOT_OURS) for each in result.value):
             self._proven(sent_ms)
 
     def _proven(self, sent_ms: float) -> None:

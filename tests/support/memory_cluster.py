@@ -17,7 +17,7 @@ from broker.core.replication.isr import Proposal
 from broker.core.replication.partition import NO_LEADER, PartitionState
 from broker.model.ids import TopicPartition
 from broker.runtime.replica_manager import ReplicaManager
-from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.runtime.replicas.ports import AlterPartitionResult
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.chunks import Chunk
@@ -292,22 +292,22 @@ class MemoryCluster:
             9, False, self.controller_epoch, broker_epoch, 0, [LeaderAndIsrTopicState(TOPIC, TOPIC_ID, [wire])], []
         )
 
-    def alter(self, sender: int, proposal: Proposal) -> AlterPartitionAnswer:
+    def alter(self, sender: int, proposal: Proposal) -> AlterPartitionResult:
         """Compare and set, as the controller does."""
         state = self.state
         if proposal.leader_epoch != state.leader_epoch or sender != state.leader:
-            return AlterPartitionAnswer(ErrorCode.FENCED_LEADER_EPOCH)
+            return AlterPartitionResult(ErrorCode.FENCED_LEADER_EPOCH)
         if set(proposal.isr) == set(state.isr):
-            return AlterPartitionAnswer(0, state.isr, state.partition_epoch, state.leader_epoch, state.elr_min_isr)
+            return AlterPartitionResult(0, state.isr, state.partition_epoch, state.leader_epoch, state.elr_min_isr)
         if proposal.partition_epoch != state.partition_epoch:
-            return AlterPartitionAnswer(ErrorCode.INVALID_UPDATE_VERSION)
+            return AlterPartitionResult(ErrorCode.INVALID_UPDATE_VERSION)
         for broker, epoch in proposal.broker_epochs.items():
             if epoch not in (-1, self.registered.get(broker)):
-                return AlterPartitionAnswer(ErrorCode.INELIGIBLE_REPLICA)
+                return AlterPartitionResult(ErrorCode.INELIGIBLE_REPLICA)
         self._new_isr(proposal.isr)
         self.state = state = replace(self.state, isr=proposal.isr, partition_epoch=state.partition_epoch + 1)
         self._trust_members()
-        return AlterPartitionAnswer(0, state.isr, state.partition_epoch, state.leader_epoch, state.elr_min_isr)
+        return AlterPartitionResult(0, state.isr, state.partition_epoch, state.leader_epoch, state.elr_min_isr)
 
     # -- time and messages -----------------------------------------------------------------------------------------
 

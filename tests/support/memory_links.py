@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from broker.core.replication.isr import Proposal
 from broker.model.ids import TopicPartition
-from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.runtime.replicas.ports import AlterPartitionResult
 from broker.runtime.requests.request import Request
 from broker.wire.api import response_header_version
 from broker.wire.chunks import Chunk, chunk_length
@@ -111,17 +111,17 @@ class DirectSender:
         topic_partition: TopicPartition,
         topic_id: str,
         proposal: Proposal,
-        on_answer: Callable[[AlterPartitionAnswer], None],
+        on_result: Callable[[AlterPartitionResult], None],
     ) -> None:
         cluster, node = self._cluster, self._node
         life = node.incarnation
 
-        def reply(answer: AlterPartitionAnswer) -> None:
+        def reply(answer: AlterPartitionResult) -> None:
             if node.incarnation == life and node.manager is not None:
-                node.inbox.append(lambda: on_answer(answer))
+                node.inbox.append(lambda: on_result(answer))
 
         def lost() -> None:
-            reply(AlterPartitionAnswer(ErrorCode.REQUEST_TIMED_OUT))
+            reply(AlterPartitionResult(ErrorCode.REQUEST_TIMED_OUT))
 
         def arrive() -> None:
             answer = cluster.alter(node.broker_id, proposal)

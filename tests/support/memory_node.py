@@ -23,12 +23,12 @@ TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 class FakeSlot:
     """Keeps the answer."""
 
-    def __init__(self, on_answer: Callable[[Sequence[Chunk]], None] | None = None) -> None:
+    def __init__(self, on_response: Callable[[Sequence[Chunk]], None] | None = None) -> None:
         self.answer: bytes | None = None
         self.nothing = False
         self.closed: str | None = None
         self.open = True
-        self._on_answer = on_answer
+        self._on_response = on_response
 
     @property
     def done(self) -> bool:
@@ -40,8 +40,8 @@ class FakeSlot:
         for chunk in chunks:
             data += bytes(chunk_view(chunk))
         self.answer = data
-        if self._on_answer is not None:
-            self._on_answer(chunks)
+        if self._on_response is not None:
+            self._on_response(chunks)
 
     def fulfil_nothing(self) -> None:
         assert not self.done

@@ -152,9 +152,11 @@ def check_config(
     stored: what it has. What this broker does not go by may stay as it is: others wrote it, perhaps Apache Kafka.
     """
     ours = TOPIC_SETTINGS if kind == TOPIC else DYNAMIC
-    asked = {key: value for key, value in config.items() if key in ours or stored is None or stored.get(key) != value}
+    requested = {
+        key: value for key, value in config.items() if key in ours or stored is None or stored.get(key) != value
+    }
     if kind == BROKER:
-        fixed = sorted(asked.keys() - DYNAMIC)
+        fixed = sorted(requested.keys() - DYNAMIC)
         if fixed:
             text = f"Cannot update these configs dynamically: {', '.join(fixed)}"
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
@@ -170,7 +172,7 @@ def check_config(
         text = f"All overrides together must be at most {_CONFIG_BYTES_MAX} bytes, but they are {size}."
         raise ConfigRefused(ErrorCode.INVALID_CONFIG, text)
     try:
-        for key, value in asked.items():
+        for key, value in requested.items():
             if kind == TOPIC:
                 validate_topic_config(key, value)
             elif key in THROTTLE_RATES:

@@ -148,18 +148,19 @@ class ClusterState:
         self,
         broker: BrokerId,
         reports: Mapping[TopicPartition, ReplicaReport],
-        asked_under: Mapping[TopicPartition, Epoch],
+        request_epochs: Mapping[TopicPartition, Epoch],
     ) -> None:
-        """What a broker says of its stop; where somebody leads by now it would be out of date at the next election.
+        """Keep a broker's reports on its logs. Not where somebody leads: at the next election they were out of date.
 
-        asked_under: the leader epochs of the states that it was asked about. Under another somebody may have led since.
+        request_epochs: the leader epochs of the states when the reports were requested. Where a state has another by
+        now somebody may have led since, and the report is dropped.
         """
         for topic_partition, report in reports.items():
             current = self.states.get(topic_partition)
             if (
                 current is not None
                 and current.leader == NO_LEADER
-                and current.leader_epoch == asked_under.get(topic_partition)
+                and current.leader_epoch == request_epochs.get(topic_partition)
             ):
                 self.reports[topic_partition, broker] = report
 

@@ -165,17 +165,17 @@ def failover(
     return changes + [change for change in elect_offline(state, controller_epoch) if change.before is None]
 
 
-def broker_shutdown(state: ClusterState, leaving: BrokerId, controller_epoch: Epoch) -> list[Change]:
+def broker_shutdown(state: ClusterState, stopping: BrokerId, controller_epoch: Epoch) -> list[Change]:
     """Moves every leadership and ISR place of a broker that asked to stop; `state.shutting_down` has it already."""
-    assert leaving in state.shutting_down
+    assert stopping in state.shutting_down
     changes = []
-    for topic_partition in state.partitions_of((leaving,)):
+    for topic_partition in state.partitions_of((stopping,)):
         live = state.live_for(topic_partition)
         current = state.states.get(topic_partition)
         replicas = state.replicas(topic_partition)
         if current is None or len(replicas) < 2 or topic_partition.topic in state.deleting:
             continue
-        after = election.for_shutdown(current, replicas, live, leaving)
+        after = election.for_shutdown(current, replicas, live, stopping)
         if after is not None:
             after = replace(after, controller_epoch=controller_epoch)
             changes.append(Change(topic_partition, current, after, CONTROLLED_SHUTDOWN))
@@ -234,11 +234,11 @@ def _without(
 
 
 def _refused(
-    state: ClusterState, topic_partition: TopicPartition, told: Epoch, broker: BrokerId, epoch: Epoch
+    state: ClusterState, topic_partition: TopicPartition, refused_epoch: Epoch, broker: BrokerId, epoch: Epoch
 ) -> Change | None:
     """One partition after a broker refused the leader epoch that it was told; None where another stands by now."""
     current = state.states.get(topic_partition)
-    if current is None or current.leader_epoch != told or broker not in state.replicas(topic_partition):
+    if current is None or current.leader_epoch != refused_epoch or broker not in state.replicas(topic_partition):
         return None
     if current.leader == broker or broker in current.isr:
         return _after_bounce(state, topic_partition, frozenset((broker,)), epoch)

@@ -98,18 +98,18 @@ def _successor(state: LeaderAndIsr, replicas: Sequence[BrokerId], live: Abstract
 
 
 def for_shutdown(
-    state: LeaderAndIsr, replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], leaving: BrokerId
+    state: LeaderAndIsr, replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], stopping: BrokerId
 ) -> LeaderAndIsr | None:
     """Take a broker that is about to stop out of leadership and ISR; None where that is not possible.
 
     live: brokers that may be elected, without the one that leaves. The last ISR member cannot be replaced.
     """
-    assert leaving not in live
-    rest = tuple(broker for broker in state.isr if broker != leaving)
+    assert stopping not in live
+    rest = tuple(broker for broker in state.isr if broker != stopping)
     if not rest:
         return None
-    if state.leader != leaving:
-        return state.changed(state.leader, rest) if leaving in state.isr and state.leader != NO_LEADER else None
+    if state.leader != stopping:
+        return state.changed(state.leader, rest) if stopping in state.isr and state.leader != NO_LEADER else None
     for broker in replicas:
         if broker in rest and broker in live:
             return state.changed(broker, rest)

@@ -118,20 +118,20 @@ def choose(
     reports: Reports,
 ) -> Choice | None:
     """The next leader of a partition that nobody led on; None while someone is waited for."""
-    spoken = {broker: report for broker in replicas if broker in live and (report := reports(broker)) is not None}
-    clean = [broker for broker, report in spoken.items() if not report.unclean]
+    reported = {broker: report for broker in replicas if broker in live and (report := reports(broker)) is not None}
+    clean = [broker for broker, report in reported.items() if not report.unclean]
     in_sync = tuple(broker for broker in clean if broker in isr)
     if in_sync:
         return Choice(in_sync[0], in_sync)
-    if any(broker in isr and broker in live and broker not in spoken for broker in replicas):
+    if any(broker in isr and broker in live and broker not in reported for broker in replicas):
         # It answers in no time, and what it has beyond the committed would be lost for nothing.
         return None
     for broker in clean:
         if broker in elr:
             return Choice(broker, (broker,))
-    if len(spoken) < len(replicas) or not any(broker in isr for broker in replicas):
+    if len(reported) < len(replicas) or not any(broker in isr for broker in replicas):
         return None
-    return _longest(isr, elr, replicas, spoken)
+    return _longest(isr, elr, replicas, reported)
 
 
 def longest_alive(
@@ -146,10 +146,10 @@ def longest_alive(
     Beyond Kafka, which takes the first in assignment order without asking.
     """
     alive = [broker for broker in replicas if broker in live]
-    spoken = {broker: report for broker in alive if (report := reports(broker)) is not None}
-    if not alive or len(spoken) < len(alive):
+    reported = {broker: report for broker in alive if (report := reports(broker)) is not None}
+    if not alive or len(reported) < len(alive):
         return None
-    return _longest(isr, elr, alive, spoken).leader
+    return _longest(isr, elr, alive, reported).leader
 
 
 def awaited(
@@ -165,25 +165,25 @@ def _longest(
     isr: Collection[BrokerId],
     elr: Collection[BrokerId],
     replicas: Sequence[BrokerId],
-    spoken: Mapping[BrokerId, ReplicaReport],
+    reported: Mapping[BrokerId, ReplicaReport],
 ) -> Choice:
     """Of those that reach where the logs of ISR and ELR members begin: all before that was committed, then deleted. And
     that are such members, or differ from none of them.
 
     The start of any other may be of a history that an unclean election has ended.
     """
-    members = {broker: spoken[broker] for broker in replicas if broker in isr or broker in elr}
+    members = {broker: reported[broker] for broker in replicas if broker in isr or broker in elr}
     deleted = max((report.start_offset for report in members.values()), default=0)
     sound = [report for report in members.values() if report.shortened]
     reaching = [
         broker
         for broker in replicas
-        if spoken[broker].end_offset >= deleted
-        and (broker in members or not any(map(spoken[broker].differs_from, sound)))
+        if reported[broker].end_offset >= deleted
+        and (broker in members or not any(map(reported[broker].differs_from, sound)))
     ]
 
     def weight(broker: BrokerId) -> tuple[int, int, bool, int]:
-        report = spoken[broker]
+        report = reported[broker]
         return report.last_epoch, report.end_offset, broker in isr, -replicas.index(broker)
 
     best = max(reaching or replicas, key=weight)

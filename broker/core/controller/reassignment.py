@@ -55,14 +55,14 @@ class Assignment:
     def towards(self, target: Sequence[BrokerId]) -> Assignment:
         """Begin to move to target, in place of any other target. The same replicas in another order move nothing."""
         full = _distinct((*target, *self.origin))
-        leaving = (*self.replicas, *self.doomed)
+        former = (*self.replicas, *self.doomed)
         return Assignment(
             full,
             tuple(broker for broker in full if broker not in self.origin),
             _distinct(
                 (
                     *(broker for broker in full if broker not in target),
-                    *(broker for broker in leaving if broker not in full),
+                    *(broker for broker in former if broker not in full),
                 )
             ),
         )

@@ -71,10 +71,10 @@ def corroborated(said: Mapping[BrokerId, Evidence | None]) -> bool:
 
     said: of every live broker but the suspecting and the suspected one; None where no answer came.
     """
-    answers = [evidence for evidence in said.values() if evidence is not None]
-    missed = 1 + len(said) - len(answers)
+    received = [evidence for evidence in said.values() if evidence is not None]
+    missed = 1 + len(said) - len(received)
     peers = 1 + len(said)
-    return bool(answers) and all(evidence is Evidence.GONE for evidence in answers) and 2 * missed <= peers
+    return bool(received) and all(evidence is Evidence.GONE for evidence in received) and 2 * missed <= peers
 
 
 def suspected(state: ClusterState, broker: BrokerId, controller_epoch: Epoch) -> list[Change]:

@@ -14,13 +14,14 @@ from broker.core.replication.watermark import UNKNOWN_OFFSET
 NEVER = float("-inf")
 
 
-class Presence:
-    """When a follower's fetch session was last heard of.
+class SessionProgress:
+    """What a follower's fetches say of the partitions of its session that they do not name. Source: KIP-227.
 
     Every fetch of a session says of all its partitions: still at the offset last named. To count that for each of them
     at each fetch would cost as much as there are partitions, so it is counted when it can make a difference: before
     the leader's LEO moves, and before the partition is named again.
-    lost: some partition has left the care of this presence; all must be counted one by one again.
+    fetch_ms: when the session's latest fetch came. lost: some partition is no longer counted by this session, so the
+    next fetch must be counted for each partition by itself.
     """
 
     __slots__ = ("fetch_ms", "lost")
@@ -33,8 +34,8 @@ class Presence:
 class FollowerProgress:
     """One follower as its leader sees it, within one leader epoch.
 
-    log_start: where its log begins, as it says. presence: what speaks for the follower at fetches that don't name this
-    partition, None when each is counted.
+    log_start: where its log begins, as it says. session_progress: counts the fetches that do not name this partition;
+    None while each fetch is counted here.
     """
 
     __slots__ = (
@@ -45,7 +46,7 @@ class FollowerProgress:
         "leader_leo_at_fetch",
         "leo",
         "log_start",
-        "presence",
+        "session_progress",
     )
 
     def __init__(self, broker_id: int, in_isr: bool, now_ms: float) -> None:
@@ -57,7 +58,7 @@ class FollowerProgress:
         self.fetch_ms = NEVER
         self.leader_leo_at_fetch = UNKNOWN_OFFSET
         self.caught_up_ms = now_ms if in_isr else NEVER
-        self.presence: Presence | None = None
+        self.session_progress: SessionProgress | None = None
 
     def record_fetch(self, offset: int, broker_epoch: int, leader_leo: int, now_ms: float) -> bool:
         """Take a fetch at `offset` for what it proves; True when leo changed. leader_leo: before this turn's appends.
@@ -77,9 +78,9 @@ class FollowerProgress:
 
     def settle(self, leader_leo: int) -> None:
         """Count the fetches since the last one counted; leader_leo: what it was at all of them."""
-        presence = self.presence
-        if presence is not None and presence.fetch_ms > self.fetch_ms:
-            self._count(self.leo, leader_leo, presence.fetch_ms)
+        session_progress = self.session_progress
+        if session_progress is not None and session_progress.fetch_ms > self.fetch_ms:
+            self._count(self.leo, leader_leo, session_progress.fetch_ms)
 
     def _count(self, offset: int, leader_leo: int, now_ms: float) -> None:
         if offset >= leader_leo:
@@ -97,12 +98,12 @@ class FollowerProgress:
     def leave_isr(self) -> None:
         """It must be seen to catch up again before the watermark waits for it."""
         self.caught_up_ms = NEVER
-        self._leave_presence()
+        self._leave_session()
 
-    def _leave_presence(self) -> None:
-        if self.presence is not None:
-            self.presence.lost = True
-            self.presence = None
+    def _leave_session(self) -> None:
+        if self.session_progress is not None:
+            self.session_progress.lost = True
+            self.session_progress = None
 
     def _void(self) -> None:
         self.leo = UNKNOWN_OFFSET
@@ -110,4 +111,4 @@ class FollowerProgress:
         self.fetch_ms = NEVER
         self.leader_leo_at_fetch = UNKNOWN_OFFSET
         self.caught_up_ms = NEVER
-        self._leave_presence()
+        self._leave_session()

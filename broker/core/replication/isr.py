@@ -15,7 +15,7 @@ from typing import Literal
 
 from broker.wire.errors import ErrorCode
 
-INELIGIBLE_ANSWERS_TO_GIVE_UP = 3
+INELIGIBLE_RESPONSES_TO_GIVE_UP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Proposal:
     reason: str
 
 
-class AnswerEffect(Enum):
+class ResponseEffect(Enum):
     """What the leader does after an answer to its proposal."""
 
     IGNORE = auto()
@@ -89,32 +89,32 @@ class IsrState:
         assert partition_epoch > self.partition_epoch
         self._settle(committed, partition_epoch)
 
-    def handle_answer(
+    def handle_response(
         self, proposal: Proposal, error: int, isr: frozenset[int], partition_epoch: int, leader_epoch: int
-    ) -> AnswerEffect:
+    ) -> ResponseEffect:
         """error: the partition's error code; isr, partition_epoch, leader_epoch: the echo where it is NONE.
 
         A refusal after an attempt of unknown outcome is not believed at once: the earlier attempt may still be on its
         way to the controller, and forgetting the joiner then could raise the watermark past it.
         """
         if self.pending is not proposal:
-            return AnswerEffect.IGNORE
+            return ResponseEffect.IGNORE
         if error == ErrorCode.NONE:
             if leader_epoch != proposal.leader_epoch or partition_epoch < self.partition_epoch:
-                return AnswerEffect.IGNORE
+                return ResponseEffect.IGNORE
             self._settle(isr, partition_epoch)
-            return AnswerEffect.COMMITTED
+            return ResponseEffect.COMMITTED
         if error in _NOT_APPLIED:
             self._refusals += 1
-            if self._outcome_unknown and self._refusals < INELIGIBLE_ANSWERS_TO_GIVE_UP:
-                return AnswerEffect.RETRY
+            if self._outcome_unknown and self._refusals < INELIGIBLE_RESPONSES_TO_GIVE_UP:
+                return ResponseEffect.RETRY
             self._settle(self.committed, self.partition_epoch)
-            return AnswerEffect.REVERTED
+            return ResponseEffect.REVERTED
         if error in _OUT_OF_DATE:
-            return AnswerEffect.AWAIT
+            return ResponseEffect.AWAIT
         self._outcome_unknown = True
         self._refusals = 0
-        return AnswerEffect.RETRY
+        return ResponseEffect.RETRY
 
     def _settle(self, committed: frozenset[int], partition_epoch: int) -> None:
         self.committed = committed

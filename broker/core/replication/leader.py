@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from broker.core.replication.fencing import NO_EPOCH, check_follower_broker_epoch
-from broker.core.replication.follower import NEVER, FollowerProgress, Presence
-from broker.core.replication.isr import AnswerEffect, IsrState, Proposal
+from broker.core.replication.follower import NEVER, FollowerProgress, SessionProgress
+from broker.core.replication.isr import IsrState, Proposal, ResponseEffect
 from broker.core.replication.watermark import effective_min_isr
 from broker.wire.errors import ErrorCode
 
@@ -145,18 +145,18 @@ class Leader:
                 log_start = progress.log_start
         return log_start
 
-    def let_speak(self, follower_id: int, presence: Presence | None) -> bool:
-        """From the fetch just counted on, let presence speak for a follower, if it is in sync; None: nobody does.
+    def count_by_session(self, follower_id: int, session_progress: SessionProgress | None) -> bool:
+        """From the fetch just counted on, count a follower in sync by its session's progress; None: fetch by fetch.
 
-        False where each fetch must be counted: one that wants to join is looked at every time.
+        False where each fetch must be counted by itself: a follower that may join the ISR is looked at every time.
         """
         progress = self.followers[follower_id]
-        if progress.presence is not presence:
+        if progress.session_progress is not session_progress:
             progress.settle(self.leo)
-            progress.presence = None
-            if presence is not None and follower_id in self.isr.committed:
-                progress.presence = presence
-        return progress.presence is not None
+            progress.session_progress = None
+            if session_progress is not None and follower_id in self.isr.committed:
+                progress.session_progress = session_progress
+        return progress.session_progress is not None
 
     def advance_leo(self, leo: int) -> None:
         """This broker has written up to leo."""
@@ -237,7 +237,7 @@ class Leader:
                     return proposal
         return None
 
-    def handle_alter_answer(
+    def handle_alter_response(
         self,
         proposal: Proposal,
         error: int,
@@ -245,13 +245,13 @@ class Leader:
         partition_epoch: int,
         leader_epoch: int,
         elr_min_isr: int = 0,
-    ) -> AnswerEffect:
-        """The controller's word on a proposal; COMMITTED may let the watermark rise."""
+    ) -> ResponseEffect:
+        """The controller's response to a proposal; after COMMITTED the watermark may rise."""
         before = self.isr.committed
-        effect = self.isr.handle_answer(proposal, error, frozenset(isr), partition_epoch, leader_epoch)
-        if effect is AnswerEffect.COMMITTED:
+        effect = self.isr.handle_response(proposal, error, frozenset(isr), partition_epoch, leader_epoch)
+        if effect is ResponseEffect.COMMITTED:
             self.elr_min_isr = elr_min_isr
-            self._void_leavers(before)
+            self._void_removed(before)
         return effect
 
     def defer_join(self, proposal: Proposal, until_ms: float) -> None:
@@ -274,9 +274,9 @@ class Leader:
         for broker in self.replicas:
             if broker != self.broker_id and broker not in self.followers:
                 self.followers[broker] = FollowerProgress(broker, broker in self.isr.committed, now_ms)
-        self._void_leavers(before)
+        self._void_removed(before)
 
-    def _void_leavers(self, before: frozenset[int]) -> None:
+    def _void_removed(self, before: frozenset[int]) -> None:
         for broker in before - self.isr.committed:
             progress = self.followers.get(broker)
             if progress is not None:

@@ -28,7 +28,7 @@ _logger = logging.getLogger(__name__)
 def remove_files(environment: Environment, paths: Iterable[str]) -> None:
     """Remove what is there of these files."""
     for path in paths:
-        environment.remove(partial(remove_if_there, path), partial(_tell, path))
+        environment.remove(partial(remove_if_there, path), partial(_report, path))
 
 
 def remove_folder(environment: Environment, path: str) -> None:
@@ -40,11 +40,11 @@ def remove_folder(environment: Environment, path: str) -> None:
 
     def looked(error: OSError | None) -> None:
         if error is not None:
-            _tell(path, error)
+            _report(path, error)
             return
         for name in names:
-            environment.remove(partial(_remove_entry, f"{path}/{name}"), partial(_tell, f"{path}/{name}"))
-        environment.remove(partial(os.rmdir, path), partial(_tell, path))
+            environment.remove(partial(_remove_entry, f"{path}/{name}"), partial(_report, f"{path}/{name}"))
+        environment.remove(partial(os.rmdir, path), partial(_report, path))
 
     environment.remove(look, looked)
 
@@ -56,6 +56,6 @@ def _remove_entry(path: str) -> None:
         shutil.rmtree(path)
 
 
-def _tell(path: str, error: OSError | None) -> None:
+def _report(path: str, error: OSError | None) -> None:
     if error is not None:
         _logger.warning("%s stays until the next start: %s", path, error)

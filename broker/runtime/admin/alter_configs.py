@@ -68,7 +68,7 @@ class AlterConfigHandlers:
         except MalformedFrame as error:
             refuse(request, f"IncrementalAlterConfigs: {error}")
             return
-        asked = [
+        requested = [
             (
                 (one.resource_type, one.resource_name),
                 [Edit(edit.name, edit.config_operation, edit.value) for edit in one.configs],
@@ -76,14 +76,14 @@ class AlterConfigHandlers:
             for one in body.resources
         ]
 
-        def answer(outcomes: Sequence[Outcome]) -> None:
+        def reply(outcomes: Sequence[Outcome]) -> None:
             rows = [
                 IncrementallyAlteredResult(error, text, kind, name)
-                for ((kind, name), _), (error, text) in zip(asked, outcomes, strict=True)
+                for ((kind, name), _), (error, text) in zip(requested, outcomes, strict=True)
             ]
             respond(request, IncrementalAlterConfigsResponse(responses=rows).encode(request.api_version))
 
-        self._alter(asked, False, body.validate_only, answer)
+        self._alter(requested, False, body.validate_only, reply)
 
     def handle_alter_configs(self, request: Request) -> None:
         """Replace all settings of each resource: one that is not named falls back to its default."""
@@ -92,7 +92,7 @@ class AlterConfigHandlers:
         except MalformedFrame as error:
             refuse(request, f"AlterConfigs: {error}")
             return
-        asked = [
+        requested = [
             (
                 (one.resource_type, one.resource_name),
                 [Edit(edit.name, Operation.SET, edit.value) for edit in one.configs],
@@ -100,28 +100,28 @@ class AlterConfigHandlers:
             for one in body.resources
         ]
 
-        def answer(outcomes: Sequence[Outcome]) -> None:
+        def reply(outcomes: Sequence[Outcome]) -> None:
             rows = [
                 AlterConfigsResourceResponse(error, text, kind, name)
-                for ((kind, name), _), (error, text) in zip(asked, outcomes, strict=True)
+                for ((kind, name), _), (error, text) in zip(requested, outcomes, strict=True)
             ]
             respond(request, AlterConfigsResponse(responses=rows).encode(request.api_version))
 
-        self._alter(asked, True, body.validate_only, answer)
+        self._alter(requested, True, body.validate_only, reply)
 
     def _alter(
         self,
-        asked: Sequence[tuple[Resource, list[Edit]]],
+        requested: Sequence[tuple[Resource, list[Edit]]],
         replace_all: bool,
         validate_only: bool,
         then: Callable[[Sequence[Outcome]], None],
     ) -> None:
         """replace_all: what is not named loses its override. then(outcome per resource) on the loop."""
-        counts = Counter(resource for resource, _ in asked)
+        counts = Counter(resource for resource, _ in requested)
 
         def task() -> None:
             outcomes: list[Outcome] = []
-            for resource, edits in asked:
+            for resource, edits in requested:
                 try:
                     if counts[resource] > 1:
                         raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")

@@ -78,7 +78,7 @@ class ControllerAdminHandlers:
         if body.topic_partitions is not None:
             wanted = [TopicPartition(one.topic, index) for one in body.topic_partitions for index in one.partitions]
         if body.election_type not in _ELECTION_TYPES:
-            self._answer_elections(request, wanted or [], ErrorCode.INVALID_REQUEST)
+            _refuse_elections(request, wanted or [], ErrorCode.INVALID_REQUEST)
             return
         named, kind = wanted is not None, ElectionType(body.election_type)
         until_ms = self._loop.now_ms() + min(body.timeout_ms, TIMEOUT_MAX_MS)
@@ -90,9 +90,9 @@ class ControllerAdminHandlers:
                 found = elections.elect(again, kind)
                 return found, [tp for tp, result in found.items() if _nobody(result) and elections.unheard(tp)]
 
-            def answer(found: _Elected) -> None:
+            def reply(found: _Elected) -> None:
                 if isinstance(found, ErrorCode) and not results:
-                    self._answer_elections(request, wanted or [], found)
+                    _refuse_elections(request, wanted or [], found)
                     return
                 left_ms = until_ms - self._loop.now_ms()
                 # For the partitions that were to be tried again, the first try's results stand.
@@ -104,7 +104,7 @@ class ControllerAdminHandlers:
                         return
                 self._await_elections(request, results, named, left_ms)
 
-            self._controller.request(do, _refused, answer)
+            self._controller.request(do, _refused, reply)
 
         elect(wanted, _UNHEARD_MS)
 
@@ -116,20 +116,16 @@ class ControllerAdminHandlers:
         def there(topic_partition: TopicPartition) -> bool:
             return self._cache.leader_of(*topic_partition)[0] == awaited[topic_partition]
 
-        def answer() -> None:
+        def reply() -> None:
             _respond_elections(request, results, ErrorCode.NONE, named)
 
         def timed_out() -> None:
             for topic_partition in awaited:
                 if not there(topic_partition):
                     results[topic_partition] = (ErrorCode.REQUEST_TIMED_OUT, None)
-            answer()
+            reply()
 
-        self._waits.until(lambda: all(map(there, awaited)), timeout_ms, answer, timed_out)
-
-    def _answer_elections(self, request: Request, wanted: Sequence[TopicPartition], error: ErrorCode) -> None:
-        """The same for all, at the top too where the version has room for it."""
-        _respond_elections(request, dict.fromkeys(wanted, (error, None)), error, named=True)
+        self._waits.until(lambda: all(map(there, awaited)), timeout_ms, reply, timed_out)
 
     # Reassignments
 
@@ -149,10 +145,10 @@ class ControllerAdminHandlers:
         def alter(term: ControllerTerm) -> _Altered:
             return term.admin.reassignments.alter(targets)
 
-        def answer(results: _Altered) -> None:
+        def reply(results: _Altered) -> None:
             respond(request, _altered(results).encode(request.api_version))
 
-        self._controller.request(alter, _refused, answer)
+        self._controller.request(alter, _refused, reply)
 
     def handle_list_partition_reassignments(self, request: Request) -> None:
         """The reassignments that are under way (KIP-455), all or those of named partitions."""
@@ -168,10 +164,10 @@ class ControllerAdminHandlers:
         def under_way(term: ControllerTerm) -> _UnderWay:
             return term.admin.reassignments.under_way(wanted)
 
-        def answer(results: _UnderWay) -> None:
+        def reply(results: _UnderWay) -> None:
             respond(request, _listed(results).encode(request.api_version))
 
-        self._controller.request(under_way, _refused, answer)
+        self._controller.request(under_way, _refused, reply)
 
 
 def _refused(error: ErrorCode) -> ErrorCode:
@@ -180,6 +176,11 @@ def _refused(error: ErrorCode) -> ErrorCode:
 
 def _nobody(result: Result) -> bool:
     return isinstance(result, tuple) and result[0] is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+def _refuse_elections(request: Request, wanted: Sequence[TopicPartition], error: ErrorCode) -> None:
+    """The same error for all, at the top too where the version has room for it."""
+    _respond_elections(request, dict.fromkeys(wanted, (error, None)), error, named=True)
 
 
 def _respond_elections(

@@ -74,33 +74,33 @@ class PartitionHandlers:
             else:
                 wanted.append(topic)
 
-        def answer() -> None:
+        def reply() -> None:
             respond(request, CreatePartitionsResponse(results=_results(results)).encode(request.api_version))
 
         def written(refusals: Mapping[str, Refused | None]) -> None:
             results.update(refusals)
             open_ = {topic.name: topic.count for topic in wanted if refusals[topic.name] is None}
             if body.validate_only:
-                answer()
+                reply()
                 return
 
             def timed_out() -> None:
                 for name, count in open_.items():
                     if not self._cache.has_leaders(name, count):
                         results[name] = Refused(ErrorCode.REQUEST_TIMED_OUT, None)
-                answer()
+                reply()
 
             self._waits.until(
                 lambda: all(self._cache.has_leaders(name, count) for name, count in open_.items()),
                 body.timeout_ms,
-                answer,
+                reply,
                 timed_out,
             )
 
         if wanted:
             self._add(wanted, body.validate_only, written)
         else:
-            answer()
+            reply()
 
     def _add(
         self,

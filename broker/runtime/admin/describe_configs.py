@@ -73,14 +73,14 @@ class ConfigHandlers:
             if resource.resource_type == TOPIC and resource.resource_name in self._cache.topics
         }
 
-        def answer() -> None:
+        def reply() -> None:
             results = [self._describe(resource, body.include_synonyms) for resource in body.resources]
             respond(request, DescribeConfigsResponse(results=results).encode(version))
 
         if topics:
-            self._configs.load(topics, answer)
+            self._configs.load(topics, reply)
         else:
-            answer()
+            reply()
 
     def _describe(self, resource: DescribeConfigsResource, synonyms: bool) -> DescribeConfigsResult:
         name, kind = resource.resource_name, resource.resource_type

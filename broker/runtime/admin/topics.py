@@ -121,14 +121,14 @@ class TopicHandlers:
         planned = [result for result in results.values() if isinstance(result, Planned)]
         version, timeout_ms = request.api_version, body.timeout_ms
 
-        def answer(ids: Mapping[str, str]) -> None:
+        def reply(ids: Mapping[str, str]) -> None:
             encoded = CreateTopicsResponse(
                 topics=[self._created(name, result, ids) for name, result in results.items()]
             ).encode(version)
             respond(request, encoded)
 
         if not planned or body.validate_only:
-            answer({})
+            reply({})
             return
 
         def created(refusals: Mapping[str, Refused], ids: Mapping[str, str]) -> None:
@@ -139,12 +139,12 @@ class TopicHandlers:
                 for name, partitions in open_.items():
                     if not self._cache.has_leaders(name, partitions):
                         results[name] = Refused(ErrorCode.REQUEST_TIMED_OUT, None)
-                answer(ids)
+                reply(ids)
 
             self._waits.until(
                 lambda: all(self._cache.has_leaders(name, partitions) for name, partitions in open_.items()),
                 timeout_ms,
-                lambda: answer(ids),
+                lambda: reply(ids),
                 timed_out,
             )
 
@@ -213,7 +213,7 @@ class TopicHandlers:
         missing = set(names)
         self._open_deletions.append(missing)
 
-        def answer() -> None:
+        def reply() -> None:
             self._open_deletions = [other for other in self._open_deletions if other is not missing]
             responses = [DeletableTopicResult(name, errors.get(name, ErrorCode.NONE)) for name in names]
             respond(request, DeleteTopicsResponse(responses=responses).encode(version))
@@ -223,7 +223,7 @@ class TopicHandlers:
             blanket = ErrorCode.POLICY_VIOLATION
         if blanket is not ErrorCode.NONE:
             errors.update(dict.fromkeys(names, blanket))
-            answer()
+            reply()
             return
 
         def requested(refusals: Mapping[str, ErrorCode]) -> None:
@@ -232,9 +232,9 @@ class TopicHandlers:
 
             def timed_out() -> None:
                 errors.update(dict.fromkeys(missing, ErrorCode.REQUEST_TIMED_OUT))
-                answer()
+                reply()
 
-            self._waits.until(lambda: not missing, timeout_ms, answer, timed_out)
+            self._waits.until(lambda: not missing, timeout_ms, reply, timed_out)
 
         self._request_deletions(names, requested)
 

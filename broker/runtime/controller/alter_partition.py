@@ -27,7 +27,7 @@ Decision = alter.Write | alter.Unchanged | ErrorCode
 _EPOCHS_FROM_VERSION = 3
 
 
-class Asked(NamedTuple):
+class RequestedPartition(NamedTuple):
     """One partition of the request; proposal None: the topic id is unknown."""
 
     topic_id: str
@@ -40,14 +40,14 @@ def epochs_required(version: int) -> bool:
     return version >= _EPOCHS_FROM_VERSION
 
 
-def parse(request: AlterPartitionRequest, version: int, topic_names: Mapping[str, str]) -> list[Asked]:
+def parse(request: AlterPartitionRequest, version: int, topic_names: Mapping[str, str]) -> list[RequestedPartition]:
     """topic_names: name by topic id."""
-    asked = []
+    requested = []
     for topic in request.topics:
         name = topic_names.get(topic.topic_id)
         for part in topic.partitions:
             if name is None:
-                asked.append(Asked(topic.topic_id, part.partition_index, None))
+                requested.append(RequestedPartition(topic.topic_id, part.partition_index, None))
                 continue
             isr = (
                 {member.broker_id: member.broker_epoch for member in part.new_isr_with_epochs}
@@ -61,14 +61,16 @@ def parse(request: AlterPartitionRequest, version: int, topic_names: Mapping[str
                 isr,
                 recovering=bool(part.leader_recovery_state),
             )
-            asked.append(Asked(topic.topic_id, part.partition_index, proposal))
-    return asked
+            requested.append(RequestedPartition(topic.topic_id, part.partition_index, proposal))
+    return requested
 
 
-def answer(asked: list[Asked], decisions: Mapping[TopicPartition, Decision]) -> AlterPartitionResponse:
+def build_response(
+    requested: list[RequestedPartition], decisions: Mapping[TopicPartition, Decision]
+) -> AlterPartitionResponse:
     """Every accepted change has become `Unchanged` with what was written, or an error."""
     topics: dict[str, ResponseTopicData] = {}
-    for topic_id, partition, proposal in asked:
+    for topic_id, partition, proposal in requested:
         entry = topics.setdefault(topic_id, ResponseTopicData(topic_id, []))
         decision = ErrorCode.UNKNOWN_TOPIC_ID if proposal is None else decisions[proposal.topic_partition]
         assert not isinstance(decision, alter.Write), "an accepted change was neither written nor refused"
@@ -104,17 +106,17 @@ class IsrChanges:
         if error is not ErrorCode.NONE:
             _log.info("AlterPartition of broker %d, epoch %d: %s", request.broker_id, request.broker_epoch, error.name)
             return AlterPartitionResponse(error_code=error)
-        asked = parse(request, version, writer.topic_names)
+        requested = parse(request, version, writer.topic_names)
         with_epochs = epochs_required(version)
         decisions = {
             proposal.topic_partition: alter.decide(
                 writer.state, request.broker_id, proposal, with_epochs, writer.term.epoch
             )
-            for _, _, proposal in asked
+            for _, _, proposal in requested
             if proposal is not None
         }
         self._write(decisions)
-        return answer(asked, decisions)
+        return build_response(requested, decisions)
 
     def _write(self, decisions: dict[TopicPartition, Decision]) -> None:
         """Write what was accepted; an accepted change that met another's becomes INVALID_UPDATE_VERSION."""

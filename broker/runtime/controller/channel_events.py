@@ -57,10 +57,10 @@ class ChannelEvents(Reports):
         broker: BrokerId,
         broker_epoch: int,
         reports: dict[TopicPartition, ReplicaReport],
-        asked_under: dict[TopicPartition, Epoch],
+        request_epochs: dict[TopicPartition, Epoch],
     ) -> None:
-        """Replicas of leaderless partitions reported their logs; asked_under: leader epochs at the request."""
-        self._put("reported", lambda term: term.replicas_reported(broker, broker_epoch, reports, asked_under))
+        """Replicas of leaderless partitions reported their logs; request_epochs: leader epochs at the request."""
+        self._put("reported", lambda term: term.replicas_reported(broker, broker_epoch, reports, request_epochs))
 
     def needs_everything(self, broker: BrokerId) -> None:
         """A broker may have missed requests: send it the whole metadata and all roles."""

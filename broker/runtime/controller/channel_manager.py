@@ -60,9 +60,9 @@ class Reports:
         broker: BrokerId,
         broker_epoch: int,
         reports: dict[TopicPartition, ReplicaReport],
-        asked_under: dict[TopicPartition, Epoch],
+        request_epochs: dict[TopicPartition, Epoch],
     ) -> None:
-        """A broker's ReplicaReport. asked_under: the partitions' leader epochs when the request was sent."""
+        """A broker's ReplicaReport. request_epochs: the partitions' leader epochs when the request was sent."""
         raise NotImplementedError
 
     def epochs_refused(self, broker: BrokerId, broker_epoch: int, refused: list[tuple[str, int, int]]) -> None:
@@ -197,8 +197,8 @@ class _Channel:
         if request.api_key == ApiKey.REPLICA_REPORT:
             return self._read_reports(request, ReplicaReportResponse.decode(request.api_version, view))
         if request.api_key == ApiKey.LEADER_AND_ISR:
-            answer = LeaderAndIsrResponse.decode(request.api_version, view)
-            refused = [(t.topic_id, p) for t in answer.topics for p in t.partition_errors if p.error_code != 0]
+            response = LeaderAndIsrResponse.decode(request.api_version, view)
+            refused = [(t.topic_id, p) for t in response.topics for p in t.partition_errors if p.error_code != 0]
             failed = [(id_, p.partition_index) for id_, p in refused if p.error_code in _UNUSABLE]
             if failed:
                 self._reports.replicas_failed(self.broker.id, self.broker.epoch, failed)
@@ -207,7 +207,7 @@ class _Channel:
             for topic_id, partition in refused:
                 name = error_name(partition.error_code)
                 _log.info("broker %d on %s-%d: %s", self.broker.id, topic_id, partition.partition_index, name)
-            return answer.error_code
+            return response.error_code
         stopped = StopReplicaResponse.decode(request.api_version, view)
         kept = {TopicPartition(e.topic_name, e.partition_index) for e in stopped.partition_errors if e.error_code != 0}
         if stopped.error_code == ErrorCode.NONE and request.deletes:
@@ -220,7 +220,7 @@ class _Channel:
                 self._reports.replicas_kept(self.broker.id, sorted(kept))
         return stopped.error_code
 
-    def _read_reports(self, request: Outgoing, answer: ReplicaReportResponse) -> int:
+    def _read_reports(self, request: Outgoing, response: ReplicaReportResponse) -> int:
         """A replica whose files failed has nothing to report; LeaderAndIsr's response says that it failed."""
         reported = {
             TopicPartition(part.topic_name, part.partition_index): ReplicaReport(
@@ -232,12 +232,12 @@ class _Channel:
                 tuple((one.epoch, one.start_offset) for one in part.epochs),
                 part.shortened,
             )
-            for part in answer.partitions
+            for part in response.partitions
             if part.error_code == ErrorCode.NONE
         }
         if reported:
-            self._reports.replicas_reported(self.broker.id, self.broker.epoch, reported, dict(request.asked_under))
-        return answer.error_code
+            self._reports.replicas_reported(self.broker.id, self.broker.epoch, reported, dict(request.request_epochs))
+        return response.error_code
 
     def _read_refusals(self, request: Outgoing, errors: Mapping[tuple[str, int], int]) -> None:
         sent = LeaderAndIsrRequest.decode(request.api_version, request.body)

@@ -26,10 +26,10 @@ class ControllerHandlers:
             refuse(request, f"AlterPartition: {error}")
             return
 
-        def answer(response: AlterPartitionResponse) -> None:
+        def reply(response: AlterPartitionResponse) -> None:
             respond(request, response.encode(request.api_version))
 
-        self._controller.alter_partition(body, request.api_version, answer, lambda: request.open)
+        self._controller.alter_partition(body, request.api_version, reply, lambda: request.open)
 
     def handle_controlled_shutdown(self, request: Request) -> None:
         """Queue it for the controller's thread; the response names the leaderships that remain."""
@@ -39,7 +39,7 @@ class ControllerHandlers:
             refuse(request, f"ControlledShutdown: {error}")
             return
 
-        def answer(response: ControlledShutdownResponse) -> None:
+        def reply(response: ControlledShutdownResponse) -> None:
             respond(request, response.encode(request.api_version))
 
-        self._controller.controlled_shutdown(body, answer, lambda: request.open)
+        self._controller.controlled_shutdown(body, reply, lambda: request.open)

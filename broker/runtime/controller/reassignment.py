@@ -54,14 +54,16 @@ def withdraw(writer: PartitionStateWriter, void: Callable[[TopicPartition, Targe
     They are gone when this returns: a write that met a tool's is made again.
     """
     for _ in range(_TRIES):
-        asked = writer.store.requested_reassignments(None) or {}
+        requested = writer.store.requested_reassignments(None) or {}
         left = {
-            topic_partition: target for topic_partition, target in asked.items() if not void(topic_partition, target)
+            topic_partition: target
+            for topic_partition, target in requested.items()
+            if not void(topic_partition, target)
         }
-        if len(left) == len(asked):
+        if len(left) == len(requested):
             return
         _log.info(
-            "reassignments that nobody can carry out any more: %s", ", ".join(map(str, asked.keys() - left.keys()))
+            "reassignments that nobody can carry out any more: %s", ", ".join(map(str, requested.keys() - left.keys()))
         )
         writer.store.keep_reassignments(writer.term, left)
     raise StoreUnavailable(f"requests for reassignments changed under the controller {_TRIES} times in a row")
@@ -146,12 +148,12 @@ class Reassignments:
     def on_request(self) -> None:
         """A tool has written targets into `/admin/reassign_partitions`."""
         writer = self._writer
-        asked = writer.store.requested_reassignments(writer.watches.reassignments)
-        if asked is None:
+        requested = writer.store.requested_reassignments(writer.watches.reassignments)
+        if requested is None:
             self._requested = {}
             return
-        known, self._requested = self._requested, {tp: (target, self._topic_id(tp)) for tp, target in asked.items()}
-        news = {tp: target for tp, target in asked.items() if known.get(tp) != self._requested[tp]}
+        known, self._requested = self._requested, {tp: (target, self._topic_id(tp)) for tp, target in requested.items()}
+        news = {tp: target for tp, target in requested.items() if known.get(tp) != self._requested[tp]}
         done = []
         for topic_partition, refusal in self._alter(news).items():
             assignment = self._assignment(topic_partition)
@@ -159,7 +161,7 @@ class Reassignments:
                 _log.warning("reassignment of %s: %s %s", topic_partition, refusal[0].name, refusal[1] or "")
             if refusal is not None or (assignment is not None and not assignment.moving):
                 done.append(topic_partition)
-        if done or not asked:
+        if done or not requested:
             self._drop_requested(done)
 
     # Steps
@@ -365,10 +367,10 @@ class Reassignments:
         """What was asked of topics that are being deleted, or are gone, whoever has their names by now."""
         state = self._writer.state
         void = {}
-        for topic_partition, (target, asked_of) in self._requested.items():
+        for topic_partition, (target, requested_for) in self._requested.items():
             gone = topic_partition.topic not in state.topics or topic_partition.topic in state.deleting
             # Topics of older writer have no id until a load gives them one.
-            ids = {asked_of, self._topic_id(topic_partition)} - {""}
+            ids = {requested_for, self._topic_id(topic_partition)} - {""}
             if gone or len(ids) > 1:
                 void[topic_partition] = target
         return void

@@ -49,8 +49,8 @@ _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL"
 class Outgoing(NamedTuple):
     """One request for one registration of one broker.
 
-    deletes: what a StopReplica deletes. asked_under: the leader epochs that a ReplicaReport's partitions have no leader
-    under.
+    deletes: what a StopReplica deletes. request_epochs: of a ReplicaReport the leader epochs of its partitions, which
+    have no leader.
     """
 
     broker: BrokerId
@@ -59,7 +59,7 @@ class Outgoing(NamedTuple):
     api_version: int
     body: bytes
     deletes: tuple[TopicPartition, ...] = ()
-    asked_under: tuple[tuple[TopicPartition, Epoch], ...] = ()
+    request_epochs: tuple[tuple[TopicPartition, Epoch], ...] = ()
 
 
 @dataclass(slots=True)
@@ -137,8 +137,10 @@ class RequestBatch:
                 topics.setdefault(name, ReportTopic(name, topic.topic_id, [])).partitions.append(partition)
         request = ReplicaReportRequest(self.controller, self.epoch, broker.epoch, list(topics.values()))
         body = request.encode(REPLICA_REPORT_VERSION)
-        under = tuple((tp, state.states[tp].leader_epoch) for tp in sorted(partitions) if tp in state.states)
-        return Outgoing(broker.id, broker.epoch, ApiKey.REPLICA_REPORT, REPLICA_REPORT_VERSION, body, asked_under=under)
+        epochs = tuple((tp, state.states[tp].leader_epoch) for tp in sorted(partitions) if tp in state.states)
+        return Outgoing(
+            broker.id, broker.epoch, ApiKey.REPLICA_REPORT, REPLICA_REPORT_VERSION, body, request_epochs=epochs
+        )
 
     def _leader_and_isr(self, state: ClusterState, broker: Broker, roles: dict[TopicPartition, bool]) -> Outgoing:
         topics: dict[str, LeaderAndIsrTopicState] = {}

@@ -132,9 +132,9 @@ class PartitionStateWriter:
         if change.reason == rules.LONGEST_LOG:
             self._warn_of_longest_log(topic_partition, now.leader)
         replicas = self.state.replicas(topic_partition)
-        leaving = self.state.shutting_down.intersection(replicas) - {now.leader}
-        batch.roles([r for r in replicas if r not in leaving], topic_partition, is_new=change.before is None)
-        if change.before is not None and change.before.leader in leaving:
+        shutting_down = self.state.shutting_down.intersection(replicas) - {now.leader}
+        batch.roles([r for r in replicas if r not in shutting_down], topic_partition, is_new=change.before is None)
+        if change.before is not None and change.before.leader in shutting_down:
             batch.stop_replica(change.before.leader, topic_partition, delete=False)
         batch.metadata(self.state.brokers, (topic_partition,))
         if now.leader != NO_LEADER:

@@ -300,16 +300,16 @@ class ControllerTerm:
         broker: BrokerId,
         broker_epoch: int,
         reports: Mapping[TopicPartition, elr.ReplicaReport],
-        asked_under: Mapping[TopicPartition, Epoch],
+        request_epochs: Mapping[TopicPartition, Epoch],
     ) -> None:
         """What a broker's stop has cost it: partitions without a leader may get one, or it is known who is awaited.
 
-        asked_under: the leader epochs as it was asked. What came too late is asked for again.
+        request_epochs: the leader epochs as it was asked. What came too late is asked for again.
         """
         state = self.state
         if not state.is_registered(broker, broker_epoch):
             return
-        state.take_reports(broker, reports, asked_under)
+        state.take_reports(broker, reports, request_epochs)
         batch = self._writer.new_batch()
         self._writer.settle(lambda: rules.elect_offline(state, self.term.epoch), batch)
         for topic_partition in reports.keys() & state.states.keys():
@@ -318,9 +318,9 @@ class ControllerTerm:
         self._writer.send(batch)
         for topic_partition, report in reports.items():
             if report.unclean:
-                self._tell_of_wait(topic_partition, broker)
+                self._warn_of_wait(topic_partition, broker)
 
-    def _tell_of_wait(self, topic_partition: TopicPartition, broker: BrokerId) -> None:
+    def _warn_of_wait(self, topic_partition: TopicPartition, broker: BrokerId) -> None:
         """An operator has to know why a partition has no leader although a replica is there."""
         state = self.state
         current = state.states.get(topic_partition)

@@ -1,6 +1,6 @@
 """What a follower's fetch proves: its LEO, its catching up, its way into the ISR.
 
-A fetch is counted for the partitions that it names, and for those that the session's presence does not speak for.
+A fetch is counted for the partitions that it names, and for those that its session's progress does not count.
 Source: Partition.updateFollowerFetchState, maybeExpandIsr; KIP-227.
 """
 
@@ -37,10 +37,10 @@ class FollowerProgress:
 
     def count(self, session: FetchSession, named: NamedPartitions, replica_epoch: Epoch, now_ms: float) -> None:
         """Take one fetch of a session for what it proves. Errors show when the partitions are read."""
-        presence = session.presence
+        session_progress = session.session_progress
         parts: Iterable[tuple[SessionKey, SessionPartition]]
-        if presence.lost or replica_epoch != session.replica_epoch:
-            presence.lost = False
+        if session_progress.lost or replica_epoch != session.replica_epoch:
+            session_progress.lost = False
             session.replica_epoch = replica_epoch
             parts = list(session.partitions.items())
         elif session.attended:
@@ -52,16 +52,16 @@ class FollowerProgress:
                 session.attended.pop(key, None)
             else:
                 session.attended[key] = part
-        presence.fetch_ms = now_ms
+        session_progress.fetch_ms = now_ms
 
     def leave(self, session: FetchSession, part: SessionPartition) -> None:
-        """The session's fetches say nothing of this partition any more."""
+        """From now on the session's fetches say nothing of this partition."""
         role = part.replica.leader if part.replica is not None else None
         if role is not None and session.follower_id in role.followers:
-            role.let_speak(session.follower_id, None)
+            role.count_by_session(session.follower_id, None)
 
     def _count_follower(self, session: FetchSession, part: SessionPartition, now_ms: float) -> bool:
-        """True when the session's presence speaks for this partition from now on."""
+        """True when the session's progress counts this partition from now on."""
         replica = self._reader.replica_of(part)
         if replica is None or replica.offline:
             return False
@@ -90,4 +90,4 @@ class FollowerProgress:
                 self._isr_manager.submit(replica, role, proposal)
         if moved:
             self._replicas.maybe_advance(replica, role)
-        return session.session_id != NO_SESSION_ID and role.let_speak(follower, session.presence)
+        return session.session_id != NO_SESSION_ID and role.count_by_session(follower, session.session_progress)

@@ -1,7 +1,7 @@
 """Fetch: sessions, positions, long polls.
 
 A follower's fetch is counted (its LEO, its catching up, its way into the ISR) before anything is read; for partitions
-that it does not name the session's presence speaks. Consumers see nothing at or above the watermark (last stable
+that it does not name the session's progress counts. Consumers see nothing at or above the watermark (last stable
 offset for read_committed). What may wait is read at the end of the turn, after the log writes, and waits in its session
 when it finds too little: appends wake followers, the watermark wakes consumers, a role change wakes both. A session's
 answer looks at the partitions that were named or that something happened to, and at all of them once a second, so
@@ -82,52 +82,52 @@ class FetchHandler:
     def handle(self, request: Request) -> None:
         """Count it if it is a follower's, then answer it or let it wait."""
         try:
-            asked = decode_request(request.api_version, request.body)
+            body = decode_request(request.api_version, request.body)
         except MalformedFrame as error:
             refuse(request, f"Fetch: {error}")
             return
         now = self._loop.now_ms()
         uses_ids = request.api_version >= TOPIC_IDS
-        opened = self._sessions.open(asked, uses_ids, now)
+        opened = self._sessions.open(body, uses_ids, now)
         if isinstance(opened, ErrorCode):
             respond(request, encode_response(request.api_version, [], error=opened))
             return
         if opened.wait is not None:
             # The fetcher has more to say, or gave up: its earlier request waits no longer.
             self._complete(opened.wait)
-        full = asked.session_epoch <= 0
+        full = body.session_epoch <= 0
         if opened.unnamed:
             self._name_unknown(opened)
-        named = self._update_session(opened, asked, uses_ids)
-        max_bytes = asked.max_bytes
-        if asked.replica_id < 0:
+        named = self._update_session(opened, body, uses_ids)
+        max_bytes = body.max_bytes
+        if body.replica_id < 0:
             max_bytes = min(max_bytes, self._consumer_bytes_max)
         else:
-            self._log_received(request, asked, named)
-            self._progress.count(opened, named, asked.replica_epoch, now)
+            self._log_received(request, body, named)
+            self._progress.count(opened, named, body.replica_epoch, now)
         if now - opened.scanned_ms >= _SCAN_MS:
             # Whatever may change without anyone being told, as the log start by retention, is found here.
             opened.scanned_ms = now
             opened.changed = {**opened.changed, **opened.partitions}
-        wait = FetchWait(request, asked, opened, full, max_bytes)
-        if asked.max_wait_ms <= 0 or not opened.partitions:
-            self._answer(wait, self._reader.read(wait)[0])
+        wait = FetchWait(request, body, opened, full, max_bytes)
+        if body.max_wait_ms <= 0 or not opened.partitions:
+            self._respond(wait, self._reader.read(wait)[0])
             return
         opened.wait = wait
         self._woken[id(wait)] = wait
 
-    def _update_session(self, session: FetchSession, asked: FetchRequest, uses_ids: bool) -> NamedPartitions:
+    def _update_session(self, session: FetchSession, body: FetchRequest, uses_ids: bool) -> NamedPartitions:
         """Take new and moved partitions in, forgotten ones out; those that this request names."""
         replicas = self._replicas
         partitions = session.partitions
         watchers = self._followers if session.follower_id >= 0 else self._consumers
-        for forgotten in asked.forgotten:
+        for forgotten in body.forgotten:
             part = session.forget((forgotten.topic_id if uses_ids else forgotten.topic, forgotten.partition))
             if part is not None:
                 self._progress.leave(session, part)
                 watchers.unwatch((part.topic, part.partition), session)
         named: NamedPartitions = []
-        for one in asked.partitions:
+        for one in body.partitions:
             key = (one.topic_id if uses_ids else one.topic, one.partition)
             part = partitions.get(key)
             if part is None:
@@ -143,9 +143,9 @@ class FetchHandler:
             else:
                 part.move(one)
                 if session.follower_id >= 0:
-                    # It may have had two requests out, and drops from the second answer what the first one moves: what
-                    # this leader told then was told to nobody.
-                    part.told(-1, -1)
+                    # It may have had two requests out, and drops from the second response what the first one moves:
+                    # what this leader sent in the second has reached nobody.
+                    part.note_sent(-1, -1)
             session.changed[key] = part
             named.append((key, part))
         return named
@@ -220,16 +220,16 @@ class FetchHandler:
             if not self._nothing_new(wait):
                 results, enough = self._reader.read(wait)
                 if enough:
-                    self._answer(wait, results)
+                    self._respond(wait, results)
                     continue
             if not wait.armed:
                 wait.armed = True
-                self._deadlines.add(wait, wait.asked.max_wait_ms)
+                self._deadlines.add(wait, wait.body.max_wait_ms)
 
     def _nothing_new(self, wait: FetchWait) -> bool:
         """A follower's fetch, just counted, of which every partition stands at the leader's end: no need to read."""
         session = wait.session
-        if wait.full or session.attended or session.follower_id < 0 or wait.asked.min_bytes < 1:
+        if wait.full or session.attended or session.follower_id < 0 or wait.body.min_bytes < 1:
             return False
         for part in session.changed.values():
             replica = part.replica
@@ -240,7 +240,7 @@ class FetchHandler:
     def _complete(self, wait: FetchWait) -> None:
         """Time is over: answer with what there is."""
         if not wait.done:
-            self._answer(wait, self._reader.read(wait)[0])
+            self._respond(wait, self._reader.read(wait)[0])
 
     def drop_gone(self) -> None:
         """Forget the long polls of clients that are gone: their time may be days."""
@@ -251,7 +251,7 @@ class FetchHandler:
     def _drop(self, wait: FetchWait) -> None:
         wait.done = True
         if wait.armed:
-            self._deadlines.remove(wait, wait.asked.max_wait_ms)
+            self._deadlines.remove(wait, wait.body.max_wait_ms)
         if wait.session.wait is wait:
             wait.session.wait = None
         if wait.session.session_id == NO_SESSION_ID:
@@ -264,7 +264,7 @@ class FetchHandler:
         if session.wait is not None:
             self._complete(session.wait)
 
-    def _answer(self, wait: FetchWait, results: list[tuple[SessionKey, FetchPartitionResult]]) -> None:
+    def _respond(self, wait: FetchWait, results: list[tuple[SessionKey, FetchPartitionResult]]) -> None:
         session = wait.session
         log = self._event_log
         throttle = self._quotas.leader
@@ -281,9 +281,9 @@ class FetchHandler:
                 result = self._partitions.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
                 results[place] = (key, result)
             if result.error or result.diverging_epoch >= 0:
-                part.told(-1, -1, result.error)
+                part.note_sent(-1, -1, result.error)
             else:
-                part.told(result.high_watermark, result.log_start_offset)
+                part.note_sent(result.high_watermark, result.log_start_offset)
             if result.records:
                 session.to_end(key)
                 if throttle is not None and session.follower_id >= 0 and throttle.covers(part.topic, part.partition):
@@ -292,21 +292,21 @@ class FetchHandler:
                     part.replica.served[session.follower_id] = part.fetch_offset
         self._drop(wait)
         version = wait.request.api_version
-        answers = [result for _, result in results]
+        parts = [result for _, result in results]
         if version < _STORAGE_ERROR_FROM:
-            answers = without_storage_errors(answers)
-        respond(wait.request, encode_response(version, answers, session_id=session.session_id))
+            parts = without_storage_errors(parts)
+        respond(wait.request, encode_response(version, parts, session_id=session.session_id))
 
     # -- event log -------------------------------------------------------------------------------------------------
 
-    def _log_received(self, request: Request, asked: FetchRequest, named: NamedPartitions) -> None:
+    def _log_received(self, request: Request, body: FetchRequest, named: NamedPartitions) -> None:
         log = self._event_log
         if log is not None:
             log.emit(
                 "fetch_received",
                 rid=f"{request.client_id.rpartition('-')[2]}:{request.correlation_id}",
-                follower=asked.replica_id,
-                be=asked.replica_epoch,
+                follower=body.replica_id,
+                be=body.replica_epoch,
                 parts=[
                     [f"{part.topic}-{part.partition}", part.fetch_offset, part.leader_epoch, part.last_fetched_epoch]
                     for _, part in named

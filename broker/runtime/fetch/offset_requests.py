@@ -49,7 +49,7 @@ class _Led(NamedTuple):
     role: Leader | None = None
 
 
-def _behind_hole(replica: Replica, end_offset: Offset) -> Offset:
+def _behind_gap(replica: Replica, end_offset: Offset) -> Offset:
     """Where the next epoch's records begin: to a consumer that stands in the hole before them nothing was cut."""
     log = replica.log
     if not log.log_start_offset <= end_offset < log.written_leo:
@@ -90,10 +90,10 @@ class OffsetsHandler:
         respond(request, ListOffsetsResponse(0, topics).encode(request.api_version))
 
     def _list_one(
-        self, version: int, topic: str, asked: ListOffsetsPartition, follower: bool
+        self, version: int, topic: str, requested: ListOffsetsPartition, follower: bool
     ) -> ListOffsetsPartitionResponse:
-        index = asked.partition_index
-        error, replica, role = self._led(topic, index, asked.current_leader_epoch)
+        index = requested.partition_index
+        error, replica, role = self._led(topic, index, requested.current_leader_epoch)
         if replica is None or role is None:
             return ListOffsetsPartitionResponse(index, error)
         log = replica.log
@@ -103,20 +103,20 @@ class OffsetsHandler:
         )
         epoch = role.leader_epoch
         limit = log.written_leo if follower else role.high_watermark
-        if asked.timestamp == LATEST:
+        if requested.timestamp == LATEST:
             if not follower:
                 if not role.offsets_available:
                     return not_available
                 self._log_visible(replica, role, limit)
             return ListOffsetsPartitionResponse(index, 0, -1, limit, epoch)
-        if asked.timestamp == EARLIEST:
+        if requested.timestamp == EARLIEST:
             start = log.log_start_offset
             return ListOffsetsPartitionResponse(index, 0, -1, start, log.epoch_at(start))
-        newest = asked.timestamp == MAX_TIMESTAMP and version >= _MAX_TIMESTAMP_FROM
-        if asked.timestamp < 0 and not newest:
+        newest = requested.timestamp == MAX_TIMESTAMP and version >= _MAX_TIMESTAMP_FROM
+        if requested.timestamp < 0 and not newest:
             return ListOffsetsPartitionResponse(index, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            found = log.offset_for_timestamp(log.newest_timestamp() if newest else asked.timestamp, limit)
+            found = log.offset_for_timestamp(log.newest_timestamp() if newest else requested.timestamp, limit)
         except NoDescriptorFree:
             return ListOffsetsPartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR)
         except (LogDirFailed, CorruptLog) as failure:
@@ -145,20 +145,20 @@ class OffsetsHandler:
         ]
         respond(request, OffsetForLeaderEpochResponse(0, topics).encode(request.api_version))
 
-    def _epoch_end(self, topic: str, asked: OffsetForLeaderPartition, follower: bool) -> EpochEndOffset:
-        error, replica, _ = self._led(topic, asked.partition, asked.current_leader_epoch)
+    def _epoch_end(self, topic: str, requested: OffsetForLeaderPartition, follower: bool) -> EpochEndOffset:
+        error, replica, _ = self._led(topic, requested.partition, requested.current_leader_epoch)
         if replica is None:
-            return EpochEndOffset(error, asked.partition)
-        epoch, end_offset = replica.log.end_offset_for_epoch(asked.leader_epoch)
+            return EpochEndOffset(error, requested.partition)
+        epoch, end_offset = replica.log.end_offset_for_epoch(requested.leader_epoch)
         if replica.compacted and not follower:
             try:
-                end_offset = _behind_hole(replica, end_offset)
+                end_offset = _behind_gap(replica, end_offset)
             except NoDescriptorFree:
-                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
+                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, requested.partition)
             except (LogDirFailed, CorruptLog) as failure:
                 self._replicas.take_offline(replica, failure)
-                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
-        return EpochEndOffset(0, asked.partition, epoch, end_offset)
+                return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, requested.partition)
+        return EpochEndOffset(0, requested.partition, epoch, end_offset)
 
     def _led(self, topic: str, partition: int, current_leader_epoch: int) -> _Led:
         replica = self._replicas.by_partition.get((topic, partition))

@@ -41,7 +41,7 @@ class PartitionReader:
         return replica
 
     def read(
-        self, asked: FetchRequest, part: SessionPartition, full: bool, bytes_left: int, min_one_batch: bool
+        self, body: FetchRequest, part: SessionPartition, full: bool, bytes_left: int, min_one_batch: bool
     ) -> FetchPartitionResult | None:
         """None where an incremental answer (not full) has nothing new to say."""
         part.at_end = False
@@ -60,14 +60,14 @@ class PartitionReader:
         high_watermark = role.high_watermark
         log_start = log.log_start_offset
         offset = part.fetch_offset
-        if asked.replica_id >= 0:
-            error = role.check_fetch(asked.replica_id, asked.replica_epoch)
+        if body.replica_id >= 0:
+            error = role.check_fetch(body.replica_id, body.replica_epoch)
             if error is not ErrorCode.NONE:
                 return self.error(part, error)
             limit = log.written_leo
-            if replica.served.get(asked.replica_id) == offset < limit:
+            if replica.served.get(body.replica_id) == offset < limit:
                 # It did not take what it got. Its own CRC check may have failed: are these still the bytes written?
-                del replica.served[asked.replica_id]
+                del replica.served[body.replica_id]
                 log.distrust()
         else:
             limit = high_watermark
@@ -79,11 +79,11 @@ class PartitionReader:
             return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         part.at_end = offset >= limit
         records: Chunk = b""
-        if asked.replica_id >= 0:
+        if body.replica_id >= 0:
             throttle = self._quotas.leader
             if (
                 throttle is not None
-                and asked.replica_id not in role.isr.committed
+                and body.replica_id not in role.isr.committed
                 and throttle.covers(part.topic, part.partition)
                 and throttle.exceeded(self._loop.now_ms())
             ):
@@ -110,7 +110,7 @@ class PartitionReader:
             high_watermark,
             high_watermark,
             log_start,
-            () if asked.isolation_level == _READ_COMMITTED else None,
+            () if body.isolation_level == _READ_COMMITTED else None,
             -1,
             (records,) if has_records else (),
         )

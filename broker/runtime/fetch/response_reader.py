@@ -35,7 +35,7 @@ class ResponseReader:
         read = self._reader.read
         session = wait.session
         for key, part in list((session.partitions if wait.full else session.changed).items()):
-            result = read(wait.asked, part, wait.full, bytes_left, total == 0)
+            result = read(wait.body, part, wait.full, bytes_left, total == 0)
             if result is None:
                 if part.at_end:
                     session.changed.pop(key, None)
@@ -50,9 +50,9 @@ class ResponseReader:
             elif result.diverging_epoch >= 0:
                 urgent = True
             results.append((key, result))
-        if not urgent and 0 < total < wait.asked.min_bytes:
+        if not urgent and 0 < total < wait.body.min_bytes:
             urgent = self._more_follows(session, results)
-        return results, urgent or total >= wait.asked.min_bytes
+        return results, urgent or total >= wait.body.min_bytes
 
     def _more_follows(self, session: FetchSession, results: list[tuple[SessionKey, FetchPartitionResult]]) -> bool:
         """Whether a read stopped (a segment's end, a size limit) short of what may be read: waiting adds nothing.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from broker.core.replication.follower import Presence
+from broker.core.replication.follower import SessionProgress
 from broker.model.ids import Epoch, Offset
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.requests.request import Request
@@ -33,7 +33,7 @@ SessionKey = tuple[str, int]
 
 
 class SessionPartition:
-    """One partition of a session: the position asked for, and what was last told about it."""
+    """One partition of a session: the position that its fetcher requests, and what was last sent to it."""
 
     __slots__ = (
         "at_end",
@@ -52,29 +52,30 @@ class SessionPartition:
         "topic_id",
     )
 
-    def __init__(self, asked: FetchPartition, topic: str, replica: Replica | None) -> None:
+    def __init__(self, requested: FetchPartition, topic: str, replica: Replica | None) -> None:
         """topic: the name, "" when the id is unknown here."""
         self.topic = topic
-        self.topic_id = asked.topic_id
-        self.partition = asked.partition
+        self.topic_id = requested.topic_id
+        self.partition = requested.partition
         self.replica = replica
         self.hw_sent: Offset = -1
         self.log_start_sent: Offset = -1
         self.error_sent = 0
         self.at_end = False
         """When it was last read, nothing lay between the position and what may be read."""
-        self.move(asked)
+        self.move(requested)
 
-    def move(self, asked: FetchPartition) -> None:
+    def move(self, requested: FetchPartition) -> None:
         """A new position: it has to be checked for divergence again."""
-        self.fetch_offset: Offset = asked.fetch_offset
-        self.leader_epoch: Epoch = asked.current_leader_epoch
-        self.last_fetched_epoch: Epoch = asked.last_fetched_epoch
-        self.max_bytes = asked.max_bytes
-        self.log_start_offset: Offset = asked.log_start_offset
+        self.fetch_offset: Offset = requested.fetch_offset
+        self.leader_epoch: Epoch = requested.current_leader_epoch
+        self.last_fetched_epoch: Epoch = requested.last_fetched_epoch
+        self.max_bytes = requested.max_bytes
+        self.log_start_offset: Offset = requested.log_start_offset
         self.checked = False
 
-    def told(self, hw: Offset, log_start: Offset, error: int = 0) -> None:
+    def note_sent(self, hw: Offset, log_start: Offset, error: int = 0) -> None:
+        """What the latest response says; −1: the next response says it again, though nothing changed."""
         self.hw_sent = hw
         self.log_start_sent = log_start
         self.error_sent = error
@@ -87,8 +88,8 @@ NamedPartitions = list[tuple[SessionKey, SessionPartition]]
 class FetchSession:
     """`session_id` 0: only for one request. follower_id −1: a consumer's.
 
-    changed: partitions of which an answer may have something to say, in the order in which they get their turn.
-    attended: those for which each fetch of the follower is counted; presence speaks for the others.
+    changed: partitions of which a response may have something to say, in the order in which they get their turn.
+    attended: those for which each fetch of the follower is counted; session_progress counts for the others.
     unnamed: those whose topic id is not known here.
     """
 
@@ -98,10 +99,10 @@ class FetchSession:
         "epoch",
         "follower_id",
         "partitions",
-        "presence",
         "replica_epoch",
         "scanned_ms",
         "session_id",
+        "session_progress",
         "unnamed",
         "used_ms",
         "uses_topic_ids",
@@ -118,7 +119,7 @@ class FetchSession:
         self.changed: dict[SessionKey, SessionPartition] = {}
         self.attended: dict[SessionKey, SessionPartition] = {}
         self.unnamed: dict[SessionKey, SessionPartition] = {}
-        self.presence = Presence()
+        self.session_progress = SessionProgress()
         self.replica_epoch: Epoch = -1
         self.scanned_ms = now_ms
         self.wait: FetchWait | None = None
@@ -139,15 +140,13 @@ class FetchSession:
 
 
 class FetchWait:
-    """One fetch request from arrival to answer. full: every partition of the session is answered, changed or not."""
+    """One fetch request from arrival to response. full: the response has every partition, changed or not."""
 
-    __slots__ = ("armed", "asked", "done", "full", "max_bytes", "request", "session")
+    __slots__ = ("armed", "body", "done", "full", "max_bytes", "request", "session")
 
-    def __init__(
-        self, request: Request, asked: FetchRequest, session: FetchSession, full: bool, max_bytes: int
-    ) -> None:
+    def __init__(self, request: Request, body: FetchRequest, session: FetchSession, full: bool, max_bytes: int) -> None:
         self.request = request
-        self.asked = asked
+        self.body = body
         self.session = session
         self.full = full
         self.max_bytes = max_bytes

@@ -21,16 +21,16 @@ def log_sent(
         parts=[
             [
                 state.replica.name,
-                asked.fetch_offset,
-                asked.current_leader_epoch,
-                asked.last_fetched_epoch,
+                requested.fetch_offset,
+                requested.current_leader_epoch,
+                requested.last_fetched_epoch,
             ]
-            for state, asked in named
+            for state, requested in named
         ],
     )
 
 
-def log_answered(
+def log_response(
     event_log: EventLog,
     leader: BrokerId,
     rid: str,

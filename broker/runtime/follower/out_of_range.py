@@ -78,12 +78,12 @@ class OutOfRange:
 
         def on_response(view: memoryview) -> None:
             try:
-                answer = ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, view).topics[0].partitions[0]
+                response = ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, view).topics[0].partitions[0]
             except (MalformedFrame, IndexError) as error:
                 logger.warning("%s: ListOffsets answer of the leader: %s", state.replica.name, error)
                 return
-            if answer.error_code == 0:
-                then(answer.offset)
+            if response.error_code == 0:
+                then(response.offset)
 
         peer.send(
             ApiKey.LIST_OFFSETS,

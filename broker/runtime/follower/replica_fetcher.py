@@ -18,7 +18,7 @@ from broker.core.replication.partition import Following
 from broker.model.ids import BrokerId, Epoch
 from broker.model.log_errors import CorruptLog, LogDirFailed, UnexpectedAppendOffset
 from broker.runtime.event_log import EventLog
-from broker.runtime.follower.fetch_events import log_answered, log_sent
+from broker.runtime.follower.fetch_events import log_response, log_sent
 from broker.runtime.follower.out_of_range import OutOfRange
 from broker.runtime.follower.partition_fetch_state import FetchKey, PartitionFetchState, Position
 from broker.runtime.follower.response_processor import ResponseProcessor, StaleEpochBatch
@@ -212,7 +212,7 @@ class ReplicaFetcher:
             position = self._position(state)
             if full or state.sent != position:
                 state.sent, state.sent_in = position, self._requests + 1
-                named.append((state, self._ask(state, position)))
+                named.append((state, self._partition_request(state, position)))
         if next_due != float("inf"):
             self._wake_at(next_due)
         if forgotten and named:
@@ -233,7 +233,7 @@ class ReplicaFetcher:
         last_fetched = log.latest_epoch if self._truncates_by_epoch else -1
         return (state.replica.replicated_leo, state.leader_epoch, last_fetched, log.log_start_offset)
 
-    def _ask(self, state: PartitionFetchState, position: Position) -> FetchPartition:
+    def _partition_request(self, state: PartitionFetchState, position: Position) -> FetchPartition:
         offset, leader_epoch, last_fetched, log_start = position
         topic_id, index = state.key
         max_bytes = self._settings.replica_fetch_max_bytes
@@ -256,7 +256,7 @@ class ReplicaFetcher:
                 0,
                 self._session_id,
                 self._session_epoch,
-                [asked for _, asked in named],
+                [requested for _, requested in named],
                 forgotten,
             ),
         )
@@ -324,10 +324,10 @@ class ReplicaFetcher:
         try:
             response = decode_response(FETCH_VERSION, view)
         except MalformedFrame as error:
-            self._fail(f"malformed answer: {error}")
+            self._fail(f"malformed response: {error}")
             return
         if self._event_log is not None:
-            log_answered(self._event_log, self.leader, rid, response.results, self.partitions)
+            log_response(self._event_log, self.leader, rid, response.results, self.partitions)
         self._wake(self)
         if response.error:
             logger.info("fetch session with broker %d ended: %s", self.leader, error_name(response.error))

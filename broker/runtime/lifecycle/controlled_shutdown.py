@@ -44,7 +44,7 @@ class ControlledShutdown:
         attempt_ms: float,
         session_in_doubt: Callable[[], bool],
     ) -> None:
-        """attempt_ms: after so long without an answer the controller is asked anew; asking twice is harmless."""
+        """attempt_ms: after so long without a response the request is sent again; a second one is harmless."""
         self._settings = settings
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
@@ -55,7 +55,7 @@ class ControlledShutdown:
         self._session_in_doubt = session_in_doubt
         self._then: Callable[[], None] | None = None
         self._peer: Peer | None = None
-        self._asking = 0
+        self._attempts = 0
         self._retry: Timer | None = None
         self._bound: Timer | None = None
         self._refusals_left = max(1, settings.controlled_shutdown_max_retries)
@@ -73,7 +73,7 @@ class ControlledShutdown:
         self._cache.add_listener(self._on_metadata)
         pause_ms = max(float(settings.controlled_shutdown_retry_backoff_ms), self._attempt_ms)
         self._bound = self._loop.call_later(
-            self._refusals_left * pause_ms, lambda: self._end(f"the time is over: {self._reported or 'no answer'}")
+            self._refusals_left * pause_ms, lambda: self._end(f"the time is over: {self._reported or 'no response'}")
         )
         self._attempt()
 
@@ -88,29 +88,29 @@ class ControlledShutdown:
         if address is None:
             self._again("no controller is known", _SOON_MS)
             return
-        self._asking += 1
-        asking = self._asking
+        self._attempts += 1
+        attempt = self._attempts
         self._peer = self._connect(address)
         self._peer.send(
             ApiKey.CONTROLLED_SHUTDOWN,
             _VERSION,
             ControlledShutdownRequest(self._broker_id, self._broker_epoch()).encode(_VERSION),
-            lambda view: self._on_response(asking, view),
-            lambda reason: self._on_failure(asking, reason),
+            lambda view: self._on_response(attempt, view),
+            lambda reason: self._on_failure(attempt, reason),
             self._attempt_ms,
         )
 
-    def _on_failure(self, asking: int, reason: str) -> None:
-        if asking == self._asking and self._then is not None:
+    def _on_failure(self, attempt: int, reason: str) -> None:
+        if attempt == self._attempts and self._then is not None:
             self._again(reason, _SOON_MS)
 
-    def _on_response(self, asking: int, view: memoryview) -> None:
-        if asking != self._asking or self._then is None:
+    def _on_response(self, attempt: int, view: memoryview) -> None:
+        if attempt != self._attempts or self._then is None:
             return
         try:
             response = ControlledShutdownResponse.decode(_VERSION, view)
         except MalformedFrame as error:
-            self._again(f"malformed answer: {error}", _SOON_MS)
+            self._again(f"malformed response: {error}", _SOON_MS)
             return
         left = len(response.remaining_partitions)
         if response.error_code in _NOT_A_REFUSAL:
@@ -140,7 +140,7 @@ class ControlledShutdown:
             return
         if reason != self._reported:
             self._reported = reason
-            _log.info("controlled shutdown: %s; asking again", reason)
+            _log.info("controlled shutdown: %s; sending another request", reason)
         self._cancel_retry()
         self._retry = self._loop.call_later(pause_ms, self._attempt)
 
@@ -162,8 +162,8 @@ class ControlledShutdown:
             self._retry = None
 
     def _close_peer(self) -> None:
-        """Its request, if one is out, fails; that is no news any more."""
-        self._asking += 1
+        """The failure of its request, if one is out, says nothing any more."""
+        self._attempts += 1
         if self._peer is not None:
             self._peer.close()
             self._peer = None

@@ -28,7 +28,7 @@ from broker.wire.primitives import MalformedFrame
 _log = logging.getLogger("broker.suspicion")
 
 _VERSION = 0
-_ANSWER_MS = 250.0
+_EVIDENCE_TIMEOUT_MS = 250.0
 # The others learn of a death within milliseconds of each other; after a second the disagreement is a lasting one.
 _ROUND_MS = 20.0
 _QUICK_ROUNDS = 40
@@ -79,7 +79,7 @@ class SuspicionSink(Protocol):
 class _Watched:
     """One registration of one other broker. known_epoch: its broker epoch by UpdateMetadata, if that has one."""
 
-    __slots__ = ("address", "asking", "broker_epoch", "known_epoch", "link", "noted", "peer", "rounds", "state")
+    __slots__ = ("address", "broker_epoch", "gathering", "known_epoch", "link", "noted", "peer", "rounds", "state")
 
     def __init__(self, address: Address, known_epoch: int | None) -> None:
         self.address = address
@@ -87,7 +87,7 @@ class _Watched:
         self.state = LinkState()
         self.link: Link | None = None
         self.peer: Peer | None = None
-        self.asking = False
+        self.gathering = False
         self.broker_epoch = known_epoch
         """The registration that what the link has shown since the last connection is about, once it is known."""
         self.noted = False
@@ -167,19 +167,19 @@ class FailureDetector:
     # -- suspecting ------------------------------------------------------------------------------------------------
 
     def _consider(self, id_: BrokerId, watched: _Watched) -> None:
-        if not watched.state.suspicious or watched.asking or not self._concerns_us(id_):
+        if not watched.state.suspicious or watched.gathering or not self._concerns_us(id_):
             return
-        watched.asking = True
+        watched.gathering = True
         if not watched.noted:
             watched.noted = True
-            _log.info("broker %d closed its connection and refuses another: asking the others", id_)
+            _log.info("broker %d closed its connection and refuses another: requesting evidence from the others", id_)
         self._controller.prepare_suspicion(id_, lambda suspect: self._prepared(watched, suspect))
 
     def _concerns_us(self, id_: BrokerId) -> bool:
         return self._controller.active or id_ == self._cache.controller_id
 
     def _prepared(self, watched: _Watched, suspect: Suspect | None) -> None:
-        watched.asking = False
+        watched.gathering = False
         if suspect is None or suspect in self._finished or self._watched.get(suspect.broker) is not watched:
             return
         if watched.broker_epoch is None:
@@ -188,26 +188,28 @@ class FailureDetector:
             # It has registered anew: UpdateMetadata has yet to say so, or this link to connect to it.
             return
         if watched.state.suspicious:
-            watched.asking = True
-            self._ask_others(watched, suspect)
+            watched.gathering = True
+            self._gather_evidence(watched, suspect)
 
-    def _ask_others(self, watched: _Watched, suspect: Suspect) -> None:
+    def _gather_evidence(self, watched: _Watched, suspect: Suspect) -> None:
         said: dict[BrokerId, Evidence | None] = {}
         others = [id_ for id_ in self._watched if id_ != suspect.broker]
         about = PeerEvidenceRequest(suspect.broker, watched.address.host, watched.address.port, suspect.broker_epoch)
         request = about.encode(_VERSION)
 
-        def answered(id_: BrokerId, evidence: Evidence | None) -> None:
+        def received(id_: BrokerId, evidence: Evidence | None) -> None:
             said[id_] = evidence
             if len(said) == len(others):
                 self._judge(watched, suspect, said)
 
         for id_ in others:
-            self._ask(id_, request, answered)
+            self._request_evidence(id_, request, received)
         if not others:
             self._judge(watched, suspect, said)
 
-    def _ask(self, id_: BrokerId, request: bytes, answered: Callable[[BrokerId, Evidence | None], None]) -> None:
+    def _request_evidence(
+        self, id_: BrokerId, request: bytes, received: Callable[[BrokerId, Evidence | None], None]
+    ) -> None:
         other = self._watched[id_]
         if other.peer is None:
             other.peer = self._connect(other.address)
@@ -215,16 +217,21 @@ class FailureDetector:
         def on_response(view: memoryview) -> None:
             try:
                 response = PeerEvidenceResponse.decode(_VERSION, view)
-                answered(id_, Evidence(response.evidence))
+                received(id_, Evidence(response.evidence))
             except (MalformedFrame, ValueError):
-                answered(id_, None)
+                received(id_, None)
 
         other.peer.send(
-            ApiKey.PEER_EVIDENCE, _VERSION, request, on_response, lambda reason: answered(id_, None), _ANSWER_MS
+            ApiKey.PEER_EVIDENCE,
+            _VERSION,
+            request,
+            on_response,
+            lambda reason: received(id_, None),
+            _EVIDENCE_TIMEOUT_MS,
         )
 
     def _judge(self, watched: _Watched, suspect: Suspect, said: dict[BrokerId, Evidence | None]) -> None:
-        watched.asking = False
+        watched.gathering = False
         if self._closed or self._watched.get(suspect.broker) is not watched or not watched.state.suspicious:
             return
         if corroborated(said):

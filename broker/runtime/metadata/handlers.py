@@ -43,9 +43,9 @@ from broker.wire.messages.update_metadata import (
 )
 from broker.wire.primitives import MalformedFrame
 
-_CACHED_ANSWERS_MAX = 256
+_CACHED_RESPONSES_MAX = 256
 _CACHED_BYTES_MAX = 16 << 20
-_FIRST_WORD_WAIT_MS = 10_000.0
+_FIRST_UPDATE_WAIT_MS = 10_000.0
 _NO_LEADER = -1
 _ALL_TOPICS_IS_NULL_FROM = 1
 _IDS_FROM = 10
@@ -75,9 +75,9 @@ class MetadataHandlers:
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
         self._create_topic = create_topic
-        self._answers: dict[_Question, bytes] = {}
-        self._answers_of = -1
-        self._answers_bytes = 0
+        self._cached: dict[_Question, bytes] = {}
+        self._cached_generation = -1
+        self._cached_bytes = 0
 
     def handle_update_metadata(self, request: Request) -> None:
         """Apply it to the cache; STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH where it is late."""
@@ -95,12 +95,12 @@ class MetadataHandlers:
         except MalformedFrame as error:
             refuse(request, f"Metadata: {error}")
             return
-        self._after_first_word(lambda: self._answer_metadata(request, body))
+        self._after_first_update(lambda: self._respond_metadata(request, body))
 
-    def _after_first_word(self, answer: Callable[[], None]) -> None:
-        self._waits.until(lambda: self._cache.live_brokers() is not None, _FIRST_WORD_WAIT_MS, answer, answer)
+    def _after_first_update(self, answer: Callable[[], None]) -> None:
+        self._waits.until(lambda: self._cache.live_brokers() is not None, _FIRST_UPDATE_WAIT_MS, answer, answer)
 
-    def _answer_metadata(self, request: Request, body: MetadataRequest) -> None:
+    def _respond_metadata(self, request: Request, body: MetadataRequest) -> None:
         version = request.api_version
         if version >= _IDS_FROM and body.topics is not None:
             ids = list(dict.fromkeys(topic.topic_id for topic in body.topics if topic.topic_id))
@@ -109,14 +109,14 @@ class MetadataHandlers:
                 respond(request, _refusal(body.topics).encode(version))
                 return
             if ids:
-                self._answer_ids(request, body, ids)
+                self._respond_by_ids(request, body, ids)
                 return
         wanted = None if body.topics is None else tuple(dict.fromkeys(topic.name or "" for topic in body.topics))
         if version < _ALL_TOPICS_IS_NULL_FROM and not wanted:
             wanted = None
         unknown = [name for name in wanted or () if name not in self._cache.topics]
         if unknown:
-            answer = self._answer(_question(version, wanted, body))
+            answer = self._response(_question(version, wanted, body))
             errors = {name: self._unknown(name, body.allow_auto_topic_creation) for name in unknown}
             for topic in answer.topics:
                 topic.error_code = errors.get(topic.name or "", topic.error_code)
@@ -124,7 +124,7 @@ class MetadataHandlers:
             return
         respond(request, self._encoded(_question(version, wanted, body)))
 
-    def _answer_ids(self, request: Request, body: MetadataRequest, ids: list[str]) -> None:
+    def _respond_by_ids(self, request: Request, body: MetadataRequest, ids: list[str]) -> None:
         """Topics by id; where one is given Kafka passes over those that are named, and creates none."""
         names = {topic_id: self._cache.name_of(topic_id) for topic_id in ids}
         known = tuple(name for name in names.values() if name is not None)
@@ -132,7 +132,7 @@ class MetadataHandlers:
         if len(known) == len(ids):
             respond(request, self._encoded(question))
             return
-        answer = self._answer(question)
+        answer = self._response(question)
         answer.topics[:0] = [
             MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
             for topic_id, name in names.items()
@@ -142,21 +142,21 @@ class MetadataHandlers:
 
     def _encoded(self, question: _Question) -> bytes:
         """The answer on topics that are all known, from the last time where nothing has changed since."""
-        if self._answers_of != self._cache.generation:
-            self._forget_answers()
-            self._answers_of = self._cache.generation
-        encoded = self._answers.get(question)
+        if self._cached_generation != self._cache.generation:
+            self._forget_encoded()
+            self._cached_generation = self._cache.generation
+        encoded = self._cached.get(question)
         if encoded is None:
-            encoded = self._answer(question).encode(question.version)
-            if len(self._answers) >= _CACHED_ANSWERS_MAX or self._answers_bytes + len(encoded) > _CACHED_BYTES_MAX:
-                self._forget_answers()
-            self._answers[question] = encoded
-            self._answers_bytes += len(encoded)
+            encoded = self._response(question).encode(question.version)
+            if len(self._cached) >= _CACHED_RESPONSES_MAX or self._cached_bytes + len(encoded) > _CACHED_BYTES_MAX:
+                self._forget_encoded()
+            self._cached[question] = encoded
+            self._cached_bytes += len(encoded)
         return encoded
 
-    def _forget_answers(self) -> None:
-        self._answers.clear()
-        self._answers_bytes = 0
+    def _forget_encoded(self) -> None:
+        self._cached.clear()
+        self._cached_bytes = 0
 
     def _unknown(self, name: str, may_create: bool) -> ErrorCode:
         if topic_names.refusal(name) is not None:
@@ -166,7 +166,7 @@ class MetadataHandlers:
         error = self._create_topic(name)
         return ErrorCode.LEADER_NOT_AVAILABLE if error is ErrorCode.NONE else error
 
-    def _answer(self, question: _Question) -> MetadataResponse:
+    def _response(self, question: _Question) -> MetadataResponse:
         cache = self._cache
         names = cache.topics if question.names is None else question.names
         topics = [self._topic(question.version, name, cache.topics.get(name)) for name in names]
@@ -224,9 +224,9 @@ class MetadataHandlers:
         except MalformedFrame as error:
             refuse(request, f"DescribeCluster: {error}")
             return
-        self._after_first_word(lambda: self._answer_describe_cluster(request, body))
+        self._after_first_update(lambda: self._respond_describe_cluster(request, body))
 
-    def _answer_describe_cluster(self, request: Request, body: DescribeClusterRequest) -> None:
+    def _respond_describe_cluster(self, request: Request, body: DescribeClusterRequest) -> None:
         cache = self._cache
         answer = DescribeClusterResponse(
             cluster_id=cache.cluster_id,
@@ -262,8 +262,8 @@ def _question(version: int, names: tuple[str, ...] | None, body: MetadataRequest
     )
 
 
-def _on_cluster(asked: bool) -> int:
-    return authorized_operations.ON_CLUSTER if asked else authorized_operations.NOT_ASKED
+def _on_cluster(requested: bool) -> int:
+    return authorized_operations.ON_CLUSTER if requested else authorized_operations.NOT_REQUESTED
 
 
 def _refusal(topics: list[MetadataRequestTopic]) -> MetadataResponse:

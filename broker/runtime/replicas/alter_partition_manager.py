@@ -16,7 +16,7 @@ from broker.core.replication.isr import Proposal
 from broker.model.ids import BrokerId, TopicPartition
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.ports import Loop, Peer
-from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.runtime.replicas.ports import AlterPartitionResult
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
@@ -32,14 +32,14 @@ _log = logging.getLogger("broker.isr")
 
 VERSION = 3
 _PARTITIONS_MAX = 1000
-_TIMED_OUT = AlterPartitionAnswer(ErrorCode.REQUEST_TIMED_OUT)
+_TIMED_OUT = AlterPartitionResult(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class _Item(NamedTuple):
     topic_partition: TopicPartition
     topic_id: str
     proposal: Proposal
-    on_answer: Callable[[AlterPartitionAnswer], None]
+    on_result: Callable[[AlterPartitionResult], None]
 
 
 class ControllerAlterPartition:
@@ -72,10 +72,10 @@ class ControllerAlterPartition:
         topic_partition: TopicPartition,
         topic_id: str,
         proposal: Proposal,
-        on_answer: Callable[[AlterPartitionAnswer], None],
+        on_result: Callable[[AlterPartitionResult], None],
     ) -> None:
         """on_answer is called exactly once, later."""
-        self._queue.append(_Item(topic_partition, topic_id, proposal, on_answer))
+        self._queue.append(_Item(topic_partition, topic_id, proposal, on_result))
         self._schedule()
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class ControllerAlterPartition:
         items, self._queue = self._queue[:_PARTITIONS_MAX], self._queue[_PARTITIONS_MAX:]
         peer = self._controller()
         if peer is None:
-            _answer_all(items, _TIMED_OUT)
+            _hand_all(items, _TIMED_OUT)
             self._schedule()
             return
         self._in_flight = True
@@ -109,17 +109,17 @@ class ControllerAlterPartition:
 
         def on_response(view: memoryview) -> None:
             try:
-                answer = AlterPartitionResponse.decode(VERSION, view)
+                result = AlterPartitionResponse.decode(VERSION, view)
             except MalformedFrame as error:
                 on_failure(f"malformed: {error}")
                 return
             self._done()
-            _deliver(items, answer)
+            _deliver(items, result)
 
         def on_failure(reason: str) -> None:
             _log.info("AlterPartition to controller %d: %s", self._cache.controller_id, reason)
             self._done()
-            _answer_all(items, _TIMED_OUT)
+            _hand_all(items, _TIMED_OUT)
 
         peer.send(ApiKey.ALTER_PARTITION, VERSION, request.encode(VERSION), on_response, on_failure, self._timeout_ms)
 
@@ -157,22 +157,22 @@ def _topics(items: list[_Item]) -> list[RequestTopicData]:
     return list(topics.values())
 
 
-def _answer_all(items: list[_Item], answer: AlterPartitionAnswer) -> None:
+def _hand_all(items: list[_Item], result: AlterPartitionResult) -> None:
     for item in items:
-        item.on_answer(answer)
+        item.on_result(result)
 
 
 def _deliver(items: list[_Item], response: AlterPartitionResponse) -> None:
     """Each item its partition's answer; the request's error stands for all, silence for unknown."""
     if response.error_code != ErrorCode.NONE:
-        _answer_all(items, AlterPartitionAnswer(response.error_code))
+        _hand_all(items, AlterPartitionResult(response.error_code))
         return
-    answers = {
-        (topic.topic_id, part.partition_index): AlterPartitionAnswer(
+    results = {
+        (topic.topic_id, part.partition_index): AlterPartitionResult(
             part.error_code, tuple(part.isr), part.partition_epoch, part.leader_epoch, part.elr_min_isr
         )
         for topic in response.topics
         for part in topic.partitions
     }
     for item in items:
-        item.on_answer(answers.get((item.topic_id, item.topic_partition.partition), _TIMED_OUT))
+        item.on_result(results.get((item.topic_id, item.topic_partition.partition), _TIMED_OUT))

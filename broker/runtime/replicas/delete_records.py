@@ -90,16 +90,16 @@ class DeleteRecordsHandler:
         if pending.waits:
             self._deadlines.add(pending, pending.timeout_ms)
         else:
-            self._answer(pending)
+            self._respond(pending)
 
-    def _raise(self, pending: _Pending, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        result = DeleteRecordsPartitionResult(asked.partition_index, NO_LOW_WATERMARK, ErrorCode.NONE)
-        replica = self._replicas.by_partition.get((topic, asked.partition_index))
+    def _raise(self, pending: _Pending, topic: str, requested: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        result = DeleteRecordsPartitionResult(requested.partition_index, NO_LOW_WATERMARK, ErrorCode.NONE)
+        replica = self._replicas.by_partition.get((topic, requested.partition_index))
         role = replica.leader if replica is not None else None
-        result.error_code = self._refusal(topic, asked, replica, role)
+        result.error_code = self._refusal(topic, requested, replica, role)
         if result.error_code or replica is None or role is None:
             return result
-        required = role.high_watermark if asked.offset == TO_HIGH_WATERMARK else asked.offset
+        required = role.high_watermark if requested.offset == TO_HIGH_WATERMARK else requested.offset
         if not 0 <= required <= role.high_watermark:
             result.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
             return result
@@ -116,12 +116,12 @@ class DeleteRecordsHandler:
         return result
 
     def _refusal(
-        self, topic: str, asked: DeleteRecordsPartition, replica: Replica | None, role: Leader | None
+        self, topic: str, requested: DeleteRecordsPartition, replica: Replica | None, role: Leader | None
     ) -> ErrorCode:
         if topic in topic_names.INTERNAL:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if replica is None:
-            return self._replicas.unhosted_error(topic, asked.partition_index)
+            return self._replicas.unhosted_error(topic, requested.partition_index)
         if replica.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if role is None or self._replicas.fenced_now():
@@ -167,12 +167,12 @@ class DeleteRecordsHandler:
         pending.waits.discard(id(wait.result))
         if not pending.waits:
             self._deadlines.remove(pending, pending.timeout_ms)
-            self._answer(pending)
+            self._respond(pending)
 
     def _time_out(self, pending: _Pending) -> None:
         for replica, waits in list(self._waits.items()):
             self._keep(replica, [wait for wait in waits if wait.pending is not pending])
-        self._answer(pending)
+        self._respond(pending)
 
     def _keep(self, replica: Replica, waits: list[_Wait]) -> None:
         if waits:
@@ -180,7 +180,7 @@ class DeleteRecordsHandler:
         else:
             self._waits.pop(replica, None)
 
-    def _answer(self, pending: _Pending) -> None:
+    def _respond(self, pending: _Pending) -> None:
         pending.done = True
         version = pending.request.api_version
         respond(pending.request, DeleteRecordsResponse(0, pending.topics).encode(version))

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 
-from broker.core.replication.isr import AnswerEffect, Proposal
+from broker.core.replication.isr import Proposal, ResponseEffect
 from broker.core.replication.leader import Leader
 from broker.runtime.event_log import EventLog
 from broker.runtime.ports import Loop
-from broker.runtime.replicas.ports import AlterPartitionAnswer, AlterPartitionSender
+from broker.runtime.replicas.ports import AlterPartitionResult, AlterPartitionSender
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.wire.errors import ErrorCode, error_name
@@ -88,20 +88,20 @@ class IsrManager:
             replica.topic_partition,
             replica.topic_id,
             proposal,
-            lambda answer: self._on_answer(replica, role, proposal, submitted_ms, answer),
+            lambda result: self._on_result(replica, role, proposal, submitted_ms, result),
         )
 
-    def _on_answer(
-        self, replica: Replica, role: Leader, proposal: Proposal, submitted_ms: float, answer: AlterPartitionAnswer
+    def _on_result(
+        self, replica: Replica, role: Leader, proposal: Proposal, submitted_ms: float, result: AlterPartitionResult
     ) -> None:
         if replica.partition.role is not role:
             return
         replicas = self._replicas
-        effect = role.handle_alter_answer(
-            proposal, answer.error, answer.isr, answer.partition_epoch, answer.leader_epoch, answer.elr_min_isr
+        effect = role.handle_alter_response(
+            proposal, result.error, result.isr, result.partition_epoch, result.leader_epoch, result.elr_min_isr
         )
         match effect:
-            case AnswerEffect.COMMITTED:
+            case ResponseEffect.COMMITTED:
                 if proposal.kind == "shrink":
                     self.shrinks += 1
                 else:
@@ -117,19 +117,19 @@ class IsrManager:
                 replicas.maybe_advance(replica, role)
                 replicas.settle_later(replica)
                 self._next(replica, role, submitted_ms)
-            case AnswerEffect.REVERTED:
-                self._log_reject(replica, proposal, answer.error)
+            case ResponseEffect.REVERTED:
+                self._log_reject(replica, proposal, result.error)
                 role.defer_join(proposal, self._loop.now_ms() + REFUSED_JOIN_PAUSE_MS)
                 replicas.maybe_advance(replica, role)
                 self._next(replica, role, submitted_ms)
-            case AnswerEffect.RETRY:
-                if answer.error != ErrorCode.REQUEST_TIMED_OUT:
-                    self._log_reject(replica, proposal, answer.error)
+            case ResponseEffect.RETRY:
+                if result.error != ErrorCode.REQUEST_TIMED_OUT:
+                    self._log_reject(replica, proposal, result.error)
                 self._again(replica, role, proposal, submitted_ms, RETRY_MS)
-            case AnswerEffect.AWAIT:
-                self._log_reject(replica, proposal, answer.error)
+            case ResponseEffect.AWAIT:
+                self._log_reject(replica, proposal, result.error)
                 self._again(replica, role, proposal, submitted_ms, OUT_OF_DATE_RETRY_MS)
-            case AnswerEffect.IGNORE:
+            case ResponseEffect.IGNORE:
                 pass
 
     def _next(self, replica: Replica, role: Leader, submitted_ms: float) -> None:

@@ -12,7 +12,7 @@ from broker.core.replication.isr import Proposal
 from broker.model.ids import BrokerId, Offset, TopicPartition
 
 
-class AlterPartitionAnswer(NamedTuple):
+class AlterPartitionResult(NamedTuple):
     """The controller's word on one proposal.
 
     error: the partition's code, or the request's where that is set; REQUEST_TIMED_OUT (7) where no answer came or no
@@ -35,7 +35,7 @@ class AlterPartitionSender(Protocol):
         topic_partition: TopicPartition,
         topic_id: str,
         proposal: Proposal,
-        on_answer: Callable[[AlterPartitionAnswer], None],
+        on_result: Callable[[AlterPartitionResult], None],
     ) -> None:
         """on_answer is called exactly once, in a later turn or this one's end; never from within this call."""
         ...

@@ -67,9 +67,9 @@ class ReplicaReports:
         except MalformedFrame as error:
             refuse(request, f"ReplicaReport: {error}")
             return
-        respond(request, self.answer(body).encode(request.api_version))
+        respond(request, self.report(body).encode(request.api_version))
 
-    def answer(self, request: ReplicaReportRequest) -> ReplicaReportResponse:
+    def report(self, request: ReplicaReportRequest) -> ReplicaReportResponse:
         refused = self._fence.check(request.controller_epoch, request.broker_epoch)
         if refused is not ErrorCode.NONE:
             return ReplicaReportResponse(refused)

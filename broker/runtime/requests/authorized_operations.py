@@ -26,7 +26,7 @@ def _bits(*operations: _Operation) -> int:
     return sum(1 << operation for operation in operations)
 
 
-NOT_ASKED: Final = -(2**31)
+NOT_REQUESTED: Final = -(2**31)
 """In place of a bit field, where the client did not ask for it."""
 
 ON_TOPIC: Final = _bits(

@@ -47,7 +47,7 @@ class Dispatcher:
         chain = chain or RequestChain()
         handlers = {key: chain.before(key, handler) for key, handler in handlers.items()}
         self._handlers = {int(key): handler for key, handler in handlers.items()}
-        self._handle_api_versions = chain.before(ApiKey.API_VERSIONS, self._answer_api_versions)
+        self._handle_api_versions = chain.before(ApiKey.API_VERSIONS, self._respond_api_versions)
         self._routes = {
             key << 16 | version: _Route(
                 handlers[key],
@@ -109,7 +109,7 @@ class Dispatcher:
         handler(request)
         request.body = NO_BODY
 
-    def _answer_api_versions(self, request: Request) -> None:
+    def _respond_api_versions(self, request: Request) -> None:
         version = request.api_version
         if not is_supported(ApiKey.API_VERSIONS, version):
             respond(request, unsupported_version_body(ADVERTISED))

@@ -58,8 +58,8 @@ def decode_usual(version: int, view: memoryview) -> UsualProduce | None:
         if version < _FLEXIBLE:
             return _decode_usual_classic(view)
         start = _USUAL_START_COMPACT.size + view[_NAME_LENGTH_COMPACT_AT] - 1 + _USUAL_PARTITION_COMPACT.size
-        told = _told_compact(bytes(view[:start]))
-        if told is None:
+        known = _read_compact(bytes(view[:start]))
+        if known is None:
             return None
         byte = view[start]
         start += 1
@@ -75,7 +75,7 @@ def decode_usual(version: int, view: memoryview) -> UsualProduce | None:
             return None
     except (struct.error, IndexError, UnicodeDecodeError):
         return None
-    acks, timeout_ms, topic, index = told
+    acks, timeout_ms, topic, index = known
     return _new(UsualProduce, (acks, timeout_ms, topic, index, view[start:end]))
 
 
@@ -93,18 +93,18 @@ def _decode_usual_classic(view: memoryview) -> UsualProduce | None:
     if view[_NAME_LENGTH_AT]:
         return None  # a name of 256 bytes or more
     start = _USUAL_START.size + view[_NAME_LENGTH_AT + 1] + _USUAL_PARTITION.size
-    told = _told_classic(bytes(view[:start]))
+    known = _read_classic(bytes(view[:start]))
     (length,) = _INT32.unpack_from(view, start)
     start += _INT32.size
-    if told is None or length < 0 or start + length != len(view):
+    if known is None or length < 0 or start + length != len(view):
         return None
-    acks, timeout_ms, topic, index = told
+    acks, timeout_ms, topic, index = known
     return _new(UsualProduce, (acks, timeout_ms, topic, index, view[start:]))
 
 
 # A producer repeats the bytes before the records with every request to a partition. Keys are at most some 280 bytes.
 @lru_cache(maxsize=16384)
-def _told_classic(raw: bytes) -> tuple[int, int, str, int] | None:
+def _read_classic(raw: bytes) -> tuple[int, int, str, int] | None:
     """(acks, time-out, topic, partition) of the bytes before the records' length."""
     no_transaction, acks, timeout_ms, topics, name_length = _USUAL_START.unpack_from(raw)
     name_end = _USUAL_START.size + name_length
@@ -115,7 +115,7 @@ def _told_classic(raw: bytes) -> tuple[int, int, str, int] | None:
 
 
 @lru_cache(maxsize=16384)
-def _told_compact(raw: bytes) -> tuple[int, int, str, int] | None:
+def _read_compact(raw: bytes) -> tuple[int, int, str, int] | None:
     no_transaction, acks, timeout_ms, topics, name_length = _USUAL_START_COMPACT.unpack_from(raw)
     if no_transaction != 0 or topics != 2 or not 0 < name_length < 0x80:
         return None

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from broker.core.replication.isr import Proposal
 from broker.model.ids import TopicPartition
-from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.runtime.replicas.ports import AlterPartitionResult
 from broker.wire.errors import ErrorCode
 from broker.zk import codecs, paths
 from broker.zk.registration import BrokerIdInUse, end_session
@@ -236,7 +236,7 @@ def test_isr_proposal_reaches_controller_and_its_word_comes_back(brokers: list[P
     admin.assign("t", [[3, 1, 2]])
     broker = brokers[2]
     eventually(lambda: "t" in broker.plane.cache.topics)
-    answers: list[AlterPartitionAnswer] = []
+    answers: list[AlterPartitionResult] = []
     state = broker.plane.cache.topics["t"]
     epoch = broker.plane.registration.broker_epoch
     proposal = Proposal("shrink", (3, 1), 0, 0, {3: epoch, 1: brokers[0].plane.registration.broker_epoch}, "lag")
@@ -244,7 +244,7 @@ def test_isr_proposal_reaches_controller_and_its_word_comes_back(brokers: list[P
         lambda: broker.plane.alter_partition.send(TopicPartition("t", 0), state.topic_id, proposal, answers.append)
     )
     eventually(lambda: answers)
-    assert answers == [AlterPartitionAnswer(0, (3, 1), 1, 0)]
+    assert answers == [AlterPartitionResult(0, (3, 1), 1, 0)]
     other = brokers[1].plane.cache
     eventually(lambda: "t" in other.topics and other.topics["t"].partitions[0].isr == [3, 1])
 

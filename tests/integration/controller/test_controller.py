@@ -68,11 +68,11 @@ def ask(send: Any) -> Any:
     done = threading.Event()
     answers: list[Any] = []
 
-    def on_answer(answer: Any) -> None:
+    def on_response(answer: Any) -> None:
         answers.append(answer)
         done.set()
 
-    send(on_answer)
+    send(on_response)
     assert done.wait(20)
     return answers[0]
 

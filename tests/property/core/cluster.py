@@ -14,7 +14,7 @@ from typing import Any
 
 from broker.core.replication import epochs
 from broker.core.replication.fencing import check_current_leader_epoch
-from broker.core.replication.isr import AnswerEffect, Proposal
+from broker.core.replication.isr import Proposal, ResponseEffect
 from broker.core.replication.leader import Leader
 from broker.core.replication.partition import NO_LEADER, Change, Following, Partition, PartitionState
 from broker.wire.errors import ErrorCode
@@ -249,7 +249,7 @@ class Cluster:
             role = self.leader_role(i)
             if role is not None and role.isr.pending is not None:
                 proposal = role.isr.pending
-                role.handle_alter_answer(proposal, ErrorCode.REQUEST_TIMED_OUT, (), -1, -1)
+                role.handle_alter_response(proposal, ErrorCode.REQUEST_TIMED_OUT, (), -1, -1)
                 self._send_alter(i, proposal)
 
     def _advance(self, i: int, role: Leader) -> None:
@@ -362,10 +362,10 @@ class Cluster:
         if role is None:
             return
         proposal, error, isr, partition_epoch, leader_epoch = body
-        effect = role.handle_alter_answer(proposal, error, isr, partition_epoch, leader_epoch)
-        if effect is AnswerEffect.COMMITTED:
+        effect = role.handle_alter_response(proposal, error, isr, partition_epoch, leader_epoch)
+        if effect is ResponseEffect.COMMITTED:
             self._advance(i, role)
-        elif effect is AnswerEffect.RETRY:
+        elif effect is ResponseEffect.RETRY:
             self._send_alter(i, proposal)
 
     # -- invariants ------------------------------------------------------------------------------------------------

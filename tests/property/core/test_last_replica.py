@@ -384,9 +384,9 @@ class World:
     def answer(self, broker: int) -> None:
         """It may come when somebody leads, or has led meanwhile."""
         if broker in self.on_their_way:
-            epoch, asked_under, report = self.on_their_way.pop(broker)
+            epoch, request_epochs, report = self.on_their_way.pop(broker)
             if self.state.is_registered(broker, epoch):
-                self.state.take_reports(broker, {TP: report}, {TP: asked_under})
+                self.state.take_reports(broker, {TP: report}, {TP: request_epochs})
                 self.apply(controller.elect_offline(self.state, 1))
 
     def report(self, broker: int) -> None:

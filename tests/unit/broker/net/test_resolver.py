@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.net.resolver import LATE_MS, THREADS_MAX, Answer, Resolver, SocketAddress, literal
+from broker.net.resolver import LATE_MS, THREADS_MAX, Resolution, Resolver, SocketAddress, literal
 from tests.support.fake_loop import FakeLoop
 
 pytestmark = pytest.mark.guarantee("bounded-queues", "no-thread")
@@ -43,9 +43,9 @@ class Names:
         while self.loop.run_soon():
             pass
 
-    def find(self, name: str) -> list[Answer]:
+    def find(self, name: str) -> list[Resolution]:
         """What the one who asks is told."""
-        told: list[Answer] = []
+        told: list[Resolution] = []
         self.resolver.find(name, told.append)
         return told
 
@@ -175,7 +175,7 @@ def test_lookup_that_is_cancelled_tells_nothing(names: Names, known: bool) -> No
     if known:
         names.known("b1", HERE)
     names.answers["b1"] = HERE
-    told: list[Answer] = []
+    told: list[Resolution] = []
     lookups = [names.resolver.find("b1", told.append) for _ in range(3)]
     lookups[0].cancel()
     names.run_threads()
@@ -189,7 +189,7 @@ def test_lookup_that_is_cancelled_tells_nothing(names: Names, known: bool) -> No
 
 def test_lookup_that_never_ends_gathers_nobody_who_gave_up(names: Names) -> None:
     names.answers["b1"] = HERE
-    told: list[Answer] = []
+    told: list[Resolution] = []
     for _ in range(100):
         names.resolver.find("b1", told.append).cancel()
     (under_way,) = names.resolver._under_way.values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.replication.isr import AnswerEffect, IsrState, Proposal
+from broker.core.replication.isr import IsrState, Proposal, ResponseEffect
 from broker.wire.errors import ErrorCode
 
 pytestmark = pytest.mark.guarantee("R6", "isr-changes")
@@ -16,8 +16,8 @@ def proposal(kind: str, *isr: int, partition_epoch: int = 4) -> Proposal:
     return Proposal("shrink" if kind == "shrink" else "expand", isr, 7, partition_epoch, {}, "")
 
 
-def answered(state: IsrState, to: Proposal, error: int, *isr: int, at: int = 5, epoch: int = 7) -> AnswerEffect:
-    return state.handle_answer(to, error, frozenset(isr), at, epoch)
+def answered(state: IsrState, to: Proposal, error: int, *isr: int, at: int = 5, epoch: int = 7) -> ResponseEffect:
+    return state.handle_response(to, error, frozenset(isr), at, epoch)
 
 
 def test_pending_expansion_counts_at_once() -> None:
@@ -32,7 +32,7 @@ def test_pending_shrink_counts_only_once_committed() -> None:
     shrink = proposal("shrink", 1, 2)
     state.propose(shrink)
     assert state.maximal == ALL
-    assert answered(state, shrink, 0, 1, 2) is AnswerEffect.COMMITTED
+    assert answered(state, shrink, 0, 1, 2) is ResponseEffect.COMMITTED
     assert (state.maximal, state.partition_epoch, state.pending) == (frozenset({1, 2}), 5, None)
 
 
@@ -40,7 +40,7 @@ def test_echo_of_an_unchanged_set_at_the_same_epoch_is_taken() -> None:
     state = IsrState(ALL, 4)
     shrink = proposal("shrink", 1, 2)
     state.propose(shrink)
-    assert answered(state, shrink, 0, 1, 2, at=4) is AnswerEffect.COMMITTED
+    assert answered(state, shrink, 0, 1, 2, at=4) is ResponseEffect.COMMITTED
 
 
 def test_one_proposal_at_a_time() -> None:
@@ -58,7 +58,7 @@ def test_empty_isr_cannot_be_proposed() -> None:
 def test_answer_to_another_proposal_is_ignored() -> None:
     state = IsrState(ALL, 4)
     state.propose(proposal("shrink", 1, 2))
-    assert answered(state, proposal("shrink", 1, 2), 0, 1) is AnswerEffect.IGNORE
+    assert answered(state, proposal("shrink", 1, 2), 0, 1) is ResponseEffect.IGNORE
     assert state.committed == ALL
 
 
@@ -67,7 +67,7 @@ def test_stale_success_is_ignored(at: int, epoch: int) -> None:
     state = IsrState(ALL, 4)
     shrink = proposal("shrink", 1, 2)
     state.propose(shrink)
-    assert answered(state, shrink, 0, 1, 2, at=at, epoch=epoch) is AnswerEffect.IGNORE
+    assert answered(state, shrink, 0, 1, 2, at=at, epoch=epoch) is ResponseEffect.IGNORE
     assert state.pending is shrink
 
 
@@ -76,7 +76,7 @@ def test_certain_refusal_reverts(error: ErrorCode) -> None:
     state = IsrState(frozenset({1, 2}), 4)
     expand = proposal("expand", 1, 2, 3)
     state.propose(expand)
-    assert answered(state, expand, error) is AnswerEffect.REVERTED
+    assert answered(state, expand, error) is ResponseEffect.REVERTED
     assert (state.maximal, state.pending) == (frozenset({1, 2}), None)
 
 
@@ -84,11 +84,11 @@ def test_refusal_after_an_unknown_outcome_is_not_believed_at_once() -> None:
     state = IsrState(frozenset({1, 2}), 4)
     expand = proposal("expand", 1, 2, 3)
     state.propose(expand)
-    assert answered(state, expand, ErrorCode.REQUEST_TIMED_OUT) is AnswerEffect.RETRY
-    assert answered(state, expand, ErrorCode.INELIGIBLE_REPLICA) is AnswerEffect.RETRY
+    assert answered(state, expand, ErrorCode.REQUEST_TIMED_OUT) is ResponseEffect.RETRY
+    assert answered(state, expand, ErrorCode.INELIGIBLE_REPLICA) is ResponseEffect.RETRY
     assert state.maximal == ALL
-    assert answered(state, expand, ErrorCode.INELIGIBLE_REPLICA) is AnswerEffect.RETRY
-    assert answered(state, expand, ErrorCode.INELIGIBLE_REPLICA) is AnswerEffect.REVERTED
+    assert answered(state, expand, ErrorCode.INELIGIBLE_REPLICA) is ResponseEffect.RETRY
+    assert answered(state, expand, ErrorCode.INELIGIBLE_REPLICA) is ResponseEffect.REVERTED
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_out_of_date_waits_for_the_controllers_word(error: ErrorCode) -> None:
     state = IsrState(frozenset({1, 2}), 4)
     expand = proposal("expand", 1, 2, 3)
     state.propose(expand)
-    assert answered(state, expand, error) is AnswerEffect.AWAIT
+    assert answered(state, expand, error) is ResponseEffect.AWAIT
     assert (state.maximal, state.pending) == (ALL, expand)
     state.learn(frozenset({1}), 5)
     assert (state.maximal, state.pending) == (frozenset({1}), None)
@@ -110,5 +110,5 @@ def test_no_clear_answer_is_asked_again(error: ErrorCode) -> None:
     state = IsrState(ALL, 4)
     shrink = proposal("shrink", 1, 2)
     state.propose(shrink)
-    assert answered(state, shrink, error) is AnswerEffect.RETRY
+    assert answered(state, shrink, error) is ResponseEffect.RETRY
     assert state.pending is shrink

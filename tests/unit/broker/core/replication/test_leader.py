@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.replication.follower import Presence
-from broker.core.replication.isr import AnswerEffect
+from broker.core.replication.follower import SessionProgress
+from broker.core.replication.isr import ResponseEffect
 from broker.core.replication.leader import Leader
 from broker.wire.errors import ErrorCode
 
@@ -59,16 +59,16 @@ def test_minimum_of_eligible_replicas_comes_and_goes_with_the_isr_of_an_answer()
     fetch(role, 2, 8)
     proposal = role.propose_shrink(101.0)
     assert proposal is not None
-    role.handle_alter_answer(proposal, 0, (1,), 5, 7, elr_min_isr=2)
+    role.handle_alter_response(proposal, 0, (1,), 5, 7, elr_min_isr=2)
     assert not role.maybe_advance_high_watermark(101.0)
     fetch(role, 2, 10, now=102.0)
     proposal = role.propose_expand(2, 102.0)
     assert proposal is not None
-    role.handle_alter_answer(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
+    role.handle_alter_response(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
     assert role.under_min_isr
     proposal = role.propose_expand(2, 102.0)
     assert proposal is not None
-    role.handle_alter_answer(proposal, 0, (1, 2), 6, 7)
+    role.handle_alter_response(proposal, 0, (1, 2), 6, 7)
     assert role.maybe_advance_high_watermark(103.0)
 
 
@@ -134,7 +134,7 @@ def test_committed_shrink_lets_the_watermark_rise() -> None:
     proposal = role.propose_shrink(101.0)
     assert proposal is not None
     assert not role.maybe_advance_high_watermark(101.0)
-    assert role.handle_alter_answer(proposal, 0, (1, 2), 5, 7) is AnswerEffect.COMMITTED
+    assert role.handle_alter_response(proposal, 0, (1, 2), 5, 7) is ResponseEffect.COMMITTED
     assert role.maybe_advance_high_watermark(101.0)
     assert role.high_watermark == 10
 
@@ -177,7 +177,7 @@ def test_refused_joiner_is_not_proposed_again_at_once() -> None:
     fetch(role, 3, 10)
     proposal = role.propose_expand(3, 0.0)
     assert proposal is not None
-    assert role.handle_alter_answer(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1) is AnswerEffect.REVERTED
+    assert role.handle_alter_response(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1) is ResponseEffect.REVERTED
     role.defer_join(proposal, 500.0)
     assert role.propose_expand(3, 499.0) is None
     assert role.propose_expand(3, 500.0) is not None
@@ -189,7 +189,7 @@ def test_nobody_waits_for_a_refused_joiner_until_it_has_fetched_after_the_pause(
     fetch(role, 3, 10)
     proposal = role.propose_expand(3, 0.0)
     assert proposal is not None
-    role.handle_alter_answer(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
+    role.handle_alter_response(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
     role.defer_join(proposal, 50.0)
     role.maybe_advance_high_watermark(0.0)
     role.advance_leo(12)
@@ -207,7 +207,7 @@ def test_refused_joiners_next_incarnation_is_another_joiner() -> None:
     fetch(role, 3, 10, broker_epoch=50)
     proposal = role.propose_expand(3, 0.0)
     assert proposal is not None
-    role.handle_alter_answer(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
+    role.handle_alter_response(proposal, ErrorCode.INELIGIBLE_REPLICA, (), -1, -1)
     role.defer_join(proposal, 500.0)
     fetch(role, 3, 10, broker_epoch=51)
     again = role.propose_expand(3, 1.0)
@@ -222,11 +222,11 @@ def test_follower_whose_fetch_met_a_proposal_joins_next_and_a_silent_one_does_no
     proposal = role.propose_expand(2, 100.0)
     assert proposal is not None
     fetch(role, 3, 10, now=101.0)
-    assert role.handle_alter_answer(proposal, 0, (1, 2), 5, role.leader_epoch) is AnswerEffect.COMMITTED
+    assert role.handle_alter_response(proposal, 0, (1, 2), 5, role.leader_epoch) is ResponseEffect.COMMITTED
     following = role.propose_next(102.0, fetched_since_ms=100.0)
     assert following is not None
     assert following.isr == (1, 2, 3)
-    role.handle_alter_answer(following, 0, (1, 2, 3), 6, role.leader_epoch)
+    role.handle_alter_response(following, 0, (1, 2, 3), 6, role.leader_epoch)
     assert role.propose_next(102.0, fetched_since_ms=100.0) is None
 
 
@@ -262,16 +262,16 @@ def test_removed_member_must_catch_up_again_before_it_is_waited_for() -> None:
 
 def test_member_that_a_committed_shrink_removed_must_catch_up_again_before_it_is_waited_for() -> None:
     role = leader()
-    presence = Presence()
+    session_progress = SessionProgress()
     fetch(role, 2, 10, now=100.0)
     fetch(role, 3, 9)
-    role.let_speak(3, presence)
+    role.count_by_session(3, session_progress)
     proposal = role.propose_shrink(101.0)
     assert proposal is not None
     # It catches up while the controller decides.
     fetch(role, 3, 10, now=102.0)
-    assert role.handle_alter_answer(proposal, 0, (1, 2), 5, 7) is AnswerEffect.COMMITTED
-    assert presence.lost, "each of its fetches must be counted again: one of them may let it join"
+    assert role.handle_alter_response(proposal, 0, (1, 2), 5, 7) is ResponseEffect.COMMITTED
+    assert session_progress.lost, "each of its fetches must be counted again: one of them may let it join"
     role.advance_leo(12)
     fetch(role, 2, 12, now=103.0)
     assert role.maybe_advance_high_watermark(103.0)

@@ -69,10 +69,10 @@ class Heard(Reports):
         broker: int,
         broker_epoch: int,
         reports: dict[TopicPartition, ReplicaReport],
-        asked_under: dict[TopicPartition, int],
+        request_epochs: dict[TopicPartition, int],
     ) -> None:
         assert (broker, broker_epoch) == (1, 7)
-        self.reported.append((reports, asked_under))
+        self.reported.append((reports, request_epochs))
 
     def replicas_deleted(self, broker: int, deleted: list[tuple[str, int]]) -> None:
         assert broker == 1

@@ -146,7 +146,7 @@ def test_topic_without_name_and_id_is_refused(cache: MetadataCache) -> None:
 
 
 # As Kafka's Java classes count them: AclEntry.supportedOperations, Utils.to32BitField.
-ON_TOPIC, ON_CLUSTER, NOT_ASKED = 3576, 8096, -2147483648
+ON_TOPIC, ON_CLUSTER, NOT_REQUESTED = 3576, 8096, -2147483648
 
 
 def test_operations_are_told_to_those_who_ask_and_to_no_others(cache: MetadataCache) -> None:
@@ -158,21 +158,26 @@ def test_operations_are_told_to_those_who_ask_and_to_no_others(cache: MetadataCa
             body = MetadataRequest(topics, False, of_cluster, of_topics).encode(8)
             answer = MetadataResponse.decode(8, answer_of(handlers, body, 8))
             told.append((answer.cluster_authorized_operations, answer.topics[0].topic_authorized_operations))
-    assert told == 2 * [(NOT_ASKED, NOT_ASKED), (ON_CLUSTER, NOT_ASKED), (NOT_ASKED, ON_TOPIC), (ON_CLUSTER, ON_TOPIC)]
+    assert told == 2 * [
+        (NOT_REQUESTED, NOT_REQUESTED),
+        (ON_CLUSTER, NOT_REQUESTED),
+        (NOT_REQUESTED, ON_TOPIC),
+        (ON_CLUSTER, ON_TOPIC),
+    ]
 
 
 def test_operations_on_topics_are_told_also_of_unknown_names_and_not_of_unknown_ids(cache: MetadataCache) -> None:
     handlers = MetadataHandlers(cache, None, FakeLoop())
     for topics, expected in (
         ([MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new")], [ON_TOPIC, ON_TOPIC]),
-        ([MetadataRequestTopic(NEW_ID, None), MetadataRequestTopic(OLD_ID, None)], [NOT_ASKED, ON_TOPIC]),
+        ([MetadataRequestTopic(NEW_ID, None), MetadataRequestTopic(OLD_ID, None)], [NOT_REQUESTED, ON_TOPIC]),
     ):
         body = MetadataRequest(topics, False, False, True).encode(12)
         answer = MetadataResponse.decode(12, answer_of(handlers, body, 12))
         assert [topic.topic_authorized_operations for topic in answer.topics] == expected
 
 
-@pytest.mark.parametrize(("asked", "told"), [(True, ON_CLUSTER), (False, NOT_ASKED)])
+@pytest.mark.parametrize(("asked", "told"), [(True, ON_CLUSTER), (False, NOT_REQUESTED)])
 def test_description_of_the_cluster_tells_operations_to_those_who_ask(
     cache: MetadataCache, asked: bool, told: int
 ) -> None:

@@ -81,7 +81,7 @@ def test_report_says_where_a_log_begins_and_ends_and_of_which_epoch_its_last_rec
     world = World()
     world.log.log_start_offset, world.log.written_leo = start, end
     asked = ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])])
-    (said,) = world.reports.answer(asked).partitions
+    (said,) = world.reports.report(asked).partitions
     assert said == ReportedPartition("t", 0, 0, True, last_epoch, end, start, 7, shortened=True)
 
 
@@ -89,7 +89,7 @@ def test_report_says_the_newest_epochs_of_a_log_and_whether_it_is_what_it_was() 
     world = World()
     world.log.history = [(epoch, 10 * epoch) for epoch in range(150)]
     world.store.mark_unclean(T0, "made anew")
-    answer = world.reports.answer(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
+    answer = world.reports.report(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
     (said,) = ReplicaReportResponse.decode(0, answer.encode(0)).partitions
     assert [(one.epoch, one.start_offset) for one in said.epochs] == [(n, 10 * n) for n in range(125, 150)]
     assert not said.shortened
@@ -99,7 +99,7 @@ def test_epoch_that_a_damaged_checkpoint_names_is_said_as_far_as_the_answer_can(
     world = World()
     world.log.written_leo, world.log.epoch_at = 1, lambda offset: 2**40
     world.replica.partition.known_epoch = 2**40
-    answer = world.reports.answer(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
+    answer = world.reports.report(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
     (said,) = ReplicaReportResponse.decode(0, answer.encode(0)).partitions
     assert (said.last_epoch, said.known_epoch) == (2**31 - 1, 2**31 - 1)
 

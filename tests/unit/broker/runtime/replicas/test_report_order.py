@@ -65,7 +65,7 @@ def reported_by(cluster: MemoryCluster, broker: int) -> ReportedPartition:
         lambda: cluster.nodes[broker].broker_epoch,
         manager.controller_fence,
     )
-    (reported,) = reports.answer(request).partitions
+    (reported,) = reports.report(request).partitions
     return reported
 
 

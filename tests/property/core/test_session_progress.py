@@ -1,4 +1,4 @@
-"""A session's presence says of an unnamed partition what counting each of its fetches would have said."""
+"""A session's progress says of an unnamed partition what counting each of its fetches would have said."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.replication.follower import NEVER, Presence
+from broker.core.replication.follower import NEVER, SessionProgress
 from broker.core.replication.leader import Leader
 
 pytestmark = pytest.mark.guarantee("long-polls")
@@ -34,9 +34,9 @@ def leader() -> Leader:
 
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(_STEPS)
-def test_presence_any_history_equals_counting_every_fetch(steps: list[tuple[str, int]]) -> None:
+def test_session_progress_any_history_equals_counting_every_fetch(steps: list[tuple[str, int]]) -> None:
     eager, lazy = leader(), leader()
-    presence = Presence()
+    session_progress = SessionProgress()
     now, epoch, at = 0.0, EPOCH, 0
     known = False  # the session has named the partition
     for step, amount in steps:
@@ -57,12 +57,12 @@ def test_presence_any_history_equals_counting_every_fetch(steps: list[tuple[str,
             if step == "named":
                 at = min(at + amount, eager.leo)
             eager.record_fetch(FOLLOWER, at, epoch, now)
-            counted = step == "named" or presence.lost or epoch != lazy.followers[FOLLOWER].broker_epoch
-            if counted or lazy.followers[FOLLOWER].presence is None:
-                presence.lost = False
+            counted = step == "named" or session_progress.lost or epoch != lazy.followers[FOLLOWER].broker_epoch
+            if counted or lazy.followers[FOLLOWER].session_progress is None:
+                session_progress.lost = False
                 lazy.record_fetch(FOLLOWER, at, epoch, now)
-                lazy.let_speak(FOLLOWER, presence)
-            presence.fetch_ms = now
+                lazy.count_by_session(FOLLOWER, session_progress)
+            session_progress.fetch_ms = now
         expected, found = eager.followers[FOLLOWER], lazy.followers[FOLLOWER]
         assert found.leo == expected.leo
         for later in (0.0, LAG_MS / 2, LAG_MS, 2 * LAG_MS):
@@ -73,19 +73,19 @@ def test_presence_any_history_equals_counting_every_fetch(steps: list[tuple[str,
             assert found.caught_up_ms == expected.caught_up_ms
 
 
-def test_presence_that_lost_a_partition_speaks_for_it_no_more() -> None:
-    role, presence = leader(), Presence()
+def test_session_progress_that_lost_a_partition_counts_it_no_more() -> None:
+    role, session_progress = leader(), SessionProgress()
     role.record_fetch(FOLLOWER, 0, EPOCH, 1.0)
-    assert role.let_speak(FOLLOWER, presence)
-    presence.fetch_ms = 1.0
+    assert role.count_by_session(FOLLOWER, session_progress)
+    session_progress.fetch_ms = 1.0
     role.followers[FOLLOWER].leave_isr()
-    assert presence.lost
-    presence.fetch_ms = 100.0
+    assert session_progress.lost
+    session_progress.fetch_ms = 100.0
     role.advance_leo(5)
     assert role.followers[FOLLOWER].caught_up_ms == NEVER
 
 
-def test_presence_does_not_speak_for_a_follower_out_of_sync() -> None:
+def test_session_progress_does_not_count_a_follower_out_of_sync() -> None:
     role = Leader(1, (1, FOLLOWER), (1,), 0, 0, 0, 0, 1, LAG_MS, 0.0)
     role.record_fetch(FOLLOWER, 0, EPOCH, 1.0)
-    assert not role.let_speak(FOLLOWER, Presence())
+    assert not role.count_by_session(FOLLOWER, SessionProgress())
