@@ -43,10 +43,12 @@ class Dirtiness(NamedTuple):
 
     @property
     def total_bytes(self) -> int:
+        """What min.cleanable.dirty.ratio relates to; bytes above the cleanable range count for nothing."""
         return self.clean_bytes + self.cleanable_bytes
 
     @property
     def ratio(self) -> float:
+        """From 0 to 1; 0 for a log with nothing in either part. Source: LogToClean.cleanableRatio."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
 

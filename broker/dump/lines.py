@@ -57,6 +57,7 @@ def batch_line(header: BatchHeader, position: int, valid: bool) -> str:
 
 
 def codec_name(compression: int) -> str:
+    """As Kafka's tool prints it; the number itself for bits that no codec has."""
     return _CODECS.get(compression, str(compression))
 
 
@@ -116,6 +117,7 @@ def producer_line(row: SnapshotRow) -> str:
 
 
 def transaction_line(entry: AbortedTransaction) -> str:
+    """One entry of a `.txnindex` file, as Kafka's DumpLogSegments prints it."""
     return (
         f"version: {entry.version} producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
         f"lastOffset: {entry.last_offset} lastStableOffset: {entry.last_stable_offset}"

@@ -30,6 +30,7 @@ class Batch(NamedTuple):
 
     @property
     def valid(self) -> bool:
+        """Whether the bytes are those that the header's CRC-32C was made of."""
         return self.crc == self.header.crc
 
 

@@ -101,6 +101,7 @@ class LogBase:
 
     @property
     def size_bytes(self) -> int:
+        """Of the .log files, what is staged left out: what retention.bytes is held against."""
         return sum(segment.size for segment in self._segments)
 
     @property

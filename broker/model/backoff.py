@@ -34,4 +34,5 @@ class Backoff:
         return wait_ms * self._random.uniform(1 - _JITTER, 1 + _JITTER)
 
     def reset(self) -> None:
+        """After a success: the next pause is the shortest again."""
         self._failures = 0

@@ -26,6 +26,7 @@ class Grouped(Generic[Key, Member]):
         return self._groups.get(group, {}).values()
 
     def add(self, group: str, key: Key, member: Member) -> None:
+        """Put a member into a group, in place of another with the same key."""
         self._groups.setdefault(group, {})[key] = member
 
     def remove(self, group: str, key: Key) -> bool:

@@ -50,12 +50,14 @@ class TimerHeap:
         return len(self._heap) - self._cancelled
 
     def add(self, when_ms: float, callback: Callable[[], None]) -> TimerHandle:
+        """Run callback once the clock has reached when_ms. Of equal times, first come first."""
         self._sequence += 1
         handle = TimerHandle(self, when_ms, self._sequence, callback)
         heapq.heappush(self._heap, handle)
         return handle
 
     def note_cancelled(self) -> None:
+        """Of TimerHandle. Handles are swept out once more than half of them are cancelled."""
         self._cancelled += 1
         if self._cancelled > _SWEEP_SIZE_MIN and self._cancelled * 2 > len(self._heap):
             self._heap = [handle for handle in self._heap if handle.callback is not None]

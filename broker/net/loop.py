@@ -38,7 +38,9 @@ _EVENTS_PER_TURN_MAX: Final = 1024
 class Sender(Protocol):
     """Something with output. `flush_output` is called once in the send phase after `want_send`."""
 
-    def flush_output(self) -> None: ...
+    def flush_output(self) -> None:
+        """Send what the socket takes now. What it raises is logged, and the other senders still send."""
+        ...
 
 
 def _name(callback: Callable[..., object]) -> str:
@@ -100,9 +102,11 @@ class EpollLoop:
         self._epoll.register(fd, events)
 
     def modify(self, fd: int, events: int) -> None:
+        """events: of select.EPOLL*, in place of those that the descriptor was registered with. Raises OSError."""
         self._epoll.modify(fd, events)
 
     def unregister(self, fd: int) -> None:
+        """No more events of this descriptor; nothing happens where it is not registered."""
         if self._handlers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 

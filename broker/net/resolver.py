@@ -27,6 +27,7 @@ class SocketAddress(NamedTuple):
     rest: tuple[int, ...] = ()
 
     def at(self, port: int) -> tuple[str | int, ...]:
+        """What socket.connect takes: host and port, and of IPv6 flow and scope."""
         return (self.host, port, *self.rest)
 
 
@@ -86,6 +87,7 @@ class Lookup:
 
     @property
     def wanted(self) -> bool:
+        """False once the result was handed over, or `cancel` was called."""
         return self._found is not None
 
     def cancel(self) -> None:

@@ -71,6 +71,7 @@ class HeldFiles:
         return held
 
     def give_back(self, held: int) -> None:
+        """One use of a held descriptor is over; it is closed with the last."""
         file, uses = self._uses[held]
         if uses > 1:
             self._uses[held] = (file, uses - 1)

@@ -103,14 +103,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
+        """Timestamps are the leader's; a record's own deltas count for nothing."""
         return bool(self.attributes & TIMESTAMP_TYPE_BIT)
 
     @property
     def is_transactional(self) -> bool:
+        """Part of a transaction: records of it, or its marker (`is_control`)."""
         return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
+        """Holds a transaction's marker, and no record of a client."""
         return bool(self.attributes & CONTROL_BIT)
 
 

@@ -27,6 +27,7 @@ class Gap:
 
     @property
     def text(self) -> str:
+        """One line for the console and the night's summary."""
         runs = f"{self.runs} run" + ("" if self.runs == 1 else "s")
         mild = "" if self.counts else f" (held against the night from {RUNS_ENOUGH} runs on)"
         return f"{self.file}: fired in none of {runs}: {', '.join(self.kinds)}{mild}"

@@ -133,6 +133,7 @@ class ChecksPlan:
     expansions: int | None = None
 
     def given(self) -> dict[str, int]:
+        """The figures that the run file sets, by key; the checkers have defaults for the others."""
         figures = {
             "acknowledged": self.acknowledged,
             "election_faults": self.election_faults,
@@ -198,6 +199,7 @@ class Plan:
 
     @property
     def unclean_leader_election(self) -> bool:
+        """Whether the run permits elections that lose acknowledged records; Kafka's default is false."""
         return self._effective("unclean.leader.election.enable", "false").lower() == "true"
 
     def _effective(self, key: str, default: str) -> str:

@@ -41,6 +41,7 @@ class Source:
         return 1
 
     def error(self, path: Path, problem: str) -> PlanError:
+        """To be raised; names file, line and key. path: keys from the top, () for the file as a whole."""
         key = ".".join(str(part) for part in path)
         where = f"{self.name}:{self.line(path)}"
         return PlanError(f"{where}: {key}: {problem}" if key else f"{where}: {problem}")
@@ -113,10 +114,11 @@ class Table:
         self._known: set[str] = set()
 
     def error(self, key: str, problem: str) -> PlanError:
+        """To be raised; names file, line and key of one value of this table."""
         return self.source.error((*self.path, key), problem)
 
     def has(self, key: str) -> bool:
-        """Marks the key as well: a file that lacks it may still misspell it."""
+        """Whether the run file gives the key. Marks it as known: a file that lacks it may still misspell it."""
         self._known.add(key)
         return key in self.values
 
@@ -147,6 +149,7 @@ class Table:
         return cast(str, value)
 
     def optional_text(self, key: str) -> str | None:
+        """None where the key is absent. Raises PlanError where it is no text."""
         return self.text(key) if self.has(key) else None
 
     def integer(self, key: str, default: int | None = None, *, low: int, high: int) -> int:
@@ -160,6 +163,7 @@ class Table:
         return value
 
     def optional_integer(self, key: str, *, low: int, high: int) -> int | None:
+        """A whole number in [low, high]; None where the key is absent. Raises PlanError."""
         return self.integer(key, low=low, high=high) if self.has(key) else None
 
     def number(self, key: str, default: float | None = None, *, low: float, high: float) -> float:
@@ -215,6 +219,7 @@ class Table:
         return [Table(self.source, (*self.path, key, index), item) for index, item in enumerate(value)]
 
     def raw(self, key: str) -> object:
+        """The value as TOML has it, unchecked; None where the key is absent."""
         self._known.add(key)
         return self.values.get(key)
 

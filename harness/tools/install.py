@@ -27,6 +27,7 @@ class Package:
 
     @property
     def present(self) -> bool:
+        """Whether one of its programs or files is on this machine; the package manager is not consulted."""
         found = any(shutil.which(program, path=_PATH) for program in self.programs)
         return found or any(os.path.exists(path) for path in self.files)
 

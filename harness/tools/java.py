@@ -64,6 +64,7 @@ class JavaHome:
 
     @property
     def executable(self) -> Path:
+        """The `java` to start, of this installation and no other."""
         return self.home / "bin" / "java"
 
 

@@ -36,10 +36,12 @@ class Assignment:
 
     @property
     def target(self) -> Replicas:
+        """The replicas once all is moved, the preferred leader first. Source: ReplicaAssignment.targetReplicas."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
     def origin(self) -> Replicas:
+        """The replicas before the move began. Source: ReplicaAssignment.originReplicas."""
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
     @property

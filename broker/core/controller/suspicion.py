@@ -51,6 +51,7 @@ class LinkState:
         self.was_connected = False
 
     def apply(self, event: LinkEvent) -> None:
+        """Take one event of the link; only REFUSED is evidence that the process is gone."""
         match event:
             case LinkEvent.CONNECTED:
                 self.evidence = Evidence.THERE

@@ -29,6 +29,7 @@ class KnownBatch(NamedTuple):
 
 
 def next_sequence(last: int) -> int:
+    """After the largest int32 comes 0 again. Source: DefaultRecordBatch.incrementSequence."""
     return 0 if last == SEQUENCE_MAX else last + 1
 
 

@@ -23,6 +23,7 @@ class RateWindow:
         self._total = 0.0
 
     def record(self, count_bytes: int, now_ms: float) -> None:
+        """Count bytes that were moved now. Calls come with times that do not fall."""
         self._forget(now_ms)
         if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
             self._samples.append([now_ms, 0.0])
@@ -30,6 +31,7 @@ class RateWindow:
         self._total += count_bytes
 
     def bytes_per_s(self, now_ms: float) -> float:
+        """Mean over the samples that still count; 0 when there is none."""
         self._forget(now_ms)
         if not self._samples:
             return 0.0

@@ -91,10 +91,12 @@ class Leader:
 
     @property
     def min_isr(self) -> int:
+        """How many in-sync replicas an acks=all append and a rise of the watermark need."""
         return max(effective_min_isr(self.min_insync_replicas, len(self.replicas)), self.elr_min_isr)
 
     @property
     def under_min_isr(self) -> bool:
+        """Whether the ISR is too small for the watermark to rise; min.insync.replicas means at most all replicas."""
         in_sync = len(self.isr.committed)
         return in_sync < self.elr_min_isr or (in_sync < self.min_insync_replicas and in_sync < len(self.replicas))
 

@@ -84,6 +84,7 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
+        """A leader's own; of a follower, and of a replica without a role, what it last learned."""
         role = self.role
         return role.high_watermark if isinstance(role, Leader) else self._high_watermark
 

@@ -63,12 +63,14 @@ class Watchers(Generic[T]):
         self._by_key: dict[object, dict[int, T]] = {}
 
     def watch(self, key: object, waiter: T) -> None:
+        """Let an event of `key` wake this waiter. Twice is once."""
         waiters = self._by_key.get(key)
         if waiters is None:
             waiters = self._by_key[key] = {}
         waiters[id(waiter)] = waiter
 
     def unwatch(self, key: object, waiter: T) -> None:
+        """Undo `watch`; nothing happens where the waiter does not watch `key`."""
         waiters = self._by_key.get(key)
         if waiters is not None:
             waiters.pop(id(waiter), None)
@@ -81,4 +83,5 @@ class Watchers(Generic[T]):
         return list(waiters.values()) if waiters else []
 
     def keys_watched(self) -> int:
+        """How many keys have a waiter: 0 once every wait has ended."""
         return len(self._by_key)

@@ -198,6 +198,7 @@ class ProcessRunner:
 
 
 def encode_job(job: CleaningJob) -> bytes:
+    """JSON for the cleaning process; an unlimited rate is null there, for JSON has no infinity."""
     fields = dataclasses.asdict(job)
     fields["bytes_per_second"] = None if job.bytes_per_second == float("inf") else job.bytes_per_second
     return json.dumps(fields).encode()

@@ -34,4 +34,5 @@ class Throttle:
 
 
 def unlimited() -> Throttle:
+    """For cleanings that nobody waits behind, as a test's: never sleeps and reads no clock."""
     return Throttle(float("inf"), lambda: 0.0, lambda _: None)

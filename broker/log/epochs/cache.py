@@ -29,6 +29,7 @@ class EpochCache:
 
     @property
     def entries(self) -> list[tuple[Epoch, Offset]]:
+        """(epoch, start offset), both rising."""
         return list(zip(self._epochs, self._starts, strict=True))
 
     @property
@@ -98,6 +99,7 @@ class EpochCache:
         self.changed = True
 
     def clear(self) -> None:
+        """Forget all epochs, for a log that is emptied; the file is due to be written if there were any."""
         self.changed = self.changed or bool(self._epochs)
         self._epochs.clear()
         self._starts.clear()

@@ -43,6 +43,7 @@ class EpochFile:
         return self._text() if self._version > self._durable else None
 
     def became_durable(self, version: int) -> None:
+        """The contents of that version are on disk. Versions may come back in any order."""
         self._durable = max(self._durable, version)
 
     def save(self, sync: bool) -> None:

@@ -36,6 +36,7 @@ class BatchAt(NamedTuple):
 
     @property
     def end(self) -> int:
+        """Position in the file of the first byte behind the batch."""
         return self.position + self.size
 
 

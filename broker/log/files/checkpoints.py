@@ -146,6 +146,7 @@ def _read_lines(path: str) -> list[str] | None:
 
 
 def format_offsets(offsets: Mapping[TopicPartition, Offset]) -> str:
+    """A checkpoint file of offsets by partition: a row `topic partition offset` each. Source: OffsetCheckpointFile."""
     return format_rows(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
 
 
@@ -167,6 +168,7 @@ def read_offsets(path: str, malformed: list[str] | None = None) -> dict[TopicPar
 
 
 def format_epochs(entries: Iterable[tuple[Epoch, Offset]]) -> str:
+    """leader-epoch-checkpoint: a row `epoch start-offset` each. Source: LeaderEpochCheckpointFile."""
     return format_rows(f"{epoch} {start}" for epoch, start in entries)
 
 
@@ -188,6 +190,7 @@ def read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
 
 
 def format_partition_metadata(topic_id: str) -> str:
+    """partition.metadata: the topic's id. Source: PartitionMetadataFile."""
     return f"version: 0\ntopic_id: {topic_id}"
 
 
@@ -210,6 +213,7 @@ def read_partition_metadata(path: str) -> str:
 
 
 def format_clean_shutdown(broker_epoch: int) -> str:
+    """.kafka_cleanshutdown: the broker epoch of the run that ended (KIP-966). Source: CleanShutdownFileHandler."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
 
 
@@ -241,4 +245,5 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def format_properties(pairs: Mapping[str, str]) -> str:
+    """A file of java.util.Properties, as meta.properties is one, in order of the names."""
     return "#\n" + "".join(f"{name}={value}\n" for name, value in sorted(pairs.items()))

@@ -70,6 +70,7 @@ class LogDir:
         self._run_mark: RunMark | None = None
 
     def file(self, name: str) -> str:
+        """Path of a file or folder directly in this dir."""
         return f"{self.path}/{name}"
 
     def fail(self, error: OSError) -> LogDirFailed:
@@ -105,6 +106,7 @@ class LogDir:
         self._lock_fd = fd
 
     def unlock(self) -> None:
+        """Let another process have the dir. Idempotent; never raises."""
         if self._lock_fd >= 0:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._lock_fd, 0)
@@ -124,6 +126,7 @@ class LogDir:
         return epoch
 
     def leave_clean_mark(self) -> None:
+        """Write .kafka_cleanshutdown, durably: the next start need not recover. Raises OSError."""
         checkpoints.write_atomically(
             self.file(checkpoints.CLEAN_SHUTDOWN), checkpoints.format_clean_shutdown(self.epoch)
         )
@@ -153,6 +156,7 @@ class LogDir:
             self.run(lambda: mark.add(topic_partition, end))
 
     def forget_end(self, topic_partition: TopicPartition) -> None:
+        """A deleted log's end is no longer kept: a log made anew under its name has another."""
         if self._run_mark is not None:
             self._run_mark.remove(topic_partition)
 
@@ -167,6 +171,7 @@ class LogDir:
             self._run_mark.forget_readers()
 
     def end_run(self) -> None:
+        """Close the mark of this run, which stays on disk. Idempotent."""
         if self._run_mark is not None:
             self._run_mark.close()
             self._run_mark = None

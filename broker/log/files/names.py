@@ -32,6 +32,7 @@ _OFFSET_DIGITS = 20
 
 
 def segment_path(directory: str, base_offset: Offset, suffix: str) -> str:
+    """`directory/00000000000000000042.log`: the base offset in 20 digits, as Kafka names segments and indexes."""
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
@@ -54,15 +55,18 @@ def split_names(names: Sequence[str]) -> tuple[set[str], list[str]]:
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:
+    """`topic-3` as a partition; None for a name that no live partition's folder has."""
     match = _PARTITION_DIR.fullmatch(name)
     return TopicPartition(match["topic"], int(match["partition"])) if match else None
 
 
 def is_deleted_dir(name: str) -> bool:
+    """Whether a folder was renamed to be deleted (`topic-3.<uuid>-delete`)."""
     return name.endswith(DELETE_DIR_SUFFIX) and _SET_ASIDE_DIR.fullmatch(name) is not None
 
 
 def is_stray_dir(name: str) -> bool:
+    """Whether a folder was set aside because no topic of the cluster has its log (`topic-3.<uuid>-stray`)."""
     return name.endswith(STRAY_DIR_SUFFIX) and _SET_ASIDE_DIR.fullmatch(name) is not None
 
 
@@ -110,6 +114,7 @@ def hidden_base(name: str) -> Offset | None:
 
 
 def remove_if_there(path: str) -> None:
+    """Delete a file. Raises OSError, but not where it is gone already."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 

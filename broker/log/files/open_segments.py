@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
+    """A segment whose descriptors can be given back: reading it opens them again."""
+
     def close(self) -> None:
         """Calls `OpenSegments.forget`."""
         ...

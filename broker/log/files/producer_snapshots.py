@@ -33,6 +33,7 @@ class ProducerSnapshots:
         replace_file(segment_path(self._directory, offset, SNAPSHOT_SUFFIX), content, sync)
 
     def latest(self, at_most: Offset) -> tuple[Offset, bytes] | None:
+        """(offset, content) of the newest snapshot at or below `at_most`; None where there is none. Raises OSError."""
         for offset in reversed(self.offsets()):
             if offset <= at_most:
                 with open(segment_path(self._directory, offset, SNAPSHOT_SUFFIX), "rb") as file:

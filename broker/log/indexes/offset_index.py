@@ -37,6 +37,7 @@ class OffsetIndex(SparseIndex):
         super().__init__(directory, base_offset, INDEX_SUFFIX, ENTRY)
 
     def append(self, last_offset: Offset, position: int) -> None:
+        """Offset of the last record of a batch, and the batch's position in the .log file. Both rise."""
         self.push(last_offset - self._base, position)
 
     def at_or_before_offset(self, offset: Offset) -> OffsetPosition | None:

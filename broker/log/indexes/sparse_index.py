@@ -52,6 +52,7 @@ class SparseIndex:
 
     @property
     def path(self) -> str:
+        """Where the file is, or will be once there is something to write."""
         return segment_path(self._directory, self._base, self._suffix)
 
     def create(self) -> None:

@@ -54,6 +54,7 @@ class TimeIndex(SparseIndex):
             self._last_timestamp = timestamp
 
     def newest(self) -> TimestampOffset | None:
+        """The entry with the largest timestamp, its offset absolute; None for an empty index."""
         entry = self.last()
         return None if entry is None else TimestampOffset(entry[0], self._base + entry[1])
 

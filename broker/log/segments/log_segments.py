@@ -70,6 +70,7 @@ class Segments:
 
     @property
     def first(self) -> Segment:
+        """The oldest; a log always has one."""
         return self.at(0)
 
     @property
@@ -81,6 +82,7 @@ class Segments:
         return max(bisect_right(self._bases, offset) - 1, 0)
 
     def at(self, place: int) -> Segment:
+        """By place, 0 the oldest; a segment that nobody needed so far is made now. Raises IndexError."""
         segment = self._list[place]
         if segment is None:
             assert self._make is not None
@@ -95,6 +97,7 @@ class Segments:
         return self._bases[place + 1] if place + 1 < len(self._bases) else leo
 
     def add(self, segment: Segment) -> None:
+        """Append the new active segment; the one before may give its descriptors back."""
         assert not self._bases or segment.base_offset > self._bases[-1]
         segment.keeper = self._keeper
         before = self._list[-1] if self._list else None
@@ -108,6 +111,7 @@ class Segments:
         return self._between(self.floor(offset) + 1, len(self._list))
 
     def drop_after(self, offset: Offset) -> None:
+        """Forget all segments whose base offset lies above `offset`. Their files stay."""
         keep = self.floor(offset) + 1
         del self._list[keep:]
         del self._bases[keep:]
@@ -131,6 +135,7 @@ class Segments:
         self._bases[place : place + len(old)] = [new.base_offset]
 
     def replace_all(self, segment: Segment) -> None:
+        """Hold this segment alone, as a log that is emptied does."""
         segment.keeper = self._keeper
         self._list = [segment]
         self._bases = [segment.base_offset]

@@ -107,6 +107,7 @@ class SegmentFiles:
         self.log_file.gaps = True
 
     def path(self, suffix: str) -> str:
+        """Of the file with this suffix, whether or not it is there."""
         return segment_path(self.directory, self.base_offset, suffix)
 
     @property

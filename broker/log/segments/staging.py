@@ -206,6 +206,7 @@ class Staging:
         self._jitter_ms = jitter_ms
 
     def add(self, view: memoryview, batches: Sequence[StagedBatch], size: int) -> None:
+        """Keep whole batches, `size` bytes in all, for the turn's write; a run ends where a segment does."""
         runs = self.runs
         if not runs:
             runs.append(StagedRun(None))

@@ -44,6 +44,7 @@ class Tail:
             del self._positions[:-_BATCHES_KEPT]
 
     def clear(self) -> None:
+        """Forget all positions, as where the log is truncated: reads go by the index again."""
         del self._offsets[:]
         del self._positions[:]
 

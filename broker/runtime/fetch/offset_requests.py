@@ -69,6 +69,7 @@ class OffsetsHandler:
         self._event_log = event_log
 
     def handle_list_offsets(self, request: Request) -> None:
+        """Respond at once: per partition an offset by timestamp, LATEST or EARLIEST, or an error."""
         try:
             body = ListOffsetsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -132,6 +133,7 @@ class OffsetsHandler:
         return ListOffsetsPartitionResponse(index, 0, timestamp, offset, found_epoch)
 
     def handle_offset_for_leader_epoch(self, request: Request) -> None:
+        """Respond at once: per partition (epoch, end offset), −1 and −1 where undefined (KIP-320)."""
         try:
             body = OffsetForLeaderEpochRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

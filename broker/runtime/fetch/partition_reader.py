@@ -139,6 +139,7 @@ class PartitionReader:
         return self._replicas.unhosted_error(part.topic, part.partition)
 
     def error(self, part: SessionPartition, error: ErrorCode) -> FetchPartitionResult:
+        """A result without records; where the error says "not the leader" it names the leader, if that is known."""
         leader = (-1, -1)
         if error in _LEADER_ERRORS:
             leader = self._replicas.topic_configs.leader_of(part.topic, part.partition)

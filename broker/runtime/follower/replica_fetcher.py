@@ -132,6 +132,7 @@ class ReplicaFetcher:
         self.retry_now()
 
     def remove(self, replica: Replica) -> None:
+        """Fetch this replica no more; the next request takes it out of the leader's session."""
         key = (replica.topic_id, replica.topic_partition.partition)
         state = self.partitions.pop(key, None)
         self._due.pop(key, None)
@@ -139,6 +140,7 @@ class ReplicaFetcher:
             self._forget.append(key)
 
     def follows(self, replica: Replica) -> bool:
+        """Whether this very replica is fetched here, not one of an earlier topic of the same name."""
         state = self.partitions.get((replica.topic_id, replica.topic_partition.partition))
         return state is not None and state.replica is replica
 

@@ -28,6 +28,8 @@ class _Waiting:
 
 
 class ProducerIdStore(Protocol):
+    """What hands out blocks of producer ids, cluster-wide; called on the worker's thread."""
+
     def claim_producer_ids(self) -> tuple[int, int]:
         """[first, last] of a block that is ours alone; blocks. Raises StoreUnavailable."""
         ...

@@ -23,6 +23,7 @@ class ProducerIdHandler:
         self._source = source
 
     def handle(self, request: Request) -> None:
+        """Respond with an id and epoch 0, perhaps after a block is claimed; INVALID_REQUEST for a transactional id."""
         try:
             body = InitProducerIdRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

@@ -74,7 +74,7 @@ class ControllerAlterPartition:
         proposal: Proposal,
         on_result: Callable[[AlterPartitionResult], None],
     ) -> None:
-        """on_answer is called exactly once, later."""
+        """on_result is called exactly once, later."""
         self._queue.append(_Item(topic_partition, topic_id, proposal, on_result))
         self._schedule()
 

@@ -19,12 +19,14 @@ class CleanableReplicas:
         self._replicas = replicas
 
     def last_stable_offset(self, topic_partition: TopicPartition) -> Offset | None:
+        """None where the broker has no such replica, or its log is offline: it is not cleaned."""
         replica = self._replicas.by_partition.get(topic_partition)
         if replica is None or replica.offline:
             return None
         return replica.last_stable_offset
 
     def active_producers(self, topic_partition: TopicPartition) -> Mapping[int, Offset]:
+        """Last offset by producer id: a cleaning keeps these batches, so that sequences stay known."""
         replica = self._replicas.by_partition.get(topic_partition)
         if replica is None:
             return {}

@@ -16,6 +16,7 @@ class ReplicaRequests:
         self._role_changes = role_changes
 
     def handle_leader_and_isr(self, request: Request) -> None:
+        """Take up the roles and respond with an error per partition, or one for all."""
         try:
             body = LeaderAndIsrRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -25,6 +26,7 @@ class ReplicaRequests:
         respond(request, response.encode(request.api_version))
 
     def handle_stop_replica(self, request: Request) -> None:
+        """Give up roles, and logs where that is requested; respond with an error per partition."""
         try:
             body = StopReplicaRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:

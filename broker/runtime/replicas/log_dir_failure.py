@@ -20,6 +20,8 @@ _log = logging.getLogger("broker")
 
 
 class LogFailureStore(Protocol):
+    """Where the controller learns of a failed log dir; called on the worker's thread."""
+
     def report_log_failure(self) -> None:
         """Blocks; raises StoreUnavailable."""
         ...

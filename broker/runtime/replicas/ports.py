@@ -37,7 +37,7 @@ class AlterPartitionSender(Protocol):
         proposal: Proposal,
         on_result: Callable[[AlterPartitionResult], None],
     ) -> None:
-        """on_answer is called exactly once, in a later turn or this one's end; never from within this call."""
+        """on_result is called exactly once, in a later turn or this one's end; never from within this call."""
         ...
 
 
@@ -75,6 +75,10 @@ class SnapshotLog(Protocol):
 
     snapshot_at_roll: Callable[[Offset], bytes | None] | None
 
-    def write_producer_snapshot(self, offset: Offset, content: bytes) -> None: ...
+    def write_producer_snapshot(self, offset: Offset, content: bytes) -> None:
+        """Keep the state of all producers as it was when the log ended at `offset`. Raises LogDirFailed."""
+        ...
 
-    def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None: ...
+    def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None:
+        """(offset, content) of the newest up to `at_most`, else the LEO. Raises LogDirFailed, NoDescriptorFree."""
+        ...

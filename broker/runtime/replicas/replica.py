@@ -174,6 +174,7 @@ class Replica:
 
     @property
     def following(self) -> Following | None:
+        """The role of a follower, None in any other."""
         role = self.partition.role
         return role if isinstance(role, Following) else None
 

@@ -62,6 +62,7 @@ class ReplicaReports:
         """Marked partitions that were told, or made, under this registration, without this broker in their ISR."""
 
     def handle(self, request: Request) -> None:
+        """Respond at once; a frame that is no ReplicaReport closes the connection."""
         try:
             body = ReplicaReportRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -70,6 +71,7 @@ class ReplicaReports:
         respond(request, self.report(body).encode(request.api_version))
 
     def report(self, request: ReplicaReportRequest) -> ReplicaReportResponse:
+        """What is known of each requested log, or one error for all where controller or broker epoch is stale."""
         refused = self._fence.check(request.controller_epoch, request.broker_epoch)
         if refused is not ErrorCode.NONE:
             return ReplicaReportResponse(refused)

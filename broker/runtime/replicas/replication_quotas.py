@@ -31,15 +31,18 @@ class Throttle:
         self._window = window
 
     def covers(self, topic: str, partition: int) -> bool:
+        """Whether the topic's settings name this partition's replica on this broker."""
         if topic not in self._partitions:
             return False
         listed = self._partitions[topic]
         return listed is _ALL or partition in listed
 
     def record(self, count_bytes: int, now_ms: float) -> None:
+        """Bytes moved in this direction, of throttled partitions and of in-sync followers."""
         self._window.record(count_bytes, now_ms)
 
     def exceeded(self, now_ms: float) -> bool:
+        """Whether the rate of the window is above what is allowed: throttled partitions pause."""
         return self._window.bytes_per_s(now_ms) > self._rate
 
 

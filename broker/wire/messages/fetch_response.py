@@ -46,6 +46,8 @@ _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
 class AbortedTransaction(NamedTuple):
+    """Records of this producer from first_offset on, up to its abort marker, are to be skipped by read_committed."""
+
     producer_id: int
     first_offset: int
 

@@ -40,6 +40,8 @@ class ProducePartitionResult(NamedTuple):
 
 
 class ProduceResponse(NamedTuple):
+    """results: in the order of the request's partitions."""
+
     results: list[ProducePartitionResult]
     throttle_time_ms: int = 0
 
