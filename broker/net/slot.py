@@ -20,18 +20,24 @@ class SlotOwner(Protocol):
     """The connection, as its slots see it."""
 
     @property
-    def answers_wanted(self) -> bool: ...
+    def responses_wanted(self) -> bool:
+        """False once the client is gone, or gets no more responses: work for them may be dropped."""
+        ...
 
-    def slot_fulfilled(self, slot: Slot) -> None: ...
+    def slot_fulfilled(self, slot: Slot) -> None:
+        """The slot has its response, which is sent once those before it are."""
+        ...
 
-    def close_after(self, slot: Slot) -> None: ...
+    def close_after(self, slot: Slot) -> None:
+        """Close the connection once this slot's response is sent; requests behind it get none."""
+        ...
 
 
 class _NoOwner:
     """Of slots behind one that closes their connection."""
 
     @property
-    def answers_wanted(self) -> bool:
+    def responses_wanted(self) -> bool:
         return False
 
     def slot_fulfilled(self, slot: Slot) -> None:
@@ -80,11 +86,11 @@ class Slot:
         self.chunks = _NOTHING
         self._owner.slot_fulfilled(self)
 
-    def close_connection(self, reason: str, answer: Sequence[Chunk] = _NOTHING) -> None:
+    def close_connection(self, reason: str, response: Sequence[Chunk] = _NOTHING) -> None:
         """Answer what came before, and this request if there is an answer, then close; later ones are not served."""
         self.close_reason = reason
         self._owner.close_after(self)
-        self.fulfil(answer)
+        self.fulfil(response)
 
     def abandon(self) -> None:
         """The connection closes before it comes to this slot."""
@@ -93,7 +99,7 @@ class Slot:
     @property
     def open(self) -> bool:
         """False once the connection is gone, or closes before it comes to this slot; a fulfil then does nothing."""
-        return self._owner.answers_wanted
+        return self._owner.responses_wanted
 
 
 def take_fulfilled(slots: deque[Slot], output: OutputQueue) -> tuple[int, str | None]:

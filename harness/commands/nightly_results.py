@@ -52,6 +52,7 @@ class Result:
     not_fired: Sequence[str] = ()
 
     def verdict(self) -> str:
+        """In a word, as the console shows it; `NO_VERDICT` for an exit code that `highwater test` does not have."""
         return VERDICTS.get(self.exit_code, NO_VERDICT)
 
 

@@ -82,6 +82,7 @@ class LeaderAndIsr:
         return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, lossy=False).without_elr()
 
     def without_elr(self) -> LeaderAndIsr:
+        """The same state as a controller without ELRs would have written it. Epochs stay."""
         return replace(self, elr=(), elr_min_isr=0)
 
 
@@ -236,6 +237,7 @@ class ClusterState:
         return [tp for tp, replicas in self.partitions() if not wanted.isdisjoint(replicas)]
 
     def unclean_allowed(self, topic: str) -> bool:
+        """unclean.leader.election.enable of a topic, the cluster's where it has none of its own."""
         return self.unclean.get(topic, self.unclean_default)
 
     def may_lose(self, topic_partition: TopicPartition) -> bool:

@@ -51,14 +51,17 @@ class Checkpointing:
             log_dir.run(log_dir.cleaner_offsets.job())
 
     def write_high_watermarks(self, values: Mapping[TopicPartition, Offset]) -> None:
+        """values: of all logs; each dir writes those of its own. Returns at once, the files are written later."""
         self._in_background((log_dir, log_dir.high_watermarks_job(values)) for log_dir in self._dirs.working)
 
     def write_recovery_points(self) -> None:
+        """Returns at once, the files are written later; a dir that fails goes offline then."""
         for log_dir in self._dirs.working:
             log_dir.forget_readers()
         self._in_background((log_dir, log_dir.recovery_points_job()) for log_dir in self._dirs.working)
 
     def write_log_starts(self) -> None:
+        """Returns at once, the files are written later; a dir that fails goes offline then."""
         self._in_background((log_dir, log_dir.log_starts_job()) for log_dir in self._dirs.working)
 
     def _in_background(self, jobs: Iterable[tuple[LogDir, Callable[[], None]]]) -> None:

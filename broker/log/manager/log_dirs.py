@@ -30,6 +30,7 @@ class LogDirs:
 
     @property
     def working(self) -> list[LogDir]:
+        """Those that have not failed, in the order of log.dirs."""
         return [log_dir for log_dir in self._dirs if log_dir.failed is None]
 
     @property

@@ -60,6 +60,7 @@ class OpenLogs:
         ]
 
     def folder_is_gone(self, topic_partition: TopicPartition) -> bool:
+        """Whether none of the log dirs that may have this partition's log has a folder for it; asks the file system."""
         folders = (log_dir.file(str(topic_partition)) for log_dir in self.dirs_of(topic_partition))
         return not any(map(os.path.isdir, folders))
 
@@ -75,6 +76,7 @@ class OpenLogs:
             log.allow_holes()
 
     def add_offline(self, topic_partition: TopicPartition, damage: CorruptLog, log_dir: LogDir) -> None:
+        """Count a log that is damaged as one of this dir; it is neither read nor written until it is made anew."""
         self.offline[topic_partition] = damage
         self.homes[topic_partition] = log_dir
         log_dir.offline.add(topic_partition)

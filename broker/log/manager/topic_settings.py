@@ -25,6 +25,7 @@ class TopicSettings:
         self._overrides = {topic: dict(config) for topic, config in overrides.items()}
 
     def of(self, topic: str) -> LogConfig:
+        """The topic's overrides over the broker's settings; the latter alone for a topic that is not known."""
         return LogConfig.parse(self._overrides.get(topic, {}), self._defaults)
 
     @property

@@ -107,7 +107,7 @@ class ProduceHandler:
         # What is not refused takes its result's place as it comes in.
         results = [ProducePartitionResult(topic, index, refused) for topic, index, _ in body.partitions]
         if refused is not _NONE or not results:
-            self._answer(request, acks, results)
+            self._respond(request, acks, results)
             return
         pending = PendingProduce(request, acks, results, len(results))
         for place, (topic, index, records) in enumerate(body.partitions):
@@ -144,12 +144,12 @@ class ProduceHandler:
         )
         pending = append.pending
         if pending is None:
-            self._answer(append.request, append.acks, [result])
+            self._respond(append.request, append.acks, [result])
             return
         pending.results[append.place] = result
         pending.missing -= 1
         if not pending.missing:
-            self._answer(pending.request, pending.acks, pending.results)
+            self._respond(pending.request, pending.acks, pending.results)
 
     def _note_malformed(self, request: Request, append: PendingAppend) -> None:
         """For a batch that is none: its sender hears it each time, the log once for each client and kind of error."""
@@ -164,7 +164,7 @@ class ProduceHandler:
             *(noted[0], *append.partition, append.error.name, append.message),
         )
 
-    def _answer(self, request: Request, acks: int, results: list[ProducePartitionResult]) -> None:
+    def _respond(self, request: Request, acks: int, results: list[ProducePartitionResult]) -> None:
         if not acks:
             failed = next((result for result in results if result.error), None)
             if failed is None:

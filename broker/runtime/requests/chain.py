@@ -148,9 +148,9 @@ class _MeasuredSlot:
         self._slot.fulfil_nothing()
         self._complete(())
 
-    def close_connection(self, reason: str, answer: Sequence[Chunk] = ()) -> None:
-        self._slot.close_connection(reason, answer)
-        self._complete(answer)
+    def close_connection(self, reason: str, response: Sequence[Chunk] = ()) -> None:
+        self._slot.close_connection(reason, response)
+        self._complete(response)
 
     def failed(self) -> None:
         """The handler raised: the connection closes, and with it goes this slot."""

@@ -68,11 +68,11 @@ def deny(request: Request) -> None:
 
 
 def _produce(version: int, body: Body) -> bytes | Sequence[Chunk] | None:
-    asked = produce.decode_request(version, body)
-    if asked.acks == 0:
+    decoded = produce.decode_request(version, body)
+    if decoded.acks == 0:
         return None
     return produce.encode_response(
-        version, [produce.ProducePartitionResult(p.topic, p.partition, _TOPIC) for p in asked.partitions]
+        version, [produce.ProducePartitionResult(p.topic, p.partition, _TOPIC) for p in decoded.partitions]
     )
 
 
@@ -81,8 +81,8 @@ def _fetch(version: int, body: Body) -> Sequence[Chunk]:
 
     It opens another one then, naming all partitions, and raises what stands at these.
     """
-    asked = fetch.decode_request(version, body)
-    results = [fetch.FetchPartitionResult(p.topic, p.topic_id, p.partition, _TOPIC) for p in asked.partitions]
+    decoded = fetch.decode_request(version, body)
+    results = [fetch.FetchPartitionResult(p.topic, p.topic_id, p.partition, _TOPIC) for p in decoded.partitions]
     return fetch.encode_response(version, results, error=ErrorCode.NONE if results else _TOPIC)
 
 
@@ -170,12 +170,12 @@ def _incremental_alter_configs(version: int, body: Body) -> Message:
 
 
 def _find_coordinator(version: int, body: Body) -> Message:
-    asked = fc.FindCoordinatorRequest.decode(version, body)
-    code = _TRANSACTIONAL_ID if asked.key_type == _COORDINATOR_OF_TRANSACTION else _GROUP
+    decoded = fc.FindCoordinatorRequest.decode(version, body)
+    code = _TRANSACTIONAL_ID if decoded.key_type == _COORDINATOR_OF_TRANSACTION else _GROUP
     if version < 4:
         return fc.FindCoordinatorResponse(error_code=code, node_id=_NO_NODE, port=_NO_NODE)
     return fc.FindCoordinatorResponse(
-        coordinators=[fc.Coordinator(key, _NO_NODE, "", _NO_NODE, code) for key in asked.coordinator_keys]
+        coordinators=[fc.Coordinator(key, _NO_NODE, "", _NO_NODE, code) for key in decoded.coordinator_keys]
     )
 
 

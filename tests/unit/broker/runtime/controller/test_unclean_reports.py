@@ -30,10 +30,10 @@ def test_report_that_comes_after_the_election_decides_no_later_one() -> None:
     assert list(state.reports) == [(PARTITION, 3)]
 
 
-def asked_under(world: ReassignedCluster, broker: int) -> list[int]:
+def request_epochs(world: ReassignedCluster, broker: int) -> list[int]:
     """Leader epochs of the questions after this broker's stop that wait to be sent."""
     return [
-        dict(request.asked_under)[PARTITION]
+        dict(request.request_epochs)[PARTITION]
         for request in world.nodes[broker].queue
         if request.api_key == ApiKey.REPLICA_REPORT
     ]
@@ -45,16 +45,16 @@ def test_report_that_was_on_its_way_while_somebody_led_is_asked_for_again() -> N
     world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
     world.term.load()
     state = world.term.state
-    assert asked_under(world, 3) == [5]
+    assert request_epochs(world, 3) == [5]
     world.term.replicas_reported(1, state.brokers[1].epoch, {PARTITION: CLEAN}, {PARTITION: 5})
     assert stored(world).leader == 1
     world.fail(1)
     assert stored(world).leader == NO_LEADER
-    assert asked_under(world, 3) == [5, 7]
+    assert request_epochs(world, 3) == [5, 7]
     world.nodes[3].queue.clear()
     world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 5, 1000)}, {PARTITION: 5})
     assert not state.reports
-    assert asked_under(world, 3) == [7]
+    assert request_epochs(world, 3) == [7]
     world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: ReplicaReport(False, 6, 9)}, {PARTITION: 7})
     assert state.reports == {(PARTITION, 3): ReplicaReport(False, 6, 9)}
 
@@ -95,4 +95,4 @@ def test_broker_that_is_no_replica_any_more_is_not_asked_again() -> None:
     topic = state.topics[PARTITION.topic]
     state.topics[PARTITION.topic] = replace(topic, partitions={PARTITION.partition: (1, 2)})
     world.term.replicas_reported(3, state.brokers[3].epoch, {PARTITION: CLEAN}, {PARTITION: 4})
-    assert asked_under(world, 3) == []
+    assert request_epochs(world, 3) == []

@@ -11,7 +11,7 @@ from broker.model.ids import TopicPartition
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.ports import Peer
 from broker.runtime.replicas.alter_partition_manager import VERSION, ControllerAlterPartition
-from broker.runtime.replicas.ports import AlterPartitionAnswer
+from broker.runtime.replicas.ports import AlterPartitionResult
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -75,7 +75,7 @@ class Sender:
         self.loop = FakeLoop()
         self.cache = cache_with_controller(1)
         self.peers: dict[Address, HeldPeer] = {}
-        self.answers: list[tuple[int, AlterPartitionAnswer]] = []
+        self.answers: list[tuple[int, AlterPartitionResult]] = []
         self.sender = ControllerAlterPartition(9, lambda: 55, self.cache, self.loop, self._connect, 1000)
 
     def _connect(self, address: Address) -> Peer:
@@ -119,7 +119,7 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
         ]
     )
     on_response(memoryview(answer.encode(VERSION)))
-    assert world.answers[0] == (0, AlterPartitionAnswer(0, (9, 2), 8, 3, 3))
+    assert world.answers[0] == (0, AlterPartitionResult(0, (9, 2), 8, 3, 3))
     assert world.answers[1][1].error == ErrorCode.INVALID_UPDATE_VERSION
     world.loop.run_soon()
     assert [p.partition_index for p in peer.sent[1][0].topics[0].partitions] == [2]
@@ -130,7 +130,7 @@ def test_error_of_the_request_is_everyones_answer() -> None:
     world = Sender()
     world.propose(0)
     world.sent().sent[0][1](memoryview(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER).encode(VERSION)))
-    assert world.answers == [(0, AlterPartitionAnswer(ErrorCode.NOT_CONTROLLER))]
+    assert world.answers == [(0, AlterPartitionResult(ErrorCode.NOT_CONTROLLER))]
 
 
 @pytest.mark.guarantee("isr-changes")
