@@ -44,6 +44,7 @@ class LogFile:
 
     @property
     def path(self) -> str:
+        """Of the `.log` file, by the folder's present name: a folder is renamed when its partition is deleted."""
         return segment_path(self.directory, self.base_offset, LOG_SUFFIX)
 
     def create(self) -> None:
@@ -128,4 +129,5 @@ class LogFile:
         return self.corrupt(BadBatch(stands, f"the file ends here, {known} bytes were written"))
 
     def corrupt(self, bad: BadBatch) -> CorruptLog:
+        """The error, to be raised, that names partition, file and what is wrong with a batch of it."""
         return CorruptLog(self.topic_partition, self.path, str(bad))

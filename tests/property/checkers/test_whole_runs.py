@@ -236,7 +236,7 @@ def test_whole_run_that_asks_for_few_checkers_claims_no_more_than_they_show(
     """No drain is asked for: that the end of the history is gone shows in the number of its lines only."""
     lines = _history(folder)
     run = json.loads((folder / "run.json").read_text())
-    few = {"checkers": ["lost-write", "duplicate", "fabricated-value"], "lines": len(lines)}
+    few: dict[str, Any] = {"checkers": ["lost-write", "duplicate", "fabricated-value"], "lines": len(lines)}
     (folder / "run.json").write_text(json.dumps({**run, **few}))
     if lost_its_end:
         _write_history(folder, lines[: len(lines) // 2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_run_json_names_the_packages_and_tells_when_they_have_changed(
     package: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_json(plan(source), ("highwater",), 0, 0, source / "run.toml")
-    (said,) = run["outside"]  # type: ignore[misc]
+    (said,) = cast(list[dict[str, str]], run["outside"])
     assert (said["group"], said["name"], said["package"]) == ("highwater.workloads", "turns", "toy-code")
     assert changed(run) is None
     assert changed({"name": "older"}) is None
