@@ -10,13 +10,13 @@ SEEDS ?= 20
 COMPILED := build/compiled
 COMPILED_TESTS := unit property/core property/log property/runtime scenarios interop \
 	$(addprefix integration/,admin broker controller failover log net replication zk)
-# What computes only shares the cores; what starts servers and goes by time has them to itself. 5: -k matched nothing.
-PURE_TESTS := $(addprefix tests/,golden property unit)
-REAL_TESTS := $(filter-out $(addsuffix /,$(PURE_TESTS) tests/support tests/__pycache__),$(wildcard tests/*/))
+# Of each test with hypothesis in `make quick`.
+QUICK_EXAMPLES := 10
+ROOM ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled check unit nightly bench bench-quick compiled wheel wheel-compiled guarantees doctor heal clean python
+.PHONY: help demo test test-compiled check unit quick nightly bench bench-quick compiled wheel wheel-compiled guarantees doctor heal clean python
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,13 +39,18 @@ demo: $(VENV)/.lab ## Start a real cluster, break it for a minute, judge it, nam
 		254) means="wrong usage, or a package is missing";; *) means="the run was not carried out";; esac; \
 		echo "highwater ended with $$code: $$means (make itself ends with 2 whatever failed)" >&2; exit $$code
 
-test: $(VENV)/.dev ## The whole test suite, with linting, types and import rules
+test: $(VENV)/.dev ## The whole suite, with linting, types and import rules; ROOM=broker/log: one room's tests alone
 	@$(BIN)/python -m harness.tools.install --for test
+	@$(if $(ROOM),,$(MAKE) --no-print-directory check)
+	@$(BIN)/python -m tools.suite $(if $(ROOM),--room $(ROOM)) $(ARGS)
+
+quick: $(VENV)/.dev ## In three minutes: check, unit and property tests with few examples, mutants, a run of the lab
+	@$(BIN)/python -m harness.tools.install --for demo
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -m "not nightly" --durations=10 -n 2 --dist loadfile $(ARGS) $(PURE_TESTS); pure=$$?; \
-		$(BIN)/python -m pytest -m "not nightly" --durations=25 $(ARGS) $(REAL_TESTS); real=$$?; \
-		for code in $$pure $$real; do [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; done; \
-		[ $$pure -eq 0 ] || exit $$real
+	HIGHWATER_TEST_EXAMPLES=$(QUICK_EXAMPLES) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
+		-m "not nightly and not spark" $(ARGS) tests/unit tests/property
+	$(BIN)/python -m tools.mutation --functions 6 --at-least 60
+	$(BIN)/highwater test tests/quick.toml
 
 check: $(VENV)/.dev ## ruff, mypy strict, import rules, dead code
 	$(BIN)/ruff check .
@@ -57,13 +62,14 @@ check: $(VENV)/.dev ## ruff, mypy strict, import rules, dead code
 unit: $(VENV)/.dev ## The tests that do no I/O
 	$(BIN)/python -m pytest tests/unit tests/property tests/scenarios -m "not nightly and not spark" $(ARGS)
 
-nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, and the long tests; resumable
+nightly: $(VENV)/.dev ## SEEDS seeds of every nightly run file, the long tests, and every mutant of the core; resumable
 	@$(BIN)/python -m harness.tools.install --for test
 	@$(BIN)/python -m harness.tools.install --for compile
 	@$(BIN)/highwater nightly examples/runs --seeds $(SEEDS) --resume $(ARGS); runs=$$?; \
 		echo "the long tests:"; $(BIN)/python -m pytest -m nightly -q -rP; tests=$$?; \
 		echo "the broker compiled:"; $(MAKE) --no-print-directory test-compiled ARGS=-q; compiled=$$?; \
-		if [ $$runs -ne 0 ]; then exit $$runs; fi; if [ $$tests -ne 0 ]; then exit $$tests; fi; exit $$compiled
+		echo "mutants of the core:"; $(BIN)/python -m tools.mutation --at-least 60; mutants=$$?; \
+		for code in $$runs $$tests $$compiled; do [ $$code -eq 0 ] || exit $$code; done; exit $$mutants
 
 # What is measured is what `make wheel-compiled` packs; ARGS='--source .' measures the sources as they are.
 bench: compiled ## Our broker beside Apache Kafka, every row (100 minutes); tables in benchmarks/results/

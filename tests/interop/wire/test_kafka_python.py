@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
@@ -21,6 +21,7 @@ from broker.wire.messages.api_versions import ApiVersionsResponse
 from broker.wire.primitives import topic_id_from_bytes
 from broker.wire.records import NewRecord, decode_records, encode_batch
 from broker.wire.schema import Message
+from tests.support.examples import examples
 from tests.support.wire_values import (
     fetch_requests,
     fetch_results,
@@ -32,7 +33,7 @@ from tests.support.wire_values import (
 
 pytestmark = pytest.mark.guarantee("K1")
 
-FEW = settings(derandomize=True, deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+FEW = examples(10, suppress_health_check=[HealthCheck.too_slow])
 # Bit fields, which kafka-python turns into sets; the bytes are compared all the same.
 _SETS = {"topic_authorized_operations", "cluster_authorized_operations"}
 # Between brokers only; no client library has them.

@@ -6,27 +6,28 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.replication import epochs
 from broker.core.replication.isr import IsrState, Proposal
 from broker.core.replication.leader import Leader
 from tests.property.core.cluster import Cluster, Violation
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("R2", "isr-changes")
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(derandomize=True, deadline=None, max_examples=250)
+@examples(250)
 @given(seed=SEEDS, replicas=st.integers(2, 5), data=st.data())
 def test_cluster_random_interleavings_keep_every_invariant(seed: int, replicas: int, data: st.DataObject) -> None:
     min_isr = data.draw(st.integers(1, replicas))
     Cluster(random.Random(seed), replicas, min_isr).run(250)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 @given(seed=SEEDS, replicas=st.integers(2, 4))
 def test_cluster_after_any_life_settles_to_equal_logs_and_full_isr(seed: int, replicas: int) -> None:
     cluster = Cluster(random.Random(seed), replicas, 2)

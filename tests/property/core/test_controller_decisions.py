@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.controller import alter_partition as alter
@@ -13,11 +13,12 @@ from broker.core.controller import decisions as controller
 from broker.core.controller.assignment import assign
 from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoint, ClusterState, Topic
 from broker.model.ids import TopicPartition
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("R1", "C7")
 
 BROKERS = (1, 2, 3, 4)
-BRIEF = settings(derandomize=True, deadline=None, max_examples=300)
+BRIEF = examples(300)
 
 events = st.lists(
     st.tuples(

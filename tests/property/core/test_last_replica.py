@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.controller import alter_partition as alter
@@ -26,6 +26,7 @@ from broker.core.controller.cluster_state import NO_LEADER, Broker, BrokerEndpoi
 from broker.core.controller.elr import ReplicaReport
 from broker.log.files.unclean_shutdown import older_copy_reason
 from broker.model.ids import TopicPartition
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("R12", "C10")
 
@@ -509,7 +510,7 @@ class World:
 
 
 @given(lives(WHAT), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=1000)
+@examples(1000)
 def test_no_acknowledged_record_is_lost_while_a_replica_that_holds_it_may_return(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
@@ -517,7 +518,7 @@ def test_no_acknowledged_record_is_lost_while_a_replica_that_holds_it_may_return
 
 
 @given(st.lists(st.sampled_from(TURNS), min_size=4, max_size=20), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=2000)
+@examples(2000)
 def test_no_acknowledged_record_is_lost_where_leaders_take_turns_and_commit_what_they_had_before(
     turns: list[Steps], min_isr: int
 ) -> None:
@@ -533,7 +534,7 @@ def test_tail_of_an_epoch_in_between_does_not_outweigh_what_was_committed_since(
 
 
 @given(lives(WHAT_OF_MINIMA), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(300)
 def test_no_acknowledged_record_is_lost_where_leader_and_controller_hear_of_a_new_minimum_apart(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
@@ -541,7 +542,7 @@ def test_no_acknowledged_record_is_lost_where_leader_and_controller_hear_of_a_ne
 
 
 @given(lives(WHAT_OF_BACKUPS), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(300)
 def test_no_acknowledged_record_is_lost_where_an_older_copy_of_a_disk_is_put_back(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
@@ -554,7 +555,7 @@ def test_older_copy_of_the_last_isr_member_waits_for_the_eligible_one() -> None:
 
 
 @given(lives(WHAT_OF_BOUNCES), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 def test_no_acknowledged_record_is_lost_where_replicas_bounce_and_no_controller_sees_it(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
@@ -562,7 +563,7 @@ def test_no_acknowledged_record_is_lost_where_replicas_bounce_and_no_controller_
 
 
 @given(lives(WHAT_OF_DELETIONS), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 def test_no_acknowledged_record_is_lost_where_logs_are_emptied_and_no_offset_is_given_out_again(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
@@ -575,7 +576,7 @@ def test_emptied_logs_do_not_lose_to_a_stale_one() -> None:
 
 
 @given(lives(WHAT_OF_DELAYS), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(300)
 def test_no_acknowledged_record_is_lost_where_reports_of_stops_are_long_on_their_way(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
@@ -583,7 +584,7 @@ def test_no_acknowledged_record_is_lost_where_reports_of_stops_are_long_on_their
 
 
 @given(lives(WHAT_OF_UNCLEAN), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 def test_unclean_election_loses_nothing_that_a_registered_replica_of_the_isr_or_a_live_one_holds(
     life: list[tuple[str, int]], min_isr: int
 ) -> None:
@@ -599,7 +600,7 @@ LEADER_ALONE = [("write", 0), ("sync", 1), ("lag", 2), ("lag", 3), ("write", 0)]
 
 
 @given(lives(WHAT_OF_DEPOSED, shortest=3))
-@settings(derandomize=True, deadline=None, max_examples=500)
+@examples(500)
 def test_no_acknowledged_record_is_lost_where_a_deposed_leader_is_followed_on(life: list[tuple[str, int]]) -> None:
     World(1).live([*LEADER_ALONE, ("expire", 1), *life])
 
@@ -621,7 +622,7 @@ def test_report_that_was_on_its_way_for_a_whole_leadership_decides_nothing() -> 
 
 
 @given(lives(WHAT_OF_ALL), st.sampled_from(REPLICAS))
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 def test_no_acknowledged_record_is_lost_where_all_of_that_happens(life: list[tuple[str, int]], min_isr: int) -> None:
     World(min_isr).live(life)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.producers.state import BATCHES_KEPT, ProducerStates
 from broker.wire.errors import ErrorCode
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("idempotent-producers")
 
@@ -30,7 +31,7 @@ def plain_check(history: list[Step], producer: int, epoch: int, first: int, last
     return (ErrorCode.NONE if first == current[-1][2] + 1 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), None
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@examples(200)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 8), st.integers(0, 2)), min_size=1, max_size=60
@@ -50,7 +51,7 @@ def test_producer_states_agree_with_the_plain_model(tries: list[tuple[int, int, 
             history.append((producer, epoch, first, last))
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(300)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=40),
     st.floats(0, 1),

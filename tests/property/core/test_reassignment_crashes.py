@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.reassigned_cluster import ReassignedCluster
 
 pytestmark = pytest.mark.guarantee("C6")
@@ -91,7 +92,7 @@ ONLY_THE_NEW_ONE_IS_LEFT: list[tuple[str, object]] = [
 
 @given(steps, targets)
 @example([("fail", 5), *ONLY_THE_NEW_ONE_IS_LEFT], (4, 5))
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 def test_reassignment_any_history_keeps_what_was_committed(
     history: list[tuple[str, object]], first: tuple[int, ...]
 ) -> None:

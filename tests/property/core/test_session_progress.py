@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.replication.follower import NEVER, SessionProgress
 from broker.core.replication.leader import Leader
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("long-polls")
 
@@ -32,7 +33,7 @@ def leader() -> Leader:
     return Leader(1, (1, FOLLOWER), (1, FOLLOWER), 0, 0, 0, 0, 1, LAG_MS, 0.0)
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 @given(_STEPS)
 def test_session_progress_any_history_equals_counting_every_fetch(steps: list[tuple[str, int]]) -> None:
     eager, lazy = leader(), leader()

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.operations.generator import PENDING, Completed, Context, Generator, Mix, Op, Rng, Sentinels, Stagger
 from harness.operations.op import Outcome
 from harness.workloads.append_poll.generators import Polls, Sends, Spread
+from tests.support.examples import examples
 from tests.support.virtual_time import simulate
 
 pytestmark = pytest.mark.guarantee("H4")
@@ -25,7 +26,7 @@ def load(seed: int, producers: int, consumers: int, partitions: int, records: in
 
 
 @given(SEEDS, st.integers(1, 5), st.integers(1, 5), st.integers(1, 6), st.integers(1, 3), st.data())
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 def test_generator_is_pure_and_draws_only_free_threads(
     seed: int, producers: int, consumers: int, partitions: int, records: int, data: st.DataObject
 ) -> None:
@@ -53,7 +54,7 @@ def test_generator_is_pure_and_draws_only_free_threads(
 
 
 @given(st.integers(1, 6), st.lists(st.sampled_from(["ok", "fail", "info"]), max_size=30))
-@settings(derandomize=True, deadline=None)
+@examples()
 def test_sentinels_end_with_exactly_one_ok_per_partition(partitions: int, outcomes: list[Outcome]) -> None:
     left = iter(outcomes)
     came_out: list[tuple[int, Outcome]] = []

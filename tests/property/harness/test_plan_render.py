@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.plan.fault_kinds import KnownFault
@@ -21,6 +21,7 @@ from harness.plan.plan import (
     WorkloadPlan,
 )
 from harness.plan.run_file import parse_plan, render
+from tests.support.examples import examples
 
 FAULTS = {name: KnownFault(name, "any") for name in ("kill", "pause", "one-way", "bitflip")}
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
@@ -77,7 +78,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @given(plans())
-@settings(derandomize=True, deadline=None, max_examples=80)
+@examples(80)
 def test_plan_rendered_and_read_back_is_the_same(plan: Plan) -> None:
     again = parse_plan("run.toml", render(plan), FAULTS)
     places = tuple(replace(step, where="", params=dict(step.params)) for step in again.script)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from broker.wire.records import NewRecord, encode_batch
 from harness.clients.fetch import read_records
 from harness.clients.values import VALUE_MAX, encode_value, parse_value
+from tests.support.examples import examples
 
 VALUES = st.integers(0, VALUE_MAX)
 TOPICS = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
@@ -14,7 +15,7 @@ SIZES = st.integers(0, 300)
 
 
 @given(VALUES, TOPICS, PARTITIONS, SIZES)
-@settings(derandomize=True, deadline=None)
+@examples()
 def test_value_read_back_in_its_place_is_intact(value: int, topic: str, partition: int, size: int) -> None:
     raw = encode_value(value, topic, partition, size)
     assert len(raw) >= size
@@ -22,7 +23,7 @@ def test_value_read_back_in_its_place_is_intact(value: int, topic: str, partitio
 
 
 @given(VALUES, TOPICS, PARTITIONS, TOPICS, PARTITIONS)
-@settings(derandomize=True, deadline=None)
+@examples()
 def test_value_read_elsewhere_is_not_intact(
     value: int, topic: str, partition: int, other_topic: str, other_partition: int
 ) -> None:
@@ -31,7 +32,7 @@ def test_value_read_elsewhere_is_not_intact(
 
 
 @given(VALUES, st.integers(0, 10_000), st.integers(1, 255))
-@settings(derandomize=True, deadline=None)
+@examples()
 def test_value_with_a_changed_byte_before_the_padding_is_not_intact(value: int, position: int, change: int) -> None:
     raw = bytearray(encode_value(value, "hw", 3, 0))
     raw[position % (len(raw) - 1)] ^= change
@@ -40,7 +41,7 @@ def test_value_with_a_changed_byte_before_the_padding_is_not_intact(value: int, 
 
 
 @given(st.binary(max_size=80))
-@settings(derandomize=True, deadline=None)
+@examples()
 def test_value_arbitrary_bytes_are_never_intact(raw: bytes) -> None:
     assert not parse_value(raw, "hw", 0).intact
 
@@ -50,7 +51,7 @@ def test_value_absent_is_not_intact() -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.data())
-@settings(derandomize=True, deadline=None)
+@examples()
 def test_read_records_gives_just_what_lies_in_the_range(sizes: list[int], data: st.DataObject) -> None:
     log, leo = bytearray(), 0
     for size in sizes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.log.cleaner.offset_map import ENTRY_BYTES
@@ -21,6 +21,7 @@ from tests.property.log.compaction_tools import (
     records_of,
 )
 from tests.property.log.log_tools import TP, Clock, folder, kill, open_log, open_store
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("L3")
 
@@ -28,7 +29,7 @@ TINY_MAP = CleanerSettings(dedupe_bytes=ENTRY_BYTES * 8)
 STEPS = ("append", "append", "append", "append", "clean", "clean", "wait", "cut", "restart", "kill", "delete")
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(150)
 @given(seed=st.integers(0, 2**32), small_map=st.booleans(), keys=st.integers(1, 12))
 def test_compacted_log_has_the_last_value_of_every_key_and_nothing_that_was_not_written(
     seed: int, small_map: bool, keys: int

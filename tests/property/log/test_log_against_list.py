@@ -7,13 +7,13 @@ import shutil
 import tempfile
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker.model.log_errors import OffsetOutOfRange, UnexpectedAppendOffset
 from broker.wire.record_batch import read_header
 from tests.property.log.log_tools import MEMORY, TP, Clock, batch, fetch, kill, open_log, open_store, read_all
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("L6")
 
@@ -247,4 +247,4 @@ class LogAgainstList(RuleBasedStateMachine):
 
 
 TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(derandomize=True, deadline=None, max_examples=150, stateful_step_count=30)
+TestLogAgainstList.settings = examples(150, stateful_step_count=30)

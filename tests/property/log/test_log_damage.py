@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker.model.log_errors import CorruptLog
 from broker.wire.record_batch import iter_batches
 from tests.property.log.log_tools import TP, Clock, batch, fetch, folder, kill, open_log, open_store, read_all
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("L6")
 
@@ -42,7 +43,7 @@ def _is_epoch_byte(name: str, content: bytes, position: int) -> bool:
 
 
 @example(clean=False, flushed=True, file_at=0.4375, byte_at=0.046875, bit=0, cut=False)
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(400)
 @given(
     clean=st.booleans(),
     flushed=st.booleans(),

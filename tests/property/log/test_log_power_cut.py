@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker.log.durability import durability
@@ -31,6 +31,7 @@ from tests.property.log.log_tools import (
     read_all,
 )
 from tests.property.log.lossy_disk import LossyDisk, PowerCut
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("L6")
 
@@ -239,7 +240,7 @@ def _try(seed: int, policy: str, overrides: Mapping[str, str]) -> None:
 # This left a segment that had forgotten its newest timestamp: all of it was durable when it was rolled.
 @example(seed=6, policy="group-commit", overrides={})
 @example(seed=1342, policy="group-commit", overrides={})
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(300)
 @given(
     seed=st.integers(0, 2**32 - 1),
     policy=st.sampled_from(["interval", "group-commit"]),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_right
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.log.indexes.offset_index import OffsetIndex
+from tests.support.examples import examples
 
 _STEPS = st.lists(
     st.one_of(
@@ -25,7 +26,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@examples(120)
 @given(_STEPS)
 def test_index_any_history_finds_what_a_list_would(steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

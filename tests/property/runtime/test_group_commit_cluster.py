@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.runtime.replicas.replica import Replica
 from tests.property.runtime.test_runtime_cluster import Run
+from tests.support.examples import examples
 from tests.support.memory_cluster import MemoryCluster, produced
 
 pytestmark = pytest.mark.guarantee("L7")
@@ -57,7 +58,7 @@ def _run(seed: int, min_isr: int, flush: dict[str, str] | None = None) -> PowerR
     return run
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@examples(80)
 @given(seed=st.integers(0, 2**32 - 1), min_isr=st.integers(1, 3))
 def test_group_commit_under_power_failures_loses_nothing_and_breaks_no_rule(seed: int, min_isr: int) -> None:
     _run(seed, min_isr).check()

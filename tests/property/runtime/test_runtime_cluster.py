@@ -7,13 +7,14 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.replication import epochs
 from broker.core.replication.leader import Leader
 from broker.core.replication.purgatory import OffsetWaiters
 from broker.wire.errors import ErrorCode
+from tests.support.examples import examples
 from tests.support.memory_cluster import MemoryCluster, fetched, produced, values_of
 from tests.support.memory_links import Held
 from tests.support.memory_node import FakeSlot
@@ -165,7 +166,7 @@ def check_events(events: list[dict[str, Any]]) -> None:
     assert all(len(brokers) == 1 for brokers in appenders.values()), appenders
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@examples(120)
 @given(seed=st.integers(0, 2**32 - 1), min_isr=st.integers(1, 3))
 def test_runtime_random_faults_lose_nothing_and_break_no_rule(seed: int, min_isr: int) -> None:
     run = Run(seed, min_isr)

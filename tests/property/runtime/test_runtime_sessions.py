@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.runtime.test_runtime_cluster import Run
+from tests.support.examples import examples
 from tests.support.memory_cluster import produced
 from tests.support.memory_node import FakeSlot
 
@@ -104,7 +105,7 @@ class SessionRun(Run):
         assert self.next >= 3, "the producer never got stuck"
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 2**32 - 1), min_isr=st.integers(1, 3))
 def test_runtime_lost_sessions_lose_and_double_nothing(seed: int, min_isr: int) -> None:
     run = SessionRun(seed, min_isr)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.plan.fault_kinds import CUTS_LINKS, DAMAGES_FILES, SKEWS_CLOCK
@@ -9,6 +9,7 @@ from nemesis.catalogue import load_catalogue
 from nemesis.faults.partition import isolation_scope
 from nemesis.kinds import Timing
 from nemesis.schedule import Mix, Slot
+from tests.support.examples import examples
 
 CATALOGUE = load_catalogue()
 KINDS = tuple(CATALOGUE.kinds)
@@ -60,7 +61,7 @@ def mixes(draw: st.DrawFn) -> Mix:
     )
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(mixes(), st.integers(0, 2**63 - 1))
 def test_slots_any_mix_end_before_recovery_and_last_long_enough(mix: Mix, seed: int) -> None:
     drawn = schedule.slots(mix, seed)
@@ -74,7 +75,7 @@ def test_slots_any_mix_end_before_recovery_and_last_long_enough(mix: Mix, seed: 
     assert sorted(slot.number for slot in drawn) == list(range(len(drawn)))
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(mixes(), st.integers(0, 1000))
 def test_slots_of_one_lane_keep_the_quiet_time_and_lanes_bound_the_overlap(mix: Mix, seed: int) -> None:
     drawn = schedule.slots(mix, seed)
@@ -88,7 +89,7 @@ def test_slots_of_one_lane_keep_the_quiet_time_and_lanes_bound_the_overlap(mix: 
         assert sum(1 for other in drawn if other.start_s <= slot.start_s < other.end_s) <= mix.overlap
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(mixes(), st.integers(0, 1000))
 def test_slots_every_kind_comes_up_before_one_repeats(mix: Mix, seed: int) -> None:
     in_draw_order = sorted(schedule.slots(mix, seed), key=lambda slot: slot.number)

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.model.timers import TimerHeap
+from tests.support.examples import examples
 
 
 def drain(heap: TimerHeap, now_ms: float) -> None:
@@ -50,7 +51,7 @@ def test_timers_always_cancelled_do_not_pile_up() -> None:
     assert len(heap._heap) < 600
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=40), st.integers(0, 50))
 def test_timers_any_mix_fires_exactly_what_is_due(timers: list[tuple[int, bool]], now_ms: int) -> None:
     heap, fired = TimerHeap(), list[int]()

@@ -5,10 +5,11 @@ import struct
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.net.receive import BUFFER_BYTES_MIN, POOLED_BYTES_MAX, BufferPool, FrameBuffer, FrameSizeError
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("frame-lengths")
 
@@ -44,7 +45,7 @@ def framed(*frames: bytes) -> bytes:
     return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(
     st.lists(st.sampled_from([0, 1, 7, 500, 30_000, 70_000, 200_000]), min_size=1, max_size=8),
     st.lists(st.sampled_from([1000, 3, 4096, 65_536, 300_000]), min_size=1, max_size=4),
@@ -177,7 +178,7 @@ def test_buffer_pool_keeps_a_bounded_amount() -> None:
     assert sizes.count(size) == POOLED_BYTES_MAX // size
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(
     st.lists(st.sampled_from([0, 1, 7, 500, 30_000, 70_000]), min_size=1, max_size=8),
     st.lists(st.sampled_from([1, 3, 1000, 4096, 65_536]), min_size=1, max_size=4),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import crc32c
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.wire.batch_rewriting import follow_lengths, with_append_time, with_codec
@@ -27,10 +27,11 @@ from broker.wire.record_batch import (
     read_header,
 )
 from broker.wire.records import NewRecord, decode_records, encode_batch
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("L4")
 
-STILL = settings(derandomize=True, deadline=None)
+STILL = examples()
 BLOB = st.none() | st.binary(max_size=200)
 RECORDS = st.lists(
     st.builds(NewRecord, BLOB, BLOB, st.lists(st.tuples(st.text("abc", max_size=5), BLOB), max_size=3).map(tuple)),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.wire.api import FLEXIBLE_FROM, SUPPORTED, ApiKey, is_supported, response_header_version
@@ -14,8 +14,9 @@ from broker.wire.headers import (
     encode_response_header,
 )
 from broker.wire.primitives import MalformedFrame
+from tests.support.examples import examples
 
-STILL = settings(derandomize=True, deadline=None)
+STILL = examples()
 VERSIONS = [(api, version) for api, (first, last) in SUPPORTED.items() for version in range(first, last + 1)]
 
 

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from broker.wire.advertised import api_versions_response, unsupported_version_body
@@ -28,6 +28,7 @@ from broker.wire.messages.metadata import (
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from broker.wire.primitives import MalformedFrame, Reader
 from broker.wire.schema import Message
+from tests.support.examples import examples
 from tests.support.wire_values import (
     fetch_requests,
     fetch_results,
@@ -37,7 +38,7 @@ from tests.support.wire_values import (
     produce_results,
 )
 
-FEW = settings(derandomize=True, deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+FEW = examples(10, suppress_health_check=[HealthCheck.too_slow])
 MESSAGE_VERSIONS = message_versions()
 PRODUCE_VERSIONS = range(SUPPORTED[ApiKey.PRODUCE].first, SUPPORTED[ApiKey.PRODUCE].last + 1)
 FETCH_VERSIONS = range(SUPPORTED[ApiKey.FETCH].first, SUPPORTED[ApiKey.FETCH].last + 1)
@@ -97,7 +98,7 @@ def test_produce_response_any_value_roundtrips(version: int, data: st.DataObject
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-@settings(FEW, max_examples=200)
+@examples(200, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_produce_request_damaged_is_read_as_the_careful_reader_reads_it(version: int, data: st.DataObject) -> None:
     partition = produce.ProducePartition("topic", 1, memoryview(bytes(data.draw(st.integers(0, 300)))))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.wire.primitives import (
@@ -12,8 +12,9 @@ from broker.wire.primitives import (
     topic_id_from_bytes,
     topic_id_to_bytes,
 )
+from tests.support.examples import examples
 
-STILL = settings(derandomize=True, deadline=None)
+STILL = examples()
 
 
 @pytest.mark.parametrize(

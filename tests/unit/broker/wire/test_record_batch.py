@@ -5,7 +5,7 @@ import struct
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.wire.compression import Compression, CompressionError, compress, decompress
@@ -23,10 +23,11 @@ from broker.wire.record_batch import (
     validate_produced,
 )
 from broker.wire.records import NewRecord, decode_records, encode_batch
+from tests.support.examples import examples
 
 NO_RECORDS = HEADER_SIZE - LENGTH_PREFIX_SIZE
 """The batch length of a batch without records."""
-STILL = settings(derandomize=True, deadline=None)
+STILL = examples()
 BLOB = st.none() | st.binary(max_size=40)
 RECORDS = st.lists(
     st.builds(NewRecord, BLOB, BLOB, st.lists(st.tuples(st.text("abc", max_size=5), BLOB), max_size=3).map(tuple)),

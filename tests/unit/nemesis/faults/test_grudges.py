@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nemesis.faults import grudges
+from tests.support.examples import examples
 
 NODES = st.integers(2, 9).map(lambda count: [f"n{i + 1}" for i in range(count)])
 
@@ -20,7 +21,7 @@ def both_ways(grudge: grudges.Grudge) -> bool:
     return all((receiver, sender) in cut for sender, receiver in cut)
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(nodes_and_victims())
 def test_isolate_any_victims_cuts_exactly_links_that_touch_one(case: tuple[list[str], frozenset[str]]) -> None:
     nodes, victims = case
@@ -28,7 +29,7 @@ def test_isolate_any_victims_cuts_exactly_links_that_touch_one(case: tuple[list[
     assert cut == {(a, b) for a in nodes for b in nodes if a != b and (a in victims or b in victims)}
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(NODES)
 def test_halves_any_count_cuts_both_ways_between_sizes_that_differ_by_one_at_most(nodes: list[str]) -> None:
     grudge = grudges.halves(nodes)
@@ -38,7 +39,7 @@ def test_halves_any_count_cuts_both_ways_between_sizes_that_differ_by_one_at_mos
     assert grudges.links(grudge) == {(a, b) for a in nodes for b in nodes if (a in first) != (b in first)}
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(NODES)
 def test_majority_ring_each_node_sees_its_own_majority_and_not_everyone(nodes: list[str]) -> None:
     assume(grudges.ring_possible(len(nodes)))
@@ -62,7 +63,7 @@ def test_majority_ring_four_nodes_cuts_the_two_opposite_pairs() -> None:
     assert grudges.links(grudge) == {("n1", "n2"), ("n2", "n1"), ("zk1", "n3"), ("n3", "zk1")}
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(nodes_and_victims())
 def test_one_way_each_direction_is_the_other_one_reversed(case: tuple[list[str], frozenset[str]]) -> None:
     nodes, victims = case

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.log.segments.tail_cache import Tail
+from tests.support.examples import examples
 
 _BATCHES = st.lists(st.tuples(st.integers(1, 4), st.integers(61, 200)), min_size=1, max_size=30)
 
 
-@settings(derandomize=True, deadline=None)
+@examples()
 @given(_BATCHES, st.integers(0, 130), st.integers(1, 600), st.integers(0, 130), st.booleans())
 def test_tail_find_any_request_returns_whole_batches_below_the_limit(
     batches: list[tuple[int, int]], offset: int, max_bytes: int, limit: int, one: bool
