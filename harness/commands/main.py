@@ -14,7 +14,16 @@ from typing import NoReturn
 
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
-from harness.runs.analysis import CRASH, USAGE, AnalysisFailed, Judged, analyze, build_report
+from harness.runs.analysis import (
+    CRASH,
+    USAGE,
+    AnalysisFailed,
+    AnalysisTooLong,
+    Judged,
+    analyze,
+    build_report,
+    command_again,
+)
 from harness.runs.store import DEFAULT_STORE, RunStore, StoreError, open_run
 from harness.tools import extras
 
@@ -68,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     again = commands.add_parser("analyze", help="judge a recorded run, also one that was aborted")
     again.add_argument("run", type=Path, metavar="RUN_DIR")
     again.add_argument("--spark-master", metavar="M", help="a Spark cluster, instead of local[*]")
+    again.add_argument("--time-limit", type=float, metavar="S", help="seconds that the checkers may take")
     again.set_defaults(command=_analyze)
 
     report = commands.add_parser("report", help="make a judged run's report again")
@@ -143,19 +153,27 @@ def _analyze(options: argparse.Namespace) -> int:
     # What was recorded is judged all the same, by the checkers of today.
     if (other := changed(run)) is not None:
         print(f"this run was made with other code than what is installed now: {other}")
+    limit_s, named = options.time_limit, "--time-limit"
+    if limit_s is None:
+        limit_s, named = _analysis_limit_s(run), "limits.analysis_s"
+    elif not 1 <= limit_s <= 86_400:
+        raise PlanError(f"--time-limit: {limit_s:g} is not a number from 1 to 86400 (seconds)")
     try:
-        judged = analyze(store, _analysis_limit_s(run), spark_master=options.spark_master, say=print)
+        judged = analyze(store, limit_s, named=named, spark_master=options.spark_master, say=print)
     except AnalysisFailed as error:
         print(f"highwater: {error}", file=sys.stderr)
+        if isinstance(error, AnalysisTooLong):
+            print(f"what was recorded is kept: `{command_again(store, error)}` judges it", file=sys.stderr)
         return CRASH
     _print_judged(judged)
     return judged.exit_code
 
 
-def _analysis_limit_s(run: dict[str, object]) -> float:
+def _analysis_limit_s(run: dict[str, object]) -> float | None:
+    """What the run file set; None where it left it open."""
     limits = run.get("limits")
     limit = limits.get("analysis_s") if isinstance(limits, dict) else None
-    return float(limit) if isinstance(limit, int | float) else 300.0
+    return float(limit) if isinstance(limit, int | float) else None
 
 
 def _report(options: argparse.Namespace) -> int:

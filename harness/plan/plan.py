@@ -145,11 +145,17 @@ class ChecksPlan:
 
 @dataclass(frozen=True, slots=True)
 class LimitsPlan:
-    """Time-outs. drain_s bounds each wait for full ISRs and each drain round."""
+    """Time-outs. drain_s bounds each wait for full ISRs and each drain round; analysis_s None: by the history's size
+    (`harness.runs.analysis`).
+    """
 
     setup_s: float = 60.0
     drain_s: float = 60.0
-    analysis_s: float = 300.0
+    analysis_s: float | None = None
+
+    def given(self) -> dict[str, float]:
+        figures = {"setup_s": self.setup_s, "drain_s": self.drain_s, "analysis_s": self.analysis_s}
+        return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,7 +281,7 @@ def _limits(table: Table) -> LimitsPlan:
     limits = LimitsPlan(
         setup_s=table.number("setup_s", 60.0, low=1, high=86_400),
         drain_s=table.number("drain_s", 60.0, low=1, high=86_400),
-        analysis_s=table.number("analysis_s", 300.0, low=1, high=86_400),
+        analysis_s=table.number("analysis_s", 300.0, low=1, high=86_400) if table.has("analysis_s") else None,
     )
     table.finish()
     return limits
@@ -338,7 +338,7 @@ def render(plan: Plan) -> str:
     for step in plan.script:
         _section(out, "[[script]]", {"do": step.do, **step.params})
     _section(out, "[checks]", plan.checks.given())
-    _section(out, "[limits]", {key: getattr(plan.limits, key) for key in plan.limits.__slots__})
+    _section(out, "[limits]", plan.limits.given())
     return "\n".join(out) + "\n"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,11 +23,23 @@ from harness.runs.store import RunStore, StoreError, read_json
 
 VALID, INVALID, UNKNOWN, USAGE, CRASH = 0, 1, 2, 254, 255
 EXIT_CODES = {"valid": VALID, "invalid": INVALID, "unknown": UNKNOWN}
+LEAST_LIMIT_S, LIMIT_PER_LINE_S = 600.0, 0.02
+"""How long checkers may take where the run file says nothing. The limit is there to end what hangs, also on a machine
+that is busy with much else: an idle one of two cores takes about half a minute for the 40,000 lines of a minute's run.
+"""
 _TAIL_LINES = 25
 
 
 class AnalysisFailed(Exception):
     """No verdict came about; the text says why and where to look."""
+
+
+class AnalysisTooLong(AnalysisFailed):
+    """The checkers were ended at their limit. What was recorded is as it was, and more time may do."""
+
+    def __init__(self, limit_s: float, named: str, log: Path) -> None:
+        super().__init__(f"the checkers did not end within {named} = {limit_s:g} s; see {log}")
+        self.limit_s = limit_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +57,36 @@ class Judged:
         return EXIT_CODES[self.verdict]
 
 
+def limit_for(history: Path) -> float:
+    """How long the checkers may take for a history of this size, in seconds. Raises OSError."""
+    with history.open("rb") as file:
+        lines = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+    return float(round(LEAST_LIMIT_S + LIMIT_PER_LINE_S * lines))
+
+
+def command_again(store: RunStore, failure: AnalysisFailed | None = None) -> str:
+    """What to type in order to have the run judged; with twice the time where it was too little."""
+    more = f" --time-limit {2 * failure.limit_s:g}" if isinstance(failure, AnalysisTooLong) else ""
+    return f"highwater analyze {shlex.quote(str(store.path))}{more}"
+
+
 def analyze(
     store: RunStore,
-    limit_s: float,
+    limit_s: float | None,
     *,
+    named: str = "limits.analysis_s",
     spark_master: str | None = None,
     say: Callable[[str], None] = lambda _text: None,
 ) -> Judged:
-    """Run the checkers over a run's folder and build its report. Raises AnalysisFailed."""
+    """Run the checkers over a run's folder and build its report. Raises AnalysisFailed.
+
+    limit_s: of the checkers, None: by the size of the history; named: what set it.
+    """
     try:
         found = recover(store.history)
+        limit_s, named = (
+            (limit_for(store.history), "the limit by the history's size") if limit_s is None else (limit_s, named)
+        )
     except (HistoryError, OSError) as error:
         raise AnalysisFailed(str(error)) from None
     say(f"analysis of {found.lines:,} lines")
@@ -61,7 +94,7 @@ def analyze(
         say(f"{found.open} operations without an outcome count as info; {found.torn_bytes} bytes of a torn last line")
     for old in (store.results, store.report, store.junit):
         old.unlink(missing_ok=True)
-    code = _run_checkers(store, limit_s, spark_master)
+    code = _run_checkers(store, limit_s, named, spark_master)
     try:
         results = read_json(store.results)
     except StoreError as error:
@@ -120,7 +153,7 @@ def _scratch(store: RunStore) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_checkers(store: RunStore, limit_s: float, spark_master: str | None) -> int:
+def _run_checkers(store: RunStore, limit_s: float, named: str, spark_master: str | None) -> int:
     """Their exit code, which is a verdict's."""
     command = [sys.executable, "-m", "checkers", str(store.path)]
     if spark_master is not None:
@@ -138,9 +171,7 @@ def _run_checkers(store: RunStore, limit_s: float, spark_master: str | None) -> 
         try:
             code = process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            raise AnalysisFailed(
-                f"the checkers did not end within limits.analysis_s = {limit_s:g} s; see {log}"
-            ) from None
+            raise AnalysisTooLong(limit_s, named, log) from None
         finally:
             _end_group(process)
     if code not in (VALID, INVALID, UNKNOWN):

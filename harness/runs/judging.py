@@ -5,10 +5,9 @@ Decides which ended runs are judged at all. Must not know how checkers work.
 
 from __future__ import annotations
 
-import shlex
 from typing import NamedTuple
 
-from harness.runs.analysis import CRASH, INVALID, AnalysisFailed, Judged, analyze
+from harness.runs.analysis import CRASH, INVALID, AnalysisFailed, Judged, analyze, command_again
 from harness.runs.console import ANALYSIS
 from harness.runs.recording import Recording
 from harness.runs.run_control import Aborted
@@ -28,14 +27,13 @@ class Judgement(NamedTuple):
         return self.judged.exit_code if self.problem is None or self.judged.exit_code == INVALID else CRASH
 
 
-def judge(recording: Recording, problem: str | None, limit_s: float, spark_master: str | None) -> Judgement:
-    """Have a closed recording judged within limit_s. problem: what the run broke off for.
+def judge(recording: Recording, problem: str | None, limit_s: float | None, spark_master: str | None) -> Judgement:
+    """Have a closed recording judged within limit_s (None: by its size). problem: what the run broke off for.
 
     What was recorded before a run broke off may already prove a loss; a run that a signal ended is left alone.
     """
     if problem is not None and (recording.abort.is_set() or not recording.stats.operations):
         return Judgement(None, problem)
-    again = f"`highwater analyze {shlex.quote(str(recording.store.path))}` judges it"
     try:
         with recording.abort.released():
             # A signal that came while the run ended is one that came before its analysis.
@@ -43,7 +41,9 @@ def judge(recording: Recording, problem: str | None, limit_s: float, spark_maste
             recording.show(ANALYSIS, limit_s)
             judged = analyze(recording.store, limit_s, spark_master=spark_master, say=recording.console.say)
     except Aborted:
+        again = f"`{command_again(recording.store)}` judges it"
         return Judgement(None, problem or f"analysis aborted by {recording.abort.reason}; the run is recorded: {again}")
     except AnalysisFailed as error:
+        again = f"`{command_again(recording.store, error)}` judges it"
         return Judgement(None, problem or f"the run is recorded, but could not be judged: {error}\n{again}")
     return Judgement(judged, problem)

@@ -77,7 +77,7 @@ def run_json(
             kind.name: {"family": kind.family, "effects": sorted(kind.effects)} for kind in plan.fault_kinds
         },
         "checks": plan.checks.given(),
-        "limits": dataclasses.asdict(plan.limits),
+        "limits": plan.limits.given(),
         "scripted": bool(plan.script),
         "aborted": None,
         "finished": False,

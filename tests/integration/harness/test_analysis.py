@@ -101,10 +101,38 @@ def test_analyze_exit_code_that_does_not_fit_the_results_is_a_crash(store: RunSt
 
 def test_analyze_too_long_is_ended_with_its_children(store: RunStore, checkers: object) -> None:
     checkers('open(run + "/pid", "w").write(str(os.getpid())); time.sleep(60)')  # type: ignore[operator]
+    before = store.history.read_bytes()
     with pytest.raises(AnalysisFailed, match=r"limits\.analysis_s = 2 s"):
         analyze(store, 2)
+    assert store.history.read_bytes() == before
     pid = int((store.path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_analyze_limit_grows_with_the_history(
+    store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_one_line = analysis.limit_for(store.history)
+    with store.history.open("a") as file:
+        file.writelines(f'{{"index":{number}}}\n' for number in range(1, 100_001))
+    assert analysis.limit_for(store.history) == of_one_line + 2000
+    checkers("time.sleep(60)")  # type: ignore[operator]
+    monkeypatch.setattr(analysis, "LEAST_LIMIT_S", 1.0)
+    monkeypatch.setattr(analysis, "LIMIT_PER_LINE_S", 0.00001)
+    with pytest.raises(AnalysisFailed, match="did not end within the limit by the history's size = 2 s"):
+        analyze(store, None)
+
+
+def test_cli_analyze_too_long_names_the_command_with_more_time(
+    store: RunStore, checkers: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkers("time.sleep(60)")  # type: ignore[operator]
+    store.update_run(limits={"analysis_s": 86_400.0})
+    assert cli.main(["analyze", str(store.path), "--time-limit", "1"]) == 255
+    said = capsys.readouterr().err
+    assert "the checkers did not end within --time-limit = 1 s" in said
+    assert f"`highwater analyze {store.path} --time-limit 2` judges it" in said
+    assert cli.main(["analyze", str(store.path), "--time-limit", "0"]) == 254
 
 
 def test_analyze_leaves_no_temporary_file_even_of_checkers_that_had_to_be_killed(

@@ -316,6 +316,7 @@ def test_run_whose_analysis_takes_too_long_names_the_command_that_judges_it(
     assert "the checkers did not end within limits.analysis_s = 1 s" in str(ended.problem)
     assert ended.store.read_run()["finished"] is True
     (command,) = re.findall("`(.*)`", str(ended.problem))
+    assert command.endswith(" --time-limit 2")
     program.write_text(
         "import json, sys\n"
         "out = open(sys.argv[1] + '/results.json', 'w')\n"
