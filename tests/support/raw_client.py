@@ -6,7 +6,6 @@ import os
 import socket
 import struct
 import time
-from pathlib import Path
 
 from broker.wire.api import ApiKey
 from broker.wire.headers import encode_request_header
@@ -90,14 +89,3 @@ def fetch_frame(topic: str, offset: int, max_bytes: int, max_wait_ms: int = 500)
 def batch_of(size: int) -> bytes:
     """A batch of one record with a random value of that size."""
     return encode_batch([NewRecord(None, os.urandom(size))], timestamps=1_700_000_000_000)
-
-
-def resident_kib(pid: int) -> int:
-    """What a process has in memory."""
-    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:")]
-    return int(line.split()[1])
-
-
-def descriptors(pid: int) -> int:
-    """How many a process has open."""
-    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -15,15 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from broker.net.listener import KEPT_DESCRIPTORS_MAX
 from broker.wire.api import ApiKey
 from tests.support.brokers import Broker, Cluster, running_cluster, wait_until
-from tests.support.raw_client import (
-    RawClient,
-    batch_of,
-    descriptors,
-    fetch_frame,
-    framed,
-    produce_frame,
-    resident_kib,
-)
+from tests.support.processes import descriptors, resident_kib
+from tests.support.raw_client import RawClient, batch_of, fetch_frame, framed, produce_frame
 
 pytestmark = pytest.mark.guarantee("many-connections", "slow-consumer", "stuck-follower")
 

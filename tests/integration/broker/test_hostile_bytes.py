@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import crc32c
 import pytest
@@ -18,6 +17,7 @@ from broker.wire.messages.produce import ProducePartition, ProduceRequest, encod
 from broker.wire.record_batch import HEADER, BatchHeader
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.brokers import Cluster, running_cluster
+from tests.support.processes import resident_kib
 from tests.support.raw_client import RawClient
 
 pytestmark = pytest.mark.guarantee("L4", "frame-lengths", "header-counts")
@@ -186,21 +186,16 @@ def test_batch_whose_header_lies_is_refused_and_leaves_nothing(cluster: Cluster,
 def test_claimed_sizes_cost_no_memory(cluster: Cluster) -> None:
     broker = cluster.brokers[1]
     assert broker.process is not None
-    status = Path(f"/proc/{broker.process.pid}/status")
-
-    def resident_kib() -> int:
-        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmRSS:")]
-        return int(line.split()[1])
-
+    pid = broker.process.pid
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     _round_trip(cluster, producer, b"before")
-    before = resident_kib()
+    before = resident_kib(pid)
     half_sent = [socket.create_connection(("127.0.0.1", broker.port), timeout=20) for _ in range(100)]
     try:
         for hostile in half_sent:
             hostile.sendall(struct.pack(">i", 100_000_000) + b"x" * 1000)
         _round_trip(cluster, producer, b"after")
-        assert resident_kib() - before < 64 * 1024, "a hundred claims of 100 MB each"
+        assert resident_kib(pid) - before < 64 * 1024, "a hundred claims of 100 MB each"
     finally:
         for hostile in half_sent:
             hostile.close()

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Cluster, running_cluster
-from tests.support.raw_client import descriptors, resident_kib
+from tests.support.processes import cpu_s, descriptors, resident_kib
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600), pytest.mark.guarantee("soak")]
 
@@ -38,7 +38,6 @@ _AT_ONCE = 500
 _GROWTH_KIB_MAX = 8 * 1024
 _DESCRIPTORS_GROWTH_MAX = 20  # segments roll and go, connections come
 _CPU_GROWTH_MAX = 2.0
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Load:
@@ -137,13 +136,8 @@ def _looked_at(load: Load, pids: dict[int, int]) -> Sample:
         load.consumed,
         {i: resident_kib(pid) for i, pid in pids.items()},
         {i: descriptors(pid) for i, pid in pids.items()},
-        sum(map(_cpu_s, pids.values())),
+        sum(map(cpu_s, pids.values())),
     )
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def _per_second(first: Sample, last: Sample) -> float:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.brokers import ROOT
+from tests.support.processes import command_lines
 
 PROGRAM = (sys.executable, "-m", "harness.commands")
 TO_NOBODY = "import os, sys; from harness.commands import output; output.survive_loss(); "
@@ -127,18 +128,6 @@ def test_interrupt_in_the_first_second_is_quiet_and_leaves_nothing(
         assert code == 255
         assert "aborted by SIGINT" in "".join(said)
     end_s = time.monotonic() + 10
-    while left := _processes_that_name(str(tmp_path)):
+    while left := command_lines(str(tmp_path)):
         assert time.monotonic() < end_s, left
         time.sleep(0.1)
-
-
-def _processes_that_name(text: str) -> list[str]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if text in line and int(folder.name) != os.getpid():
-            found.append(line)
-    return found

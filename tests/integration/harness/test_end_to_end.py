@@ -15,6 +15,7 @@ from kazoo.client import KazooClient
 
 from harness.operations.history import read_lines, recover
 from harness.runs.store import RunStore, read_json
+from tests.support.processes import command_lines
 from tests.support.zookeeper import running_zookeeper
 
 pytestmark = pytest.mark.guarantee("H5")
@@ -157,7 +158,7 @@ def test_test_ended_in_the_middle_leaves_a_history_and_no_processes(tmp_path: Pa
         assert "aborted by SIGINT" in log.read_text()
     root = str((tmp_path / "store" / "latest").resolve())
     end_s = time.monotonic() + 10
-    while left := _processes_that_name(root):
+    while left := command_lines(root):
         assert time.monotonic() < end_s, left
         time.sleep(0.1)
     found = recover(history)
@@ -170,16 +171,3 @@ def _sends(history: Path) -> int:
         return sum(line["f"] == "send" for line in read_lines(history))
     except OSError:
         return 0
-
-
-def _processes_that_name(text: str) -> list[str]:
-    """Command lines of processes, other than this one, that name the folder."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if text in line and int(folder.name) != os.getpid():
-            found.append(line)
-    return found

@@ -21,6 +21,7 @@ from harness.nodes.docker_nodes import LABEL
 from harness.nodes.factory import make_nodes
 from harness.nodes.manifest import Manifest, manifests
 from harness.tools.java import cache_folder
+from tests.support.processes import command_lines
 
 pytestmark = pytest.mark.guarantee("H5")
 
@@ -45,19 +46,6 @@ time.sleep(600)
 """
 
 
-def processes_with(token: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                arguments = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if token.encode() in arguments:
-                found.append(arguments.decode(errors="replace"))
-    return found
-
-
 def killed_run(kind: str, run_dir: Path, source: Path, how: signal.Signals = signal.SIGKILL) -> None:
     """Start a run, wait until its nodes are open, kill it, and see that no process is left."""
     run_dir.mkdir()
@@ -66,12 +54,12 @@ def killed_run(kind: str, run_dir: Path, source: Path, how: signal.Signals = sig
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "open\n"
-        assert processes_with(f"{token}-daemon") != []
+        assert command_lines(f"{token}-daemon")
         run.send_signal(how)
         run.wait(30)
     deadline = time.monotonic() + 20
-    while processes_with(token):
-        assert time.monotonic() < deadline, processes_with(token)
+    while command_lines(token):
+        assert time.monotonic() < deadline, command_lines(token)
         time.sleep(0.05)
 
 

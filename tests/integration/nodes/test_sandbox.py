@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.nodes.sandbox import inside_sandbox, probe, sandbox_command
+from tests.support.processes import command_lines
 
 pytestmark = pytest.mark.guarantee("H5")
 
@@ -41,20 +42,6 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> 
     while not condition():
         assert time.monotonic() < deadline, f"not in {timeout_s} s: {what}"
         time.sleep(0.02)
-
-
-def processes_with(token: str) -> list[int]:
-    """Pids on this machine whose command line holds the token; the caller's own is not among them."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                arguments = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if token.encode() in arguments:
-                found.append(int(entry.name))
-    return found
 
 
 def start(code: str, *, new_session: bool = False) -> subprocess.Popen[str]:
@@ -203,10 +190,10 @@ def test_sandbox_killed_process_takes_everything_along(victim: str) -> None:
         assert outer.stdout.readline() == "ready\n"
         init = _children(outer.pid)[0]
         pids = {"outer": outer.pid, "init": init, "command": _children(init)[0]}
-        assert len(processes_with(f"{token}-daemon")) >= 2  # the daemon, and those that carry it in their code
+        assert len(command_lines(f"{token}-daemon")) >= 2  # the daemon, and those that carry it in their code
         os.kill(pids[victim], signal.SIGKILL)
         outer.wait(20)
-    until(lambda: not processes_with(token), "no process of the sandbox is left")
+    until(lambda: not command_lines(token), "no process of the sandbox is left")
     assert not Path("/run/netns/hw-left").exists()
     assert not Path(f"/dev/shm/{token}").exists()
 
