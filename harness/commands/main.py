@@ -208,11 +208,8 @@ def _heal(_options: argparse.Namespace) -> int:
 
 
 def _nightly(options: argparse.Namespace) -> int:
-    try:
-        from harness.commands.nightly import run_nightly
-    except ImportError as error:
-        print(f"highwater: nightly needs a package that is missing ({error}); install highwater[lab]", file=sys.stderr)
-        return USAGE
+    from harness.commands.nightly import run_nightly
+
     if options.seeds < 1:
         raise PlanError(f"--seeds: {options.seeds} is not a whole number from 1 on")
     return run_nightly(options.files, options.seeds, options.out, resume=options.resume, nodes=options.nodes)

@@ -123,12 +123,10 @@ def _run_name(store: RunStore) -> str:
 def build_report(store: RunStore) -> tuple[Path | None, str | None]:
     """(report, None), or (None, why there is none)."""
     try:
-        # Imported late: a folder can be judged where the report's packages are not installed.
-        build = importlib.import_module("harness.report").build
+        # Imported late, as is plotly in there: a folder can be judged where the report's packages are not installed.
+        built = importlib.import_module("harness.report").build(store.path)
     except ImportError as error:
         return None, f"the report needs a package that is missing ({error}); install highwater[lab]"
-    try:
-        built = build(store.path)
     except Exception as error:
         # A verdict stands without its report.
         return None, f"{type(error).__name__}: {error}"

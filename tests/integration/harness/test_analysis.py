@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import harness.report
 from harness.commands import main as cli
 from harness.runs import analysis
 from harness.runs.analysis import AnalysisFailed, analyze
@@ -65,6 +66,20 @@ def test_analyze_without_junitparser_is_a_verdict_all_the_same(
     (told,) = [text for text in said if "junit.xml" in text]
     assert "junitparser" in told
     assert told.endswith("install highwater[lab]")
+
+
+def test_analyze_without_plotly_is_a_verdict_without_a_report(
+    store: RunStore, checkers: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkers(WRITE.format(verdict="valid", code=0))  # type: ignore[operator]
+    monkeypatch.delitem(sys.modules, "harness.report.charts", raising=False)
+    monkeypatch.delattr(harness.report, "charts", raising=False)
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    judged = analyze(store, 30)
+    assert (judged.exit_code, judged.report) == (0, None)
+    assert judged.report_problem is not None
+    assert judged.report_problem.startswith("the report needs a package that is missing (")
+    assert judged.report_problem.endswith("install highwater[lab]")
 
 
 def test_analyze_hands_on_the_spark_master(store: RunStore, checkers: object) -> None:
