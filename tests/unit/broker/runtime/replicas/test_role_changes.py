@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import produce
 from broker.wire.records import NewRecord, encode_batch
-from tests.support.memory_cluster import produced
+from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_node import TOPIC, FakeSlot
 from tests.support.settled_cluster import settled
+
+T0 = TopicPartition(TOPIC, 0)
 
 
 def test_leader_and_isr_for_another_registration_is_refused() -> None:
@@ -130,3 +133,61 @@ def test_leadership_that_the_log_cannot_note_is_none(failure: Exception, monkeyp
     answer = cluster.apply(2, cluster.leader_and_isr(state, cluster.registered[2]))
     assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert node.up.replicas.by_partition[(TOPIC, 0)].partition.role is None
+
+
+def test_role_that_an_error_of_the_broker_keeps_from_being_taken_up_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = settled()
+    node = cluster.nodes[2]
+
+    def fails(epoch: int, start_offset: int) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(node.log, "assign_epoch", fails)
+    state = replace(cluster.state, leader=2, leader_epoch=1, partition_epoch=1)
+    answer = cluster.apply(2, cluster.leader_and_isr(state, cluster.registered[2]))
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    replica = node.up.replicas.by_partition[T0]
+    assert (replica.partition.role, replica.offline) == (None, False)
+
+
+def test_leader_knows_from_the_first_which_brokers_are_alive() -> None:
+    """A follower that is not may not join its ISR, whatever it fetches."""
+    cluster = MemoryCluster(2)
+    cluster.settle()
+    cluster.nodes[1].up.on_live_brokers({1})
+    cluster.state = replace(cluster.state, leader=1, leader_epoch=1, partition_epoch=1, isr=(1,))
+    cluster.tell_all()
+    cluster.advance(5_000)
+    assert set(cluster.state.isr) == {1}
+    cluster.nodes[1].up.on_live_brokers({1, 2})
+    cluster.advance(5_000)
+    assert set(cluster.state.isr) == {1, 2}
+
+
+def test_log_that_is_elected_vouches_for_what_it_has() -> None:
+    cluster = settled()
+    node = cluster.nodes[2]
+    node.store.mark_unclean(T0, "power failure")
+    state = replace(cluster.state, leader=1, leader_epoch=1, partition_epoch=1)
+    cluster.apply(2, cluster.leader_and_isr(state, cluster.registered[2]))
+    assert T0 in node.store.unclean, "a follower has to be let into the ISR first"
+    state = replace(state, leader=2, leader_epoch=2, partition_epoch=2)
+    cluster.apply(2, cluster.leader_and_isr(state, cluster.registered[2]))
+    assert T0 not in node.store.unclean
+
+
+@pytest.mark.parametrize(("isr", "noted"), [((1,), True), ((1, 2), False)])
+def test_log_made_anew_for_an_old_partition_is_noted_where_the_isr_lacks_its_broker(
+    isr: tuple[int, ...], noted: bool
+) -> None:
+    """Once this broker is let in from outside the log has all that counts; a member was never outside."""
+    cluster = MemoryCluster(2)
+    cluster.settle()
+    cluster.kill(2)
+    cluster.nodes[2].store.delete(T0)
+    cluster.start(2, tell=False)
+    node = cluster.nodes[2]
+    state = replace(cluster.state, isr=isr, leader_epoch=1, partition_epoch=1)
+    cluster.apply(2, cluster.leader_and_isr(state, cluster.registered[2]))
+    assert T0 in node.store.unclean
+    assert node.up.remade_logs.outside == ({T0: cluster.registered[2]} if noted else {})
