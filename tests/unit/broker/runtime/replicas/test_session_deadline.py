@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from tests.support.memory_cluster import fetched, produced
+from tests.support.memory_node import TOPIC
 from tests.support.settled_cluster import settled
 
 
@@ -71,3 +79,29 @@ def test_leader_stands_still_from_the_very_moment_of_its_sessions_deadline(monke
     result = produced(waiting)
     assert result is not None
     assert result.error == 0
+
+
+def test_locally_fenced_leader_puts_nobody_out_of_its_isr() -> None:
+    """It may be deposed: who does not fetch from it may follow another leader."""
+    cluster = settled()
+    cluster.nodes[3].paused = True
+    cluster.produce(1, "a")
+    cluster.nodes[1].up.replicas.set_session_deadline_passed(True)
+    cluster.advance(30_000)
+    assert cluster.nodes[1].event_log.of("isr_propose") == []
+    cluster.nodes[1].up.replicas.set_session_deadline_passed(False)
+    cluster.advance(30_000)
+    assert set(cluster.state.isr) == {1, 2}
+
+
+def test_locally_fenced_leader_deletes_no_records() -> None:
+    cluster = settled()
+    cluster.produce(1, "a")
+    cluster.settle()
+    cluster.nodes[1].up.replicas.set_session_deadline_passed(True)
+    topic = DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 1)])
+    slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, DeleteRecordsRequest([topic], 1000).encode(2))
+    assert slot.answer is not None
+    (result,) = DeleteRecordsResponse.decode(2, slot.answer[5:]).topics[0].partitions
+    assert result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert cluster.nodes[1].log.start == 0
