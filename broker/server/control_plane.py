@@ -35,7 +35,7 @@ from broker.runtime.metadata.topic_configs import TopicConfigCache, gate
 from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.ports import Loop, Peer
 from broker.runtime.produce.producer_id_blocks import ProducerIdBlocks
-from broker.runtime.replicas.alter_partition_manager import ControllerAlterPartition
+from broker.runtime.replicas.alter_partition_manager import AlterPartitionManager
 from broker.runtime.replicas.log_dir_failure import LogFailureNotice
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
@@ -218,7 +218,7 @@ class ControlPlane:
         def connect_controller(address: Address) -> Peer:
             return connect(address.host, address.port, f"broker-{id_}-to-controller")
 
-        self.alter_partition = ControllerAlterPartition(
+        self.alter_partition = AlterPartitionManager(
             id_, lambda: self.registration.broker_epoch, self.cache, loop, connect_controller, self._attempt_ms
         )
         self.suspicion: FailureDetector | None = None

@@ -30,7 +30,7 @@ from broker.runtime.metadata.cache import Address
 from broker.runtime.ports import Peer, ResponseSlot
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replicas.cleanable_replicas import CleanableReplicas
-from broker.runtime.replicas.controller_requests import ReplicaRequests
+from broker.runtime.replicas.controller_requests import ControllerRequests
 from broker.runtime.replicas.replica_reports import ReplicaReports
 from broker.runtime.requests.context import RequestContext
 from broker.runtime.requests.dispatch import Dispatcher
@@ -150,7 +150,7 @@ class DataPlane:
         control.dynamic.add_listener(lambda: self._on_broker_config(control, manager))
         self._on_broker_config(control, manager)
         self._loop.add_before_send(manager.end_of_turn)
-        requests = ReplicaRequests(manager.role_changes)
+        requests = ControllerRequests(manager.role_changes)
         reports = ReplicaReports(
             manager.replicas,
             self.store,

@@ -30,7 +30,7 @@ from broker.runtime.controller.watch_events import WatchEvents
 from broker.runtime.lifecycle.failure_detector import Suspect
 from broker.runtime.metadata.topic_ids import new_topic_id
 from broker.runtime.ports import Loop
-from broker.runtime.requests.abandonable_requests import WantedRequests
+from broker.runtime.requests.abandonable_requests import AbandonableRequests
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -83,7 +83,7 @@ class Controller:
         )
         reports = ChannelEvents(self._events, self._in_term, self._controller_changed, self._finish_deletions)
         self._outbox = LoopOutbox(loop, ControllerChannels(loop, connect, settings.socket_timeout_ms, reports), emit)
-        self._requests = WantedRequests()
+        self._requests = AbandonableRequests()
         self._term: ControllerTerm | None = None
         self._registered = False
         self._reload_backoff = retries()

@@ -27,7 +27,7 @@ from broker.runtime.controller.request_batch import RequestBatch
 from broker.runtime.controller.state_writer import PartitionStateWriter
 from broker.runtime.controller.suspicions import Suspicions
 from broker.runtime.controller.topic_deletion import TopicDeletion
-from broker.runtime.controller.topic_loader import TopicReader
+from broker.runtime.controller.topic_loader import TopicLoader
 
 _log = logging.getLogger("broker.controller")
 
@@ -60,7 +60,7 @@ class ControllerTerm:
         self.loaded = False
         """Whether `state` is whole. Where a load broke off it is not, and nothing may be decided on it."""
         self._writer = writer = PartitionStateWriter(term, broker_id, store, outbox, watches)
-        self._topics = TopicReader(writer, new_topic_id, known_topic_id)
+        self._topics = TopicLoader(writer, new_topic_id, known_topic_id)
         self._deletion = TopicDeletion(writer, delete_enabled)
         self.suspicions = Suspicions(writer)
         self.shutting_down_brokers = ShuttingDownBrokers(writer)

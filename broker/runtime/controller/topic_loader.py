@@ -19,7 +19,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
 
 
-class TopicReader:
+class TopicLoader:
     """malformed: a topic's znode made no sense since the last load, so the topics known are not all.
 
     old: ids given in this term to topics that had partition states and no id: what a load finds of them is not new,

@@ -18,7 +18,7 @@ from broker.core.controller.cluster_state import StoreUnavailable
 from broker.model.backoff import Backoff
 from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.ports import Loop
-from broker.runtime.requests.abandonable_requests import WantedRequests
+from broker.runtime.requests.abandonable_requests import AbandonableRequests
 from broker.runtime.requests.request import Request, refuse
 from broker.runtime.worker import Worker
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
@@ -241,7 +241,7 @@ def _tell(listener: OnChange, topic: str, overrides: Mapping[str, str]) -> None:
 
 def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callable[[Request], None]:
     """A LeaderAndIsr handler that waits for the topics' settings before it hands the request on."""
-    waiting = WantedRequests()
+    waiting = AbandonableRequests()
 
     def handle(request: Request) -> None:
         try:

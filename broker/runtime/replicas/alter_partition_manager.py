@@ -42,7 +42,7 @@ class _Item(NamedTuple):
     on_result: Callable[[AlterPartitionResult], None]
 
 
-class ControllerAlterPartition:
+class AlterPartitionManager:
     """Satisfies `replication_ports.AlterPartitionSender`."""
 
     def __init__(

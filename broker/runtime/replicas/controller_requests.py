@@ -9,7 +9,7 @@ from broker.wire.messages.stop_replica import StopReplicaRequest
 from broker.wire.primitives import MalformedFrame
 
 
-class ReplicaRequests:
+class ControllerRequests:
     """See the module."""
 
     def __init__(self, role_changes: RoleChanges) -> None:

@@ -23,7 +23,7 @@ class _Entry:
         self.wanted = _never
 
 
-class WantedRequests:
+class AbandonableRequests:
     """Any thread."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from broker.core.replication.isr import Proposal
 from broker.model.ids import TopicPartition
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.ports import Peer
-from broker.runtime.replicas.alter_partition_manager import VERSION, ControllerAlterPartition
+from broker.runtime.replicas.alter_partition_manager import VERSION, AlterPartitionManager
 from broker.runtime.replicas.ports import AlterPartitionResult
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
@@ -76,7 +76,7 @@ class Sender:
         self.cache = cache_with_controller(1)
         self.peers: dict[Address, HeldPeer] = {}
         self.answers: list[tuple[int, AlterPartitionResult]] = []
-        self.sender = ControllerAlterPartition(9, lambda: 55, self.cache, self.loop, self._connect, 1000)
+        self.sender = AlterPartitionManager(9, lambda: 55, self.cache, self.loop, self._connect, 1000)
 
     def _connect(self, address: Address) -> Peer:
         return self.peers.setdefault(address, HeldPeer())

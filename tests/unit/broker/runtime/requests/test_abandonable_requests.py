@@ -13,7 +13,7 @@ from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.handlers import ControllerHandlers
 from broker.runtime.controller.ports import ControllerStore
 from broker.runtime.controller.settings import ControllerSettings
-from broker.runtime.requests.abandonable_requests import WantedRequests
+from broker.runtime.requests.abandonable_requests import AbandonableRequests
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -95,7 +95,7 @@ def test_request_that_nobody_waits_for_as_its_turn_comes_is_not_decided() -> Non
 
 
 def test_requests_that_are_wanted_are_done_in_the_order_in_which_they_come() -> None:
-    waiting, done = WantedRequests(), list[int]()
+    waiting, done = AbandonableRequests(), list[int]()
     takes = [waiting.put(lambda nth=nth: done.append(nth), lambda: True) for nth in range(3)]  # type: ignore[misc]
     for take in takes * 2:
         take()
@@ -110,7 +110,7 @@ class Body:
 
 
 def test_request_that_was_given_up_is_let_go_of_when_the_next_comes() -> None:
-    waiting, wanted = WantedRequests(), True
+    waiting, wanted = AbandonableRequests(), True
     body = Body()
     gone = weakref.ref(body)
     take = waiting.put(body.use, lambda: wanted)
@@ -126,7 +126,7 @@ def test_request_that_fails_says_so() -> None:
     def fails() -> None:
         raise StoreUnavailable("no answer")
 
-    take = WantedRequests().put(fails, lambda: True)
+    take = AbandonableRequests().put(fails, lambda: True)
     with pytest.raises(StoreUnavailable):
         take()
     take()
