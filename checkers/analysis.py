@@ -25,7 +25,6 @@ from checkers.black_box.families import black_box
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
 from checkers.coverage.fault_reach import writes_impossible
-from checkers.coverage.floor import FloorResult, Seen, judge_floor
 from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons
 from checkers.coverage.queries import (
     around_faults,
@@ -37,7 +36,8 @@ from checkers.coverage.queries import (
     replicas_by_partition,
     work_in,
 )
-from checkers.coverage.recovery import QuietWindow, Work, load_end_ns, quiet_windows_of, stood_still, too_short
+from checkers.coverage.recovery import QuietWindow, Work, load_end_ns, quiet_windows_of, too_short, unreached_partitions
+from checkers.coverage.requirements import CoverageResult, Seen, judge_coverage
 from checkers.evidence.events import load_events
 from checkers.evidence.node_logs import log_failures
 from checkers.evidence.prepare import Prepared, batches_table, prepare
@@ -96,7 +96,7 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
             prepared = decoding.result()
             raw_events = load_events(session, prepared.event_files, info, parquet)
             history, health = reading.result()
-            results, drawn = _judge(pool, session, run_dir, info, history, health, prepared, raw_events)
+            results, charts = _judge(pool, session, run_dir, info, history, health, prepared, raw_events)
             results["analysis"] = {
                 "seconds": round(time.monotonic() - began, 1),
                 "operations": health.operations,
@@ -106,7 +106,7 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
         finally:
             if own:
                 session.stop()
-    run_report.write_json(run_dir / "series.json", drawn)
+    run_report.write_json(run_dir / "series.json", charts)
     run_report.write_json(run_dir / "results.json", results)
     return Analysis(results["verdict"], results["sentence"], results)
 
@@ -138,7 +138,7 @@ def _judge(
     raw_events: DataFrame,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(results.json without `analysis`, series.json)."""
-    wanted = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.TOLD, "phase"))
+    wanted = history.marks.where((F.col("kind") == "nemesis") | F.col("f").isin(*incidents.MARKS, "phase"))
     marks = pool.submit(lambda: [row.asDict() for row in wanted.collect()])
     evidence = _evidence(session, run_dir, info, history, prepared, raw_events, marks)
     queries = _Queries(pool, history, evidence)
@@ -150,9 +150,9 @@ def _judge(
     judged = _Judged(checks, rows, faults, marks.result(), quiet_windows)
     met = damage.meetings(faults, damage.openings(evidence, faults))
     durable = run_report.durability(rows, info.partitions)
-    floor = _floor(run_dir, info, prepared, judged, durable, met, queries, work)
+    coverage = _coverage(run_dir, info, prepared, judged, durable, met, queries, work)
     _join_witnesses(session, run_dir, checks, faults, evidence)
-    results = _results(info, health, judged, durable, floor, met, evidence)
+    results = _results(info, health, judged, durable, coverage, met, evidence)
     return results, _series(history, evidence, info, results["faults"])
 
 
@@ -182,7 +182,7 @@ def _evidence(
 
 
 class _Queries:
-    """What the floor asks of the tables, begun at once so that it runs beside the checkers."""
+    """What coverage is judged by of the tables, begun at once so that it runs beside the checkers."""
 
     def __init__(self, pool: ThreadPoolExecutor, history: History, evidence: Evidence) -> None:
         info = evidence.info
@@ -218,7 +218,7 @@ def _checks(
     missing_evidence = missing_evidence_of(info, health, prepared, rows, marks)
     found = by_checker(rows)
     checks = []
-    for spec in (spec for spec in ALL if info.asks_for(spec.name)):
+    for spec in (spec for spec in ALL if info.wants(spec.name)):
         mine = found[spec.name]
         allowed = reason_for(
             spec.name,
@@ -241,7 +241,7 @@ def _checks(
     return checks
 
 
-def _floor(
+def _coverage(
     run_dir: Path,
     info: RunInfo,
     prepared: Prepared,
@@ -250,14 +250,14 @@ def _floor(
     met: Mapping[int, damage.Meeting],
     queries: _Queries,
     work: Future[dict[QuietWindow, dict[str, Work]]],
-) -> FloorResult:
+) -> CoverageResult:
     """Whether the run saw enough to be called valid."""
     faults, marks = judged.faults, judged.marks
     elections = queries.elections.result()
     shrinks, expansions = queries.isr_changes.result()
-    still, reached = stood_still(info.partitions, judged.quiet_windows, work.result())
+    unreached, reached = unreached_partitions(info.partitions, judged.quiet_windows, work.result())
     has_znodes, has_events = not prepared.missing_evidence.get("zookeeper"), bool(prepared.event_files)
-    return judge_floor(
+    return judge_coverage(
         Seen(
             acknowledged=sum(int(row["acknowledged"]) for row in durable),
             elections=len(elections) if has_znodes else None,
@@ -269,7 +269,7 @@ def _floor(
             around=queries.around.result(),
             load_gaps=queries.load_gaps.result(),
             too_short=too_short(info, faults, load_end_ns(marks)),
-            still=still,
+            unreached=unreached,
             reached=reached,
             drain_gaps=_drain_gaps(info, judged.rows, queries.replicas.result()),
             writes_impossible=writes_impossible(info, faults),
@@ -285,7 +285,7 @@ def _results(
     health: HistoryHealth,
     judged: _Judged,
     durable: list[dict[str, Any]],
-    floor: FloorResult,
+    coverage: CoverageResult,
     met: Mapping[int, damage.Meeting],
     evidence: Evidence,
 ) -> dict[str, Any]:
@@ -295,10 +295,10 @@ def _results(
     not_fired = incidents.not_fired(info, faults, unavailable)
     reasons = run_reasons(info, health)
     verdicts = [check.verdict for check in checks]
-    if reasons or not floor.met:
+    if reasons or not coverage.met:
         verdicts.append("unknown")
     verdict = worst(verdicts)
-    not_asked = [spec for spec in ALL if not info.asks_for(spec.name)]
+    left_out = [spec for spec in ALL if not info.wants(spec.name)]
     return {
         "schema": run_report.SCHEMA,
         "verdict": verdict,
@@ -306,19 +306,22 @@ def _results(
             verdict,
             checks,
             durable,
-            floor,
+            coverage,
             reasons,
             unavailable,
             not_fired,
             damage.unmet(faults, met),
             evidence.hurt_nodes,
-            [spec.name for spec in not_asked],
+            [spec.name for spec in left_out],
         ),
         "reasons": reasons,
-        "checkers": {**{check.name: run_report.check_json(check) for check in checks}, "floor": _floor_json(floor)},
+        "checkers": {
+            **{check.name: run_report.check_json(check) for check in checks},
+            "coverage": _coverage_json(coverage),
+        },
         "durability": durable,
-        "linearizability": run_report.linearizability(checks, left_out=any(spec.linearizability for spec in not_asked)),
-        "floor": floor.as_json(),
+        "linearizability": run_report.linearizability(checks, left_out=any(spec.linearizability for spec in left_out)),
+        "coverage": coverage.as_json(),
         "faults": [damage.as_json(fault, met) for fault in faults],
         "unavailable": unavailable,
         "not_fired": not_fired,
@@ -328,7 +331,7 @@ def _results(
 
 def _drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
     """A workload that asks for no drain proves in its own way that records are there; its checkers judge that."""
-    return drain_gaps(info, rows, replicas) if info.asks_for("final-drain") else []
+    return drain_gaps(info, rows, replicas) if info.wants("final-drain") else []
 
 
 def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
@@ -359,13 +362,13 @@ def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequen
     return gaps
 
 
-def _floor_json(floor: FloorResult) -> dict[str, Any]:
+def _coverage_json(coverage: CoverageResult) -> dict[str, Any]:
     return {
-        "verdict": "valid" if floor.met else "unknown",
-        "family": "floor",
-        "title": "The floor of a valid verdict",
-        "reasons": floor.missing,
-        "counts": {name: value for name, value in floor.figures.items() if isinstance(value, int)},
+        "verdict": "valid" if coverage.met else "unknown",
+        "family": "coverage",
+        "title": "The run proved enough for a verdict of valid",
+        "reasons": coverage.missing,
+        "counts": {name: value for name, value in coverage.figures.items() if isinstance(value, int)},
         "measures": {},
         "witnesses": [],
         "allowed": None,
@@ -388,11 +391,11 @@ def _join_witnesses(
 
 
 def _series(history: History, evidence: Evidence, info: RunInfo, faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    drawn = series.history_series(history)
+    charts = series.history_series(history)
     mine = evidence.events.where(F.col("p").isin(*info.partitions))
     return series.assemble(
-        drawn,
-        series.partition_series(mine, drawn["duration_ns"]),
+        charts,
+        series.partition_series(mine, charts["duration_ns"]),
         series.clock_series(evidence.events, info.origin_wall_ns),
         faults,
     )

@@ -151,7 +151,7 @@ class Nemesis:
     def _claim(self, slot: Slot, end_s: float, stop: Stop) -> int | None:
         """Draw the slot's injection until its claims are free; None when it can no longer be over in time."""
         rng = Random(f"{self._seed}/fault/{slot.number}")
-        draws = 0
+        tries = 0
         while not stop.is_set() and self._clock_s() + slot.duration_s <= end_s:
             try:
                 injection = self.in_force.faults[slot.kind].draw(rng, self.in_force.view, slot.target, slot.wanted)
@@ -161,8 +161,8 @@ class Nemesis:
             fault_id = self.in_force.claim(injection)
             if fault_id is not None:
                 return fault_id
-            draws += 1
-            if draws % REDRAWS == 0:
+            tries += 1
+            if tries % REDRAWS == 0:
                 self.in_force.wait_for_change(0.5)
         return None
 

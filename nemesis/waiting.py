@@ -13,7 +13,7 @@ def until(condition: Callable[[], T], timeout_s: float, interval_s: float = 0.1)
     """Call until the answer is true or the time is up; the last answer. Called at least once."""
     deadline = time.monotonic() + timeout_s
     while True:
-        answer = condition()
-        if answer or time.monotonic() >= deadline:
-            return answer
+        met = condition()
+        if met or time.monotonic() >= deadline:
+            return met
         time.sleep(interval_s)

@@ -66,13 +66,13 @@ def with_expired(expiry: Expiry | None, rows: DataFrame, sends: DataFrame, *, re
 def _counted(rows: DataFrame, at: str, sends: DataFrame, by: str, name: str) -> DataFrame:
     """rows with how many sends of their partition have `by` at or below the row's `at`, as `name`."""
     row = F.struct(*rows.columns)
-    asked = rows.select("p", F.col(at).cast("bigint").alias("at"), F.lit(0).alias("n"), row.alias("row"))
+    wanted = rows.select("p", F.col(at).cast("bigint").alias("at"), F.lit(0).alias("n"), row.alias("row"))
     sent = sends.where(F.col(by).isNotNull()).select(
-        "p", F.col(by).alias("at"), F.lit(1).alias("n"), F.lit(None).cast(asked.schema["row"].dataType).alias("row")
+        "p", F.col(by).alias("at"), F.lit(1).alias("n"), F.lit(None).cast(wanted.schema["row"].dataType).alias("row")
     )
     upto = Window.partitionBy("p").orderBy("at").rangeBetween(Window.unboundedPreceding, Window.currentRow)
     return (
-        asked.unionByName(sent)
+        wanted.unionByName(sent)
         .withColumn(name, F.sum("n").over(upto))
         .where(F.col("row").isNotNull())
         .select("row.*", name)

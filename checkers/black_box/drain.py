@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from checkers.allowances.allowances import ALLOWED_GONE, GONE
-from checkers.black_box.facts import Facts, expired, seen_in, told_start
+from checkers.black_box.facts import Facts, expired, response_log_start, seen_in
 from checkers.black_box.lost import covered_ranges
 from checkers.evidence.unclean_elections import attributable
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -31,14 +31,14 @@ HEALED = "healed:"
 
 def believed_drains(facts: Facts) -> DataFrame:
     """(p, leader, reader, phase, start, end, believed): every drain-complete line."""
-    told = facts.history.marks.where(F.col("f") == "drain-complete").select(
+    marked = facts.history.marks.where(F.col("f") == "drain-complete").select(
         "p", "leader", "reader", "phase", "start", "end", "time_ns"
     )
     polls = facts.history.requests.where(F.col("phase").startswith("drain")).withColumn("leader", F.col("node"))
     ranges = covered_ranges(polls, "p", "leader", "reader", "phase")
     return (
-        told.join(ranges, on=["p", "leader", "reader", "phase"], how="left")
-        .groupBy(*told.columns)
+        marked.join(ranges, on=["p", "leader", "reader", "phase"], how="left")
+        .groupBy(*marked.columns)
         .agg(
             F.coalesce(
                 F.bool_or((F.col("start_offset") <= F.col("start")) & (F.col("end_offset") >= F.col("end"))),
@@ -119,9 +119,9 @@ def _given_up(facts: Facts) -> DataFrame:
     A reader writes one line or the other, so a healthy run has none. Of the rounds after it nothing is said here: where
     one fails, another one comes, and what counts is whether each replica was read to its end by then.
     """
-    told = facts.history.marks.where((F.col("f") == "drain-incomplete") & (F.col("phase") == CURRENT))
+    marked = facts.history.marks.where((F.col("f") == "drain-incomplete") & (F.col("phase") == CURRENT))
     return apply_rules(
-        told,
+        marked,
         [
             Rule(
                 DRAIN,
@@ -146,9 +146,11 @@ def _gone(facts: Facts) -> DataFrame:
     No proof of its own: what passes over such a record is a vanished read, and a drain that ends below it is doubted.
     But a run that has one is not valid (`none` of the checker's entry in the catalogue).
     """
-    told = facts.history.marks.where(F.col("f") == "drain-complete").select("p", "leader", "reader", "phase", "time_ns")
+    marked = facts.history.marks.where(F.col("f") == "drain-complete").select(
+        "p", "leader", "reader", "phase", "time_ns"
+    )
     acked = facts.acked.where(F.col("n_reads") > 0)
-    expected = acked.join(F.broadcast(told), on="p").where(F.col("send.complete_ns") < F.col("time_ns"))
+    expected = acked.join(F.broadcast(marked), on="p").where(F.col("send.complete_ns") < F.col("time_ns"))
     returned = facts.history.polls.where(F.col("phase").startswith("drain")).select(
         "p", "value", F.col("node").alias("leader"), "reader", "phase"
     )
@@ -185,7 +187,9 @@ def _with_expired(facts: Facts, acked: DataFrame) -> DataFrame:
 def _log_starts(facts: Facts) -> DataFrame:
     """(p, log_start): the highest that any answer told."""
     return (
-        facts.history.requests.where(F.col("outcome") == "ok").groupBy("p").agg(F.max(told_start()).alias("log_start"))
+        facts.history.requests.where(F.col("outcome") == "ok")
+        .groupBy("p")
+        .agg(F.max(response_log_start()).alias("log_start"))
     )
 
 

@@ -29,13 +29,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from checkers.allowances.expiry import with_expired
-from checkers.black_box.facts import Facts, told_epoch, told_start
+from checkers.black_box.facts import Facts, known_epoch, response_log_start
 from checkers.evidence.unclean_elections import epoch_interval
-from checkers.history.responses import answered_epoch, asks_latest, is_poll, shown_end
+from checkers.history.responses import is_poll, requests_latest, response_epoch, shown_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
-WENT_BACK = "nonmonotonic-end"
+NONMONOTONIC_END = "nonmonotonic-end"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
@@ -84,7 +84,7 @@ def _requests(facts: Facts) -> DataFrame:
     ok, out_of_range = F.col("outcome") == "ok", is_poll() & (F.col("error") == OUT_OF_RANGE)
     wire = F.coalesce("reader", F.lit("wire")) == "wire"
     # Who answers a request of an epoch, answers it in that epoch.
-    epoch = F.coalesce(told_epoch(answered_epoch()), told_epoch(F.col("leader_epoch")))
+    epoch = F.coalesce(known_epoch(response_epoch()), known_epoch(F.col("leader_epoch")))
     return (
         facts.history.requests.where(wire & (ok | out_of_range))
         .withColumn("epoch", epoch)
@@ -97,9 +97,9 @@ def _requests(facts: Facts) -> DataFrame:
             "invoke_ns",
             "complete_ns",
             F.when(ok, shown_end()).alias("shown_end"),
-            F.when(ok & (told_start() >= 0), told_start()).alias("log_start"),
-            F.when(~ok, F.lit(REFUSED)).when(asks_latest(), F.lit(WENT_BACK)).alias("checker"),
-            F.when(~ok, F.col("position")).when(asks_latest(), F.col("end_offset")).alias("offset"),
+            F.when(ok & (response_log_start() >= 0), response_log_start()).alias("log_start"),
+            F.when(~ok, F.lit(REFUSED)).when(requests_latest(), F.lit(NONMONOTONIC_END)).alias("checker"),
+            F.when(~ok, F.col("position")).when(requests_latest(), F.col("end_offset")).alias("offset"),
         )
     )
 
@@ -114,7 +114,9 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
         "p",
         F.col("invoke_ns").alias("at_ns"),
         F.lit(0).alias("turn"),
-        F.struct("op", "checker", "offset", "epoch", "invoke_ns", "complete_ns", least.alias("least")).alias("asked"),
+        F.struct("op", "checker", "offset", "epoch", "invoke_ns", "complete_ns", least.alias("least")).alias(
+            "requested"
+        ),
     )
     shown = requests.where(F.col("shown_end").isNotNull()).select(
         "p",
@@ -125,15 +127,19 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
     )
     # Each is asked of every epoch up to its own: there are few.
     epochs = shown.select("p", "shown_in").distinct()
-    asked = judged.join(F.broadcast(epochs), on="p", how="inner").where(F.col("shown_in") <= F.col("asked.epoch"))
+    requested = judged.join(F.broadcast(epochs), on="p", how="inner").where(
+        F.col("shown_in") <= F.col("requested.epoch")
+    )
     # At equal times the question stands before the answer: it was not certainly asked after it.
     before = Window.partitionBy("p", "shown_in").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     beyond = (
-        asked.unionByName(shown, allowMissingColumns=True)
+        requested.unionByName(shown, allowMissingColumns=True)
         .withColumn("highest", F.max("shown").over(before))
-        .where(F.col("asked").isNotNull() & (F.col("highest.shown_end") >= F.col("asked.least")))
+        .where(F.col("requested").isNotNull() & (F.col("highest.shown_end") >= F.col("requested.least")))
     )
-    together = epoch_interval(facts.unclean, F.col("shown_in")) == epoch_interval(facts.unclean, F.col("asked.epoch"))
+    together = epoch_interval(facts.unclean, F.col("shown_in")) == epoch_interval(
+        facts.unclean, F.col("requested.epoch")
+    )
     by = F.min(
         F.struct(
             (~F.coalesce(together, F.lit(False))).alias("parted"),
@@ -144,17 +150,17 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
             F.col("highest.complete_ns").alias("complete_ns"),
         )
     )
-    return beyond.groupBy("p", "asked").agg(by.alias("by")).select("p", "asked.*", "by")
+    return beyond.groupBy("p", "requested").agg(by.alias("by")).select("p", "requested.*", "by")
 
 
 def _with_start(denied: DataFrame, requests: DataFrame) -> DataFrame:
     """With `started`: whether the same leader said later that its log began at that offset or below."""
-    told = requests.where(F.col("log_start").isNotNull()).select(
+    reported = requests.where(F.col("log_start").isNotNull()).select(
         "p", "epoch", F.col("invoke_ns").alias("later_ns"), "log_start"
     )
     proven = (
         denied.where(F.col("checker") == REFUSED)
-        .join(told, on=["p", "epoch"], how="inner")
+        .join(reported, on=["p", "epoch"], how="inner")
         .where((F.col("later_ns") > F.col("complete_ns")) & (F.col("log_start") <= F.col("offset")))
         .select("p", "op", F.lit(True).alias("started"))
         .distinct()
@@ -168,9 +174,9 @@ def _with_deleted(facts: Facts, denied: DataFrame) -> DataFrame:
     That one is gone wherever the log starts above the offset; at 0, the one there is. When it was sent is known of what
     was read there, or acknowledged by all; of anything else it may have been any time.
     """
-    told = F.coalesce("min_read_offset", F.when(F.col("send.acks") == -1, F.col("ack_offset")))
+    reported = F.coalesce("min_read_offset", F.when(F.col("send.acks") == -1, F.col("ack_offset")))
     sent = (
-        facts.by_value.select("p", told.alias("offset"), F.col("send.invoke_ns").alias("invoke_ns"))
+        facts.by_value.select("p", reported.alias("offset"), F.col("send.invoke_ns").alias("invoke_ns"))
         .where(F.col("offset").isNotNull())
         .groupBy("p", "offset")
         .agg(F.min(F.coalesce("invoke_ns", F.lit(0))).alias("sent_ns"))
@@ -198,7 +204,7 @@ def _figures(requests: DataFrame) -> DataFrame:
         .agg(
             F.count_if(is_poll() & F.col("after")).alias("polls"),
             F.count_if(F.col("checker") == REFUSED).alias("refused"),
-            F.count_if((F.col("checker") == WENT_BACK) & F.col("after")).alias("ends"),
+            F.count_if((F.col("checker") == NONMONOTONIC_END) & F.col("after")).alias("ends"),
         )
     )
     return figures(
@@ -206,7 +212,7 @@ def _figures(requests: DataFrame) -> DataFrame:
         {
             (REFUSED, "polls_judged"): F.col("polls"),
             (REFUSED, "refused"): F.col("refused"),
-            (WENT_BACK, "ends_judged"): F.col("ends"),
+            (NONMONOTONIC_END, "ends_judged"): F.col("ends"),
         },
     )
 

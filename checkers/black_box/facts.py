@@ -54,13 +54,13 @@ def build_facts(
     """leader_changes(p, changed_ns, leader): run time of the last change of leader of each partition that saw one, and
     the node that has led since then. events: the brokers' event logs.
     """
-    acks = answered_in(history, events) if unclean and events is not None else None
+    acks = ack_epochs(history, events) if unclean and events is not None else None
     by_value = value_facts(history, leader_changes, acks).persist(StorageLevel.MEMORY_AND_DISK)
     by_offset = offset_facts(by_value, history).persist(StorageLevel.MEMORY_AND_DISK)
     return Facts(history, by_value, by_offset, expiry, unclean)
 
 
-def told_start() -> Column:
+def response_log_start() -> Column:
     """Of a row of `requests`: the log start that its answer tells, or null."""
     earliest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -2)
     return F.coalesce("log_start", F.when(earliest, F.col("end_offset")))
@@ -77,7 +77,7 @@ def expired(facts: Facts, rows: DataFrame) -> DataFrame:
         return rows.withColumn("expired", F.lit(False))
     starts = (
         facts.history.requests.where(F.col("outcome") == "ok")
-        .withColumn("log_start", told_start())
+        .withColumn("log_start", response_log_start())
         .where(F.col("log_start") > 0)
         .groupBy("p", "log_start")
         .agg(F.min("complete_ns").alias("first_ns"), F.max("complete_ns").alias("last_ns"))
@@ -86,13 +86,15 @@ def expired(facts: Facts, rows: DataFrame) -> DataFrame:
     )
     sent_ns = F.coalesce("sent_ns", F.lit(0))
     above = F.filter("starts", lambda start: start["log_start"] > F.col("offset"))
-    told = F.transform(
+    deletions = F.transform(
         above,
         lambda start: F.when(start["first_ns"] >= sent_ns, start["first_ns"]).when(
             start["last_ns"] >= sent_ns, start["last_ns"]
         ),
     )
-    gone = rows.join(F.broadcast(starts), on="p", how="left").withColumn("gone_ns", F.array_min(told)).drop("starts")
+    gone = (
+        rows.join(F.broadcast(starts), on="p", how="left").withColumn("gone_ns", F.array_min(deletions)).drop("starts")
+    )
     return with_expired(facts.expiry, gone, facts.history.sends, reused=bool(facts.unclean)).drop("gone_ns")
 
 
@@ -103,7 +105,7 @@ def undeleted(facts: Facts) -> str:
     return "and retention cannot have deleted it by then"
 
 
-def answered_in(history: History, events: DataFrame) -> DataFrame:
+def ack_epochs(history: History, events: DataFrame) -> DataFrame:
     """(op, ack_epoch): the leader epoch in which a send was acknowledged, by its leader's event log.
 
     Offsets are given again after a loss, and by two leaders at once where one was deposed: the line was written by the
@@ -126,7 +128,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
 
     acked: an ok answer named its offset (`ack_offset`). known_offset: the acknowledged offset, else the lowest read.
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
-    epoch: the leader epoch under which it was written, where an answer or `acks` (see `answered_in`) says.
+    epoch: the leader epoch under which it was written, where an answer or `acks` (see `ack_epochs`) says.
     """
     sent = history.sends.select(
         "p",
@@ -199,21 +201,21 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     )
 
 
-def told_epoch(column: Column) -> Column:
+def known_epoch(column: Column) -> Column:
     """Null where the history has -1: not told."""
     return F.when(column >= 0, column)
 
 
 def stamped() -> Column:
     """The leader epoch in a record's batch; the real client does not tell it."""
-    return told_epoch(F.col("epoch"))
+    return known_epoch(F.col("epoch"))
 
 
 def seen_in() -> Column:
     """Of a row of `polls`: the highest leader epoch that is known to have had the record there: whose leader showed it,
     or wrote it; null where neither is told.
     """
-    return F.greatest(stamped(), told_epoch(F.col("leader_epoch")))
+    return F.greatest(stamped(), known_epoch(F.col("leader_epoch")))
 
 
 def may_come_back() -> Column:

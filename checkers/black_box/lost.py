@@ -12,7 +12,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, expired, told_start, undeleted
+from checkers.black_box.facts import Facts, expired, response_log_start, undeleted
 from checkers.history.load import History
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
@@ -48,7 +48,7 @@ def lost_checks(facts: Facts) -> Family:
     reach = (
         history.requests.where(F.col("outcome") == "ok")
         .groupBy("p")
-        .agg(F.max("next_position").alias("reach"), F.max(told_start()).alias("log_start"))
+        .agg(F.max("next_position").alias("reach"), F.max(response_log_start()).alias("log_start"))
     )
     drains = (
         history.marks.where(F.col("f") == "drain-complete")

@@ -14,15 +14,15 @@ from pyspark.sql import functions as F
 from checkers.black_box.facts import (
     Facts,
     expired,
+    known_epoch,
     may_come_back,
+    response_log_start,
     seen_in,
     stamped,
-    told_epoch,
-    told_start,
     undeleted,
 )
 from checkers.evidence.unclean_elections import epoch_interval, span
-from checkers.history.responses import answered_epoch
+from checkers.history.responses import response_epoch
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 INCONSISTENT = "inconsistent-offset"
@@ -149,14 +149,14 @@ def _pairs(sightings: DataFrame, *within: str) -> DataFrame:
         )
     )
     seen = F.struct(F.col("first.complete_ns").alias("at_ns"), F.col("first.op").alias("op"), F.col("value"))
-    told = F.bool_and(F.col("epoch").isNotNull())
+    reported = F.bool_and(F.col("epoch").isNotNull())
     return (
         values.groupBy("p", "offset", *within)
         .agg(
             F.array_sort(F.collect_list(seen)).alias("seen"),
             F.min("from_ns").alias("from_ns"),
-            F.when(told, F.min("epoch")).alias("low_epoch"),
-            F.when(told, F.max("epoch")).alias("high_epoch"),
+            F.when(reported, F.min("epoch")).alias("low_epoch"),
+            F.when(reported, F.max("epoch")).alias("high_epoch"),
         )
         .where(F.size("seen") > 1)
         .select(
@@ -220,16 +220,16 @@ def _below_start(facts: Facts) -> DataFrame:
     """One row per partition, and per epoch interval in it, whose log was said to start above an offset that was read;
     one more where that is allowed, because the run's retention can have deleted what was read.
     """
-    told = (
+    reported = (
         facts.history.requests.where(F.col("outcome") == "ok")
-        .withColumn("log_start", told_start())
+        .withColumn("log_start", response_log_start())
         .where(F.col("log_start") > 0)
-        .withColumn("epoch", told_epoch(answered_epoch()))
+        .withColumn("epoch", known_epoch(response_epoch()))
         .withColumn("epoch_interval", epoch_interval(facts.unclean, F.col("epoch")))
         .groupBy("p", "log_start", "epoch_interval")
         .agg(F.min(F.struct("complete_ns", "op", "epoch")).alias("start"))
     )
-    highest = told.groupBy("p").agg(F.max("log_start").alias("highest"))
+    highest = reported.groupBy("p").agg(F.max("log_start").alias("highest"))
     below = facts.history.polls.join(F.broadcast(highest), on="p", how="inner").where(
         F.col("offset") < F.col("highest")
     )
@@ -247,7 +247,7 @@ def _below_start(facts: Facts) -> DataFrame:
         )
     )
     judged = (
-        reads.join(told, on="p", how="inner")
+        reads.join(reported, on="p", how="inner")
         .where(F.col("read.offset") < F.col("log_start"))
         .withColumn("parted", _parted())
         .groupBy("p", "in_interval", "expired", "in_epoch", "read")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, seen_in, told_epoch
+from checkers.black_box.facts import Facts, known_epoch, seen_in
 from checkers.black_box.offsets import VANISHED
 from checkers.evidence.unclean_elections import span
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -30,17 +30,17 @@ EXPANDED_POLLS = 200
 
 def poll_checks(facts: Facts) -> Family:
     polls = facts.history.requests.where(F.col("f") == "poll")
-    answered = F.col("outcome") == "ok"
+    ok = F.col("outcome") == "ok"
     order = Window.partitionBy("p", "consumer").orderBy("op")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     stepped = (
         polls.withColumn(
-            "previous", F.last(F.when(answered, F.struct("next_position", "op", "node")), ignorenulls=True).over(before)
+            "previous", F.last(F.when(ok, F.struct("next_position", "op", "node")), ignorenulls=True).over(before)
         )
         .withColumn("previous_next", F.col("previous.next_position"))
         .withColumn("previous_op", F.col("previous.op"))
         .withColumn("tried", F.lag("outcome").over(order))
-        .where(answered)
+        .where(ok)
     )
     moved = (F.col("node") != F.col("previous.node")) | (F.col("previous_op").isNotNull() & (F.col("tried") != "ok"))
     risked = F.col("client_position").isNotNull() & (F.col("phase") == "main") & moved
@@ -163,7 +163,7 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
             "g.invoke_ns",
             "g.complete_ns",
             "g.consumer",
-            told_epoch(F.col("g.leader_epoch")).alias("missed_in"),
+            known_epoch(F.col("g.leader_epoch")).alias("missed_in"),
             "k.offset",
             "k.first_read_ns",
             "k.low",

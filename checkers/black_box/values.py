@@ -27,7 +27,7 @@ def value_checks(facts: Facts) -> Family:
         F.count_if(F.col("n_reads") > 0).alias("values_read"),
     )
     return Family(
-        union([apply_rules(rows, [_phantom(), _aborted(), _duplicate()]), _unreadable(facts)]),
+        union([apply_rules(rows, [_fabricated(), _aborted(), _duplicate()]), _unreadable(facts)]),
         figures(
             per_partition,
             {
@@ -44,7 +44,7 @@ def _was_read() -> Column:
     return F.col("n_reads") > 0
 
 
-def _phantom() -> Rule:
+def _fabricated() -> Rule:
     from_the_future = F.col("first_read_ns") < F.col("send.invoke_ns")
     what = (
         F.when(F.col("value").isNull(), F.lit("a record that cannot be parsed"))

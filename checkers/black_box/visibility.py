@@ -12,7 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from checkers.black_box.facts import Facts
-from checkers.history.responses import answered_epoch, asks_latest, carried_end, shown_end, told_watermark
+from checkers.history.responses import carried_end, requests_latest, response_epoch, response_watermark, shown_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 ABOVE_HW = "read-above-hw"
@@ -22,18 +22,18 @@ def visibility_checks(facts: Facts) -> Family:
     requests = facts.history.requests.where(
         (F.col("outcome") == "ok") & (F.coalesce("reader", F.lit("wire")) == "wire")
     )
-    latest, end_offset = asks_latest(), F.col("end_offset")
-    answered = requests.select(
+    latest, end_offset = requests_latest(), F.col("end_offset")
+    responses = requests.select(
         "p",
         "op",
-        answered_epoch().alias("epoch"),
+        response_epoch().alias("epoch"),
         "invoke_ns",
         "complete_ns",
         shown_end().alias("shown_end"),
-        F.when(latest & (F.col("isolation") == 0), end_offset).otherwise(told_watermark()).alias("hw"),
+        F.when(latest & (F.col("isolation") == 0), end_offset).otherwise(response_watermark()).alias("hw"),
         F.when(latest, end_offset).otherwise(carried_end()).alias("data_end"),
     ).where(F.col("epoch") >= 0)
-    shown = answered.where(F.col("shown_end").isNotNull()).select(
+    shown = responses.where(F.col("shown_end").isNotNull()).select(
         "p",
         "epoch",
         F.col("complete_ns").alias("at_ns"),
@@ -43,7 +43,7 @@ def visibility_checks(facts: Facts) -> Family:
         F.lit(None).cast("bigint").alias("hw"),
         F.lit(None).cast("bigint").alias("complete_ns"),
     )
-    asked = answered.where(F.col("hw").isNotNull()).select(
+    bounded = responses.where(F.col("hw").isNotNull()).select(
         "p",
         "epoch",
         F.col("invoke_ns").alias("at_ns"),
@@ -55,7 +55,9 @@ def visibility_checks(facts: Facts) -> Family:
     )
     # At equal times the question stands before the answer: it was not certainly asked after it.
     before = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
-    judged = shown.unionByName(asked).withColumn("highest", F.max("shown").over(before)).where(F.col("hw").isNotNull())
+    judged = (
+        shown.unionByName(bounded).withColumn("highest", F.max("shown").over(before)).where(F.col("hw").isNotNull())
+    )
     above = judged.where(F.col("hw") < F.col("highest.shown_end"))
     # One row per answer that showed too much, not one per later question.
     witnessed = above.groupBy("p", "epoch", "highest").agg(F.min(F.struct("hw", "op", "complete_ns")).alias("later"))
@@ -80,7 +82,7 @@ def visibility_checks(facts: Facts) -> Family:
             )
         ],
     )
-    per_partition = answered.groupBy("p").agg(
+    per_partition = responses.groupBy("p").agg(
         F.count("data_end").alias("answers_with_data"), F.count("hw").alias("answers_with_hw")
     )
     return Family(

@@ -120,5 +120,5 @@ def as_json(fault: Fault, met: Mapping[int, Meeting]) -> dict[str, Any]:
     if not fault.damages_files:
         return fault.as_json()
     meeting = met.get(fault.fault_id)
-    told = None if meeting is None else {"how": meeting.how, "at_ns": meeting.at_ns}
-    return {**fault.as_json(), "file": fault.file, "met": told}
+    met_at = None if meeting is None else {"how": meeting.how, "at_ns": meeting.at_ns}
+    return {**fault.as_json(), "file": fault.file, "met": met_at}

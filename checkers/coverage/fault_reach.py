@@ -1,9 +1,9 @@
 """What a fault reaches: whether it leaves enough brokers to acknowledge anything, and whether it can have cost a broker
-its leadership. What a floor may ask of a run, and count, while it is in force.
+its leadership. What may be required of a run, and counted, while it is in force.
 
 Pure: names and links only. A write with acks=all needs min ISR brokers that run and keep their sessions, and of those a
 leader that all the others hear and are heard by. Anything else (a broker whose session is about to end, ISRs that have
-shrunk before) is left out: where this says that writes can be acknowledged, the floor asks for them.
+shrunk before) is left out: where this says that writes can be acknowledged, they are required.
 """
 
 from __future__ import annotations

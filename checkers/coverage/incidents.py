@@ -13,14 +13,14 @@ from typing import Any
 from checkers.history.faults import Fault
 from checkers.history.run_info import RunInfo
 
-TOLD = ("crash", "heal", "evidence", "logs", "unavailable")
+MARKS = ("crash", "heal", "evidence", "logs", "unavailable")
 """Values of `f` that this module reads."""
 
 Marks = Sequence[Mapping[str, Any]]
 
 
 def unexplained(marks: Marks) -> list[str]:
-    """Reasons for unknown that no checker's rule speaks of. The floor holds them, and nothing lowers them."""
+    """Reasons for unknown that belong to no checker's rule. `judge_coverage` lists them, and nothing lowers them."""
     said: list[str] = []
     for mark in marks:
         if mark["f"] == "crash":
@@ -41,18 +41,18 @@ def not_fired(info: RunInfo, faults: Iterable[Fault], unavailable: Mapping[str, 
 
 def copied(marks: Marks) -> frozenset[str]:
     """Nodes of which everything was copied, as the history says; a folder that is there may hold a part."""
-    told = [mark for mark in marks if mark["f"] == "evidence"]
-    return frozenset(mark["node"] for mark in told) - {mark["node"] for mark in told if mark["error"]}
+    copies = [mark for mark in marks if mark["f"] == "evidence"]
+    return frozenset(mark["node"] for mark in copies) - {mark["node"] for mark in copies if mark["error"]}
 
 
-def evidence_holes(marks: Marks, info: RunInfo) -> dict[str, list[str]]:
+def uncopied_evidence(marks: Marks, info: RunInfo) -> dict[str, list[str]]:
     """Source → what was not copied of a node, though its folder may be there.
 
     A node that no line speaks of is one of a run that broke off before all was copied.
     """
-    told = [mark for mark in marks if mark["f"] == "evidence"]
-    said = [(mark["node"], mark["error"]) for mark in told if mark["error"]]
-    heard = {mark["node"] for mark in told}
+    copies = [mark for mark in marks if mark["f"] == "evidence"]
+    said = [(mark["node"], mark["error"]) for mark in copies if mark["error"]]
+    heard = {mark["node"] for mark in copies}
     said += [(node.name, "no line says that all was copied") for node in info.nodes if node.name not in heard]
     missing_evidence: dict[str, list[str]] = {}
     zookeepers = {node.name for node in info.zookeepers}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from checkers.coverage.incidents import evidence_holes
+from checkers.coverage.incidents import uncopied_evidence
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
 from checkers.history.run_info import RunInfo
@@ -29,7 +29,7 @@ def missing_evidence_of(
 ) -> dict[str, list[str]]:
     """Source → what is missing of it. A doubtful event log is a hole for every rule that rests on event logs."""
     missing_evidence = {source: list(texts) for source, texts in prepared.missing_evidence.items()}
-    for source, texts in evidence_holes(marks, info).items():
+    for source, texts in uncopied_evidence(marks, info).items():
         missing_evidence.setdefault(source, []).extend(texts)
     missing_evidence.setdefault("history", []).extend(history_problems(info, health))
     doubts = [row.detail for row in rows if row.checker == "event-log" and row.kind == "unknown"]
@@ -48,8 +48,8 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     """
     if "own_positions" in spec.needs and not any(row.figure for row in rows if row.detail == "own_positions"):
         return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
-    asked = any(row.figure for row in rows if row.detail == "ends_judged")
-    if "ends_judged" in spec.needs and info.scripted and not asked:
+    judged = any(row.figure for row in rows if row.detail == "ends_judged")
+    if "ends_judged" in spec.needs and info.scripted and not judged:
         return "nobody asks in a script where a log ends"
     if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
         return f"{info.system_kind} keeps no event log"

@@ -1,4 +1,4 @@
-"""What the floor of H8 is judged by, from the tables: work around every fault, elections and their causes, ISR changes.
+"""What coverage (H8) is judged by, from the tables: work around every fault, elections and their causes, ISR changes.
 
 Grains: one row per fault; one row per election. Both are bounded by the number of faults and elections, not by the
 history.
@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from checkers.coverage.damage_met import Meeting, can_have_elected, killed_for_it
 from checkers.coverage.fault_reach import touches
-from checkers.coverage.floor import AroundFault
 from checkers.coverage.recovery import QuietWindow, Work
+from checkers.coverage.requirements import AroundFault
 from checkers.evidence.elections import elections
 from checkers.evidence.timeline import Evidence, transaction_ns
 from checkers.history.faults import Fault
@@ -144,8 +144,8 @@ def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:
     """
     ok, main = F.col("outcome") == "ok", F.col("phase") == MAIN
     # What acks=0 sent nobody acknowledges: that it got there is for the polls to show.
-    told = F.col("base_offset").isNotNull() | (F.col("acks") == 0)
-    wrote = history.ops.where((F.col("f") == "send") & main & ok & told & ~F.col("sentinel"))
+    acked = F.col("base_offset").isNotNull() | (F.col("acks") == 0)
+    wrote = history.ops.where((F.col("f") == "send") & main & ok & acked & ~F.col("sentinel"))
     read = history.requests.where((F.col("f") == "poll") & main & ok & (F.col("returned") > 0))
     seen = wrote.select("p", F.lit("w").alias("work")).unionByName(read.select("p", F.lit("r").alias("work")))
     found = {(row.p, row.work) for row in seen.distinct().collect()}
@@ -160,7 +160,7 @@ def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:
 
 def elections_of(evidence: Evidence) -> list[Election]:
     """Elections of the run's partitions, in ZooKeeper's order, timed by the controller's log where there is one."""
-    told = (
+    announced = (
         evidence.events.where(F.col("e") == "election")
         .groupBy("p", F.col("le").alias("leader_epoch"))
         .agg(F.min("t_ns").alias("t_ns"), F.min("reason").alias("reason"), F.min("b").alias("by"))
@@ -168,7 +168,7 @@ def elections_of(evidence: Evidence) -> list[Election]:
     rows = (
         elections(evidence.znodes.states)
         .where(F.col("p").isin(*evidence.info.partitions))
-        .join(told, on=["p", "leader_epoch"], how="left")
+        .join(announced, on=["p", "leader_epoch"], how="left")
         .select(
             "p",
             "leader_epoch",
@@ -242,7 +242,7 @@ def leader_changes(history: History, evidence: Evidence) -> DataFrame:
         "p", run_ns.alias("at_ns"), (named if names else F.lit(None)).cast("string").alias("leader")
     )
     in_order = Window.partitionBy("p").orderBy("time_ns", "index")
-    told = (
+    announced = (
         history.marks.where((F.col("f") == "leadership") & F.col("leader").isNotNull())
         .where(~F.coalesce(F.col("phase").startswith("drain"), F.lit(False)))
         .join(F.broadcast(states.select("p").distinct()), on="p", how="left_anti")
@@ -251,7 +251,7 @@ def leader_changes(history: History, evidence: Evidence) -> DataFrame:
         .select("p", F.col("time_ns").alias("at_ns"), "leader")
     )
     return (
-        seen.unionByName(told)
+        seen.unionByName(announced)
         .groupBy("p")
         .agg(F.max("at_ns").alias("changed_ns"), F.max_by("leader", "at_ns").alias("leader"))
     )

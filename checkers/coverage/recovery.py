@@ -1,6 +1,6 @@
 """What the load must have got done once faults were gone, partition by partition.
 
-A partition that stands still from some fault on until another hand brings it back (another fault's restart, or the
+A partition that serves nothing from some fault on until another hand brings it back (another fault's restart, or the
 run's own: the heal starts every broker, the rotation restarts them) serves its sentinel and its drains; only the load
 shows that it comes back by itself. So after every fault, once no fault was in force for long enough, every partition
 needs an acknowledged write and an answered poll of the load: in that time, or under a fault that came in between.
@@ -9,11 +9,11 @@ is asked nothing after, and cancels nothing that an earlier one asks for.
 
 How long a sound cluster may take: what a fault took down may hold its session for one session time-out more, and
 clients wait for a request that nobody answers for one request time-out. Where the load ended sooner than that after a
-fault was seen gone, or before it (the heal took it back), a partition may rightly not be back yet: what is missing
-then is told as a lowered floor. Faults that follow each other sooner may each keep a partition down for a while; that
+fault was seen gone, or before it (the heal took it back), a partition may rightly not be back yet: what is missing then
+is shown as a lowered requirement. Faults that follow each other sooner may each keep a partition down for a while; that
 the times between them add up to so much, and it served nothing in any of them, is not known of any sound run. (63 runs
-of all-faults on two cores, with 5.5 s to be asked for and 449 such times: none was without work on a partition. In
-each of 371 times of 2 s or more without a fault every partition was back after 0.84 s at most.)
+of all-faults on two cores, with 5.5 s to be asked for and 449 such times: none was without work on a partition. In each
+of 371 times of 2 s or more without a fault every partition was back after 0.84 s at most.)
 
 A fault counts as gone when it was seen gone, but not for longer than `RESTART_NS` after that was begun: else a system
 would be excused the more, the slower it comes back. Where it took longer, and the load had the time, the window
@@ -62,14 +62,14 @@ class QuietWindow:
     """A time of the run from the end of one fault on, in which no fault was in force for long enough, all in all.
 
     after: the fault that was gone last before it. until_ns: None at the end of the load. last: no other fault came
-    after that one. asked: false of the last where the load ended too soon.
+    after that one. required: whether work is required in it; false of the last where the load ended too soon.
     """
 
     after: int
     from_ns: int
     until_ns: int | None
     last: bool = False
-    asked: bool = True
+    required: bool = True
 
 
 def quiet_windows_of(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> list[QuietWindow]:
@@ -87,7 +87,7 @@ def quiet_windows_of(info: RunInfo, faults: Iterable[Fault], end_ns: int | None)
                 break
         else:
             if quiet[nth][2] is None:
-                found.append(QuietWindow(after, from_ns, None, last=True, asked=False))
+                found.append(QuietWindow(after, from_ns, None, last=True, required=False))
     return found
 
 
@@ -126,7 +126,7 @@ def too_short(info: RunInfo, faults: Iterable[Fault], end_ns: int | None) -> fro
     return frozenset(fault_id for fault_id, gone_ns in gone if gone_ns is not None and end_ns - gone_ns < needed_ns)
 
 
-def still(
+def unreached_in(
     partitions: Sequence[str], work: Mapping[str, Work], window: QuietWindow
 ) -> tuple[AbstractSet[str], Sequence[str]]:
     """(partitions that the load got nothing into or nothing out of in that window, that in sentences)."""
@@ -143,17 +143,17 @@ def still(
     return frozenset(p for p, one in done.items() if not (one.wrote and one.read)), said
 
 
-def stood_still(
+def unreached_partitions(
     partitions: Sequence[str], quiet_windows: Sequence[QuietWindow], work: Mapping[QuietWindow, Mapping[str, Work]]
 ) -> tuple[Sequence[str], int | None]:
-    """(what the load owes, in sentences; how many partitions it reached after the last fault, if that was less than all
-    and it ended too soon to be asked for them).
+    """(required partitions that the load did not reach, in sentences; how many partitions it reached after the last
+    fault, if that was less than all and the load ended too soon for all to be required).
     """
     missing: list[str] = []
     reached = None
     for window in quiet_windows:
-        quiet, said = still(partitions, work.get(window, {}), window)
-        if window.asked:
+        quiet, said = unreached_in(partitions, work.get(window, {}), window)
+        if window.required:
             missing += said
         elif quiet:
             reached = len(partitions) - len(quiet)

@@ -34,21 +34,21 @@ def headless() -> Column:
     return (F.col("first") == 0) & (F.col("opening.e") != "start")
 
 
-def untold_lives(lives: DataFrame, events: DataFrame, registrations: DataFrame) -> DataFrame:
+def unlogged_lives(lives: DataFrame, events: DataFrame, registrations: DataFrame) -> DataFrame:
     """(b, czxids): lives of /brokers/ids/N that no incarnation of N tells of, but for those killed before they could.
 
     lives: see `incarnations`.
     """
-    told = events.where(F.col("e") == "registered").select("b", F.col("be").alias("czxid"))
-    untold = (
-        registrations.join(told, on=["b", "czxid"], how="left_anti")
+    named = events.where(F.col("e") == "registered").select("b", F.col("be").alias("czxid"))
+    unnamed = (
+        registrations.join(named, on=["b", "czxid"], how="left_anti")
         .groupBy("b")
-        .agg(F.count(F.lit(1)).alias("untold"), F.collect_set("czxid").alias("czxids"))
+        .agg(F.count(F.lit(1)).alias("unnamed"), F.collect_set("czxid").alias("czxids"))
     )
     silent = lives.where(F.col("registered") == 0).groupBy("b").agg(F.count(F.lit(1)).alias("silent"))
     return (
-        untold.join(silent, on="b", how="left")
-        .where(F.col("untold") > F.coalesce("silent", F.lit(0)))
+        unnamed.join(silent, on="b", how="left")
+        .where(F.col("unnamed") > F.coalesce("silent", F.lit(0)))
         .select("b", "czxids")
     )
 
@@ -73,8 +73,8 @@ def _copied(history: History, events: DataFrame) -> DataFrame:
     is none, the log's last line stands for it, and a log cut off at its end hides what was cut.
     """
     lines = events.groupBy("node").agg(F.max("t_ns").alias("last_ns"))
-    told = history.marks.where(F.col("f") == "evidence").groupBy("node").agg(F.min("time_ns").alias("told_ns"))
-    return lines.join(F.broadcast(told), on="node", how="left").select(
+    named = history.marks.where(F.col("f") == "evidence").groupBy("node").agg(F.min("time_ns").alias("told_ns"))
+    return lines.join(F.broadcast(named), on="node", how="left").select(
         "node", F.coalesce("told_ns", "last_ns").alias("copied_ns")
     )
 
@@ -84,7 +84,7 @@ def whole_logs(history: History, events: DataFrame, timeline: DataFrame, registr
     lives = incarnations(events)
     odd = F.bool_or(holed() | headless()).alias("odd")
     nodes = {row.b: (row.node, row.odd) for row in lives.groupBy("b", "node").agg(odd).collect()}
-    silent = {row.b for row in untold_lives(lives, events, registrations).collect()}
+    silent = {row.b for row in unlogged_lives(lives, events, registrations).collect()}
     unlogged = {row.node for row in unlogged_acks(history, events, timeline).select("node").distinct().collect()}
     return frozenset(
         b for b, (node, is_odd) in nodes.items() if not is_odd and b not in silent and node not in unlogged

@@ -83,7 +83,7 @@ class Prepared:
     segment_nodes: list[str] = field(default_factory=list)
     """Nodes whose log folders are there, be it in part."""
 
-    def hole(self, source: str, text: str) -> None:
+    def note_missing(self, source: str, text: str) -> None:
         self.missing_evidence.setdefault(source, []).append(text)
 
 
@@ -96,7 +96,7 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
     checkpoints: list[dict[str, Any]] = []
     if not info.brokers:
         for source in ("events", "segments"):
-            prepared.hole(source, "run.json names no broker node")
+            prepared.note_missing(source, "run.json names no broker node")
     for node in info.brokers:
         root = run_dir / "evidence" / node.name
         if root.is_dir():
@@ -105,10 +105,10 @@ def prepare(run_dir: Path, info: RunInfo) -> Prepared:
         if events.is_file():
             prepared.event_files.append((node.name, events))
         else:
-            prepared.hole("events", f"no event log of {node.name}")
+            prepared.note_missing("events", f"no event log of {node.name}")
         data = root / "data"
         if not data.is_dir():
-            prepared.hole("segments", f"no log folders of {node.name}")
+            prepared.note_missing("segments", f"no log folders of {node.name}")
             continue
         prepared.segment_nodes.append(node.name)
         for folder in data_folders(data):
@@ -176,7 +176,7 @@ def _prepare_zookeeper(run_dir: Path, info: RunInfo, prepared: Prepared, parquet
             changes.setdefault((change.zxid, change.position), (node.name, change))
     if not whole:
         for problem in problems:
-            prepared.hole("zookeeper", problem)
+            prepared.note_missing("zookeeper", problem)
     rows = [{"node": node, **change._asdict()} for _, (node, change) in sorted(changes.items())]
     _write(parquet / "znodes", rows, _ZNODE)
 

@@ -23,7 +23,7 @@ from checkers.evidence.elections import unclean_elections
 WALL_SLACK_NS = 100_000_000
 """How far ZooKeeper's wall clock may be off the harness's, in what decides that something came before an election."""
 
-ANSWER_NS = 1_000_000_000
+RESPONSE_NS = 1_000_000_000
 """How long the answer of a leader that was deposed meanwhile may have been under way."""
 
 
@@ -55,13 +55,13 @@ def unclean_of(
     acts = F.col("e").isin("ack", "visible") | (F.col("e").isin("append", "hw") & (F.col("role") == "leader"))
     acted = timeline.where(acts & mine).groupBy("p", "le").agg(F.max("t_ns").alias("t_ns")).collect()
     led = states.where(mine & (F.col("leader") >= 0)).select("p", "leader", "leader_epoch").distinct().collect()
-    told = whole()
+    whole_logs = whole()
     found: dict[str, list[UncleanElection]] = {}
     for row in sorted(rows, key=lambda row: row.leader_epoch):
         at_ns = row.time_ms * 1_000_000 - origin_wall_ns
         last = max([at_ns, *(one.t_ns for one in acted if one.p == row.p and one.le < row.leader_epoch)])
         before = {one.leader for one in led if one.p == row.p and one.leader_epoch < row.leader_epoch}
-        until_ns = last + ANSWER_NS if before <= told else None
+        until_ns = last + RESPONSE_NS if before <= whole_logs else None
         found.setdefault(row.p, []).append(UncleanElection(row.leader_epoch, at_ns - WALL_SLACK_NS, until_ns))
     return found
 

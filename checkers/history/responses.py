@@ -11,13 +11,13 @@ def is_poll() -> Column:
     return F.col("f") == "poll"
 
 
-def asks_latest() -> Column:
+def requests_latest() -> Column:
     return (F.col("f") == "list_offsets") & (F.col("timestamp") == -1)
 
 
-def answered_epoch() -> Column:
+def response_epoch() -> Column:
     """Leader epoch under which it was answered."""
-    return F.when(asks_latest(), F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch"))
+    return F.when(requests_latest(), F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch"))
 
 
 def carried_end() -> Column:
@@ -25,7 +25,7 @@ def carried_end() -> Column:
     return F.when(is_poll() & (F.col("returned") > 0), F.col("last_offset") + 1)
 
 
-def told_watermark() -> Column:
+def response_watermark() -> Column:
     """The high watermark in a poll's answer; null where it has none, and for all else."""
     return F.when(is_poll(), F.col("hw"))
 
@@ -36,4 +36,4 @@ def shown_end() -> Column:
     An end offset, or a watermark told, shows that of all below it, with records or without: the greatest of what
     is there.
     """
-    return F.when(asks_latest(), F.col("end_offset")).otherwise(F.greatest(carried_end(), told_watermark()))
+    return F.when(requests_latest(), F.col("end_offset")).otherwise(F.greatest(carried_end(), response_watermark()))

@@ -39,7 +39,7 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """partitions: names of all partitions of the run's topic. checks: floors the run file asked for.
+    """partitions: names of all partitions of the run's topic. checks: requirements that the run file sets.
 
     min_insync_replicas: the least that any broker applies. unclean: some broker may elect from outside the ISR.
     fault_kinds: those that the run file asks for. skews_clocks: whether one of them can set a clock wrong; true where
@@ -73,7 +73,7 @@ class RunInfo:
     checkers: frozenset[str] | None = None
     lines: int | None = None
 
-    def asks_for(self, checker: str) -> bool:
+    def wants(self, checker: str) -> bool:
         """Whether this checker has a verdict in the run's results."""
         return self.checkers is None or checker in self.checkers
 
@@ -145,8 +145,8 @@ def _skews_clocks(kinds: Mapping[str, Mapping[str, Any]] | None) -> bool:
 
 def _record_bytes(workload: Mapping[str, Any], topic: str) -> int:
     """A value is padded to what the run file says, where it is shorter."""
-    asked = _optional_int(workload.get("record_bytes"))
-    return RECORD_BYTES_MAX if asked is None else max(asked, _LABEL_BYTES + len(topic)) + _OVERHEAD_BYTES
+    record_bytes = _optional_int(workload.get("record_bytes"))
+    return RECORD_BYTES_MAX if record_bytes is None else max(record_bytes, _LABEL_BYTES + len(topic)) + _OVERHEAD_BYTES
 
 
 def _min_isr(effective: int, brokers: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers.allowances.allowances import ALLOWED_GONE, GONE
-from checkers.coverage.floor import FloorResult
+from checkers.coverage.requirements import CoverageResult
 from checkers.history.faults import Fault
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, worst
 
@@ -159,27 +159,27 @@ def sentence(
     verdict: Verdict,
     checks: Sequence[CheckResult],
     durable: Sequence[Mapping[str, Any]],
-    floor: FloorResult,
+    coverage: CoverageResult,
     run_reasons: Sequence[str],
     unavailable: Iterable[str] = (),
     not_fired: Sequence[str] = (),
     unmet: Sequence[str] = (),
     uncompared: Sequence[str] = (),
-    not_asked: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> str:
-    """One sentence a reader can act on; lowered floors, allowed losses and faults left out always stand in it.
+    """One sentence a reader can act on; lowered requirements, allowed losses and faults left out always stand in it.
 
-    uncompared: nodes at whose files faults were aimed, so that no rule compares them. not_asked: checkers that the run
+    uncompared: nodes at whose files faults were aimed, so that no rule compares them. left_out: checkers that the run
     does not ask for; what they would show is not said.
     """
     acked = sum(int(row["acknowledged"]) for row in durable)
     lost = sum(int(row["lost"]) for row in durable)
     gone = sum(int(row.get("gone", 0)) for row in durable)
-    faults = int(floor.figures.get("faults", 0))
+    faults = int(coverage.figures.get("faults", 0))
     seen = f"{acked:,} acknowledged records on {_many(len(durable), 'partition')}"
     around = f"through {_many(faults, 'fault')}"
-    if "elections" in floor.figures:
-        around += f" and {_many(int(floor.figures['elections']), 'election')}"
+    if "elections" in coverage.figures:
+        around += f" and {_many(int(coverage.figures['elections']), 'election')}"
     if verdict == "invalid":
         # A loss first: it is what the others lead to.
         broken = sorted((c for c in checks if c.verdict == "invalid"), key=lambda c: c.name not in _COUNTS)
@@ -191,19 +191,19 @@ def sentence(
         unsure = [
             f"{check.name}: {check.reasons[0]}" for check in checks if check.verdict == "unknown" and check.reasons
         ]
-        reasons = [*run_reasons, *unsure, *floor.missing]
+        reasons = [*run_reasons, *unsure, *coverage.missing]
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         text = f"Unknown: {reasons[0] if reasons else 'nothing was checked'}{more}; {seen}, {around}"
     else:
         missing = sum(int(row.get("allowed_lost", 0)) for row in durable)
         which = f"all but {missing:,}" if missing else "all"
-        read_back = "" if READ_BACK & set(not_asked) else f"{which} read back from every replica, "
+        read_back = "" if READ_BACK & set(left_out) else f"{which} read back from every replica, "
         text = f"Valid: {seen}, {read_back}{around}"
     allowed = [f"{check.name}: {check.allowed}" for check in checks if check.allowed]
     if allowed:
         text += "; allowed: " + "; ".join(allowed)
-    if floor.lowered:
-        text += "; floor lowered: " + ", ".join(f"{name} {value}" for name, value in sorted(floor.lowered.items()))
+    if coverage.lowered:
+        text += "; required less: " + ", ".join(f"{name} {value}" for name, value in sorted(coverage.lowered.items()))
     unconfirmed = sum(int(row.get("unacknowledged", 0)) for row in durable)
     if unconfirmed:
         unread = sum(int(row.get("unacknowledged_unread", 0)) for row in durable)
@@ -214,9 +214,9 @@ def sentence(
         text += f"; not known to have been met by its broker: {', '.join(unmet)}"
     if uncompared:
         text += f"; not compared, because faults damaged them: files of {', '.join(uncompared)}"
-    if not_asked:
+    if left_out:
         # Durability first: of a long list the rest is only counted.
-        ordered = sorted(not_asked, key=lambda name: name not in READ_BACK)
+        ordered = sorted(left_out, key=lambda name: name not in READ_BACK)
         others = f" and {len(ordered) - NAMED} more" if len(ordered) > NAMED else ""
         text += f"; not asked for: {', '.join(ordered[:NAMED])}{others}"
     missed = sorted(unavailable)

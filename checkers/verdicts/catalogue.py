@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Group = Literal["black-box", "white-box", "floor"]
+Group = Literal["black-box", "white-box", "coverage"]
 Source = Literal["history", "events", "segments", "zookeeper"]
 
 
@@ -104,7 +104,7 @@ DRAINS = (
     Spec(
         "final-drain",
         "The final drain reached its sentinels",
-        "floor",
+        "coverage",
         {"sentinels": "no acknowledged sentinel"},
         ("history",),
         none={"gone": "acknowledged records were read once, and a later finished drain did not return them"},

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence.event_log_gaps import headless, holed, incarnations, unlogged_acks, untold_lives
+from checkers.evidence.event_log_gaps import headless, holed, incarnations, unlogged_acks, unlogged_lives
 from checkers.evidence.timeline import Evidence
 from checkers.history import schema
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
@@ -97,7 +97,7 @@ def _torn(raw: DataFrame, lives: DataFrame) -> DataFrame:
 
 def _unlogged_registrations(evidence: Evidence, lives: DataFrame) -> DataFrame:
     """Every life of /brokers/ids/N was told by an incarnation of N, or by one killed before it could tell."""
-    odd = untold_lives(lives, evidence.events, evidence.znodes.registrations).withColumn(
+    odd = unlogged_lives(lives, evidence.events, evidence.znodes.registrations).withColumn(
         "p", F.lit(None).cast("string")
     )
     return apply_rules(
@@ -148,7 +148,7 @@ def _unlogged_fetches(evidence: Evidence) -> DataFrame:
     """
     drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
     began = drains.agg(F.min("invoke_ns").alias("drain_ns"))
-    answered = (
+    received_fetches = (
         evidence.events.where(F.col("e") == "fetch_answered")
         .crossJoin(F.broadcast(began))
         .where(F.col("t_ns") < F.col("drain_ns"))
@@ -158,7 +158,7 @@ def _unlogged_fetches(evidence: Evidence) -> DataFrame:
     )
     received = evidence.events.where(F.col("e") == "fetch_received").select("rid", "b").distinct()
     odd = (
-        answered.join(received, on=["rid", "b"], how="left_anti")
+        received_fetches.join(received, on=["rid", "b"], how="left_anti")
         .groupBy("b", "p")
         .agg(F.count(F.lit(1)).alias("fetches"), F.min("rid").alias("rid"))
     )

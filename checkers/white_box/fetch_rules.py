@@ -42,7 +42,7 @@ def _claims(evidence: Evidence) -> DataFrame:
     null_long = F.lit(None).cast("bigint")
     line = ("b", "i", "s", "t_ns", "p", "le")
     fetched = (
-        evidence.fetches.join(_answers(evidence), on=["rid", "b", "p"], how="left")
+        evidence.fetches.join(_outcomes(evidence), on=["rid", "b", "p"], how="left")
         .where(~F.coalesce("refused", F.lit(False)))
         .select(
             *line,
@@ -74,20 +74,20 @@ def _claims(evidence: Evidence) -> DataFrame:
     judged = (
         fetched.unionByName(claims)
         .withColumn("turn", F.count_if("sure").over(order.rowsBetween(Window.unboundedPreceding, 0)))
-        .withColumn("asked", F.max("offset").over(since.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn("requested", F.max("offset").over(since.rowsBetween(Window.unboundedPreceding, -1)))
     )
     return apply_rules(
         judged,
         [
             line_rule(
                 HW_WITHIN_ISR,
-                F.col("claim") > F.coalesce("asked", F.lit(0)),
+                F.col("claim") > F.coalesce("requested", F.lit(0)),
                 text(
                     "{w} {c}, but broker {m} had last asked for nothing beyond {a} in epoch {le}",
                     w=F.col("what"),
                     c=F.col("claim"),
                     m=F.col("member"),
-                    a=F.col("asked"),
+                    a=F.col("requested"),
                     le=F.col("le"),
                 ),
                 F.col("claim"),
@@ -96,7 +96,7 @@ def _claims(evidence: Evidence) -> DataFrame:
     )
 
 
-def _answers(evidence: Evidence) -> DataFrame:
+def _outcomes(evidence: Evidence) -> DataFrame:
     """(rid, b, p, refused, served): how leader b answered a fetch, as the follower's log has it, where either is true.
 
     refused: only for what is decided as the fetch arrives, and once for all. An error of another kind may come of a
@@ -153,9 +153,9 @@ def _beyond_own_log(evidence: Evidence, sent: DataFrame) -> DataFrame:
     null_long = F.lit(None).cast("bigint")
     line = ("b", "i", "s", "t_ns", "p")
     ends = evidence.timeline.where(F.col("own_leo").isNotNull()).select(*line, "own_leo", null_long.alias("offset"))
-    asked = sent.select(*line, null_long.alias("own_leo"), "offset")
+    requested = sent.select(*line, null_long.alias("own_leo"), "offset")
     before = Window.partitionBy("b", "i", "p").orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
-    judged = ends.unionByName(asked).withColumn("held", F.last("own_leo", ignorenulls=True).over(before))
+    judged = ends.unionByName(requested).withColumn("held", F.last("own_leo", ignorenulls=True).over(before))
     return apply_rules(
         judged,
         [

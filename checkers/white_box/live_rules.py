@@ -29,7 +29,7 @@ def live_rules(evidence: Evidence) -> Family:
     judged = (
         places.withColumn("members", F.array_sort("isr"))
         .join(_proposals(evidence), on=["p", "leader_epoch", "version", "members"], how="left")
-        .join(_told_up_to(evidence), on=["p", "leader"], how="left")
+        .join(_logged_up_to(evidence), on=["p", "leader"], how="left")
         .join(_going(states, grace_ms), on=["p", "zxid", "b"], how="left")
     )
     at_ns = transaction_ns(evidence)
@@ -73,7 +73,7 @@ def _not_proposed(at_ns: Column) -> Rule:
     """An expansion is proposed by the leader, whose event log says so if it says anything of that version or later."""
     # A topic made anew counts its versions from 0 again: which of its lives a line is of is not told.
     leader_knew = (F.col("generation") <= 1) & (
-        F.col("told") >= F.struct(F.col("leader_epoch").alias("le"), F.col("version").alias("pe"))
+        F.col("logged") >= F.struct(F.col("leader_epoch").alias("le"), F.col("version").alias("pe"))
     )
     detail = text(
         "broker {b} entered the ISR {i}, and its leader {l}, whose event log tells of later, had proposed no such ISR",
@@ -229,9 +229,9 @@ def _proposals(evidence: Evidence) -> DataFrame:
     )
 
 
-def _told_up_to(evidence: Evidence) -> DataFrame:
+def _logged_up_to(evidence: Evidence) -> DataFrame:
     """(p, leader, told): the highest (leader epoch, version) of a partition that this broker's event log speaks of."""
     knows = evidence.events.where(
         F.col("e").isin("become_leader", "become_follower", "isr_commit") & F.col("p").isNotNull()
     )
-    return knows.groupBy("p", F.col("b").alias("leader")).agg(F.max(F.struct("le", "pe")).alias("told"))
+    return knows.groupBy("p", F.col("b").alias("leader")).agg(F.max(F.struct("le", "pe")).alias("logged"))

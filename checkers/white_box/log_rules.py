@@ -86,19 +86,19 @@ def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, nodes: Sequenc
     """
     drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
     began = drains.groupBy("p").agg(F.min("invoke_ns").alias("drain_ns"))
-    told = (
+    logged = (
         evidence.timeline.where(F.col("e").isin("hw", "become_leader", "become_follower"))
         .join(F.broadcast(began), on="p", how="inner")
         .where(F.col("t_ns") < F.col("drain_ns"))
         .groupBy("node", "p")
-        .agg(F.max_by("hw", F.struct("t_ns", "s")).alias("told"))
+        .agg(F.max_by("hw", F.struct("t_ns", "s")).alias("logged"))
     )
     kept = checkpoints.where(F.col("kind") == "high-watermark").groupBy("node", "p").agg(F.max("offset").alias("kept"))
     return (
-        told.join(kept, on=["node", "p"], how="full")
+        logged.join(kept, on=["node", "p"], how="full")
         .where(F.col("node").isin(*nodes))
         .groupBy("p")
-        .agg(F.min(F.coalesce("told", "kept")).alias("min_hw"), F.count(F.lit(1)).alias("replicas"))
+        .agg(F.min(F.coalesce("logged", "kept")).alias("min_hw"), F.count(F.lit(1)).alias("replicas"))
     )
 
 

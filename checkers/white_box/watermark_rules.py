@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence.timeline import Evidence
-from checkers.history.responses import answered_epoch, asks_latest, is_poll, shown_end
+from checkers.history.responses import is_poll, requests_latest, response_epoch, shown_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 from checkers.verdicts.verdict import ONE_LINE
 
@@ -198,15 +198,15 @@ def _shown_to_clients(evidence: Evidence) -> DataFrame:
     copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
     highest = evidence.epochs.select("p", F.col("le").alias("leader_epoch"), "leader_hw")
     end = shown_end()
-    by_client = asks_latest() | (is_poll() & (F.col("reader") == "wire"))
-    answers = (
+    by_client = requests_latest() | (is_poll() & (F.col("reader") == "wire"))
+    responses = (
         evidence.history.requests.where((F.col("outcome") == "ok") & by_client & (end > 0))
         .select(
             "p",
             "op",
             "f",
             "node",
-            answered_epoch().alias("leader_epoch"),
+            response_epoch().alias("leader_epoch"),
             (end - 1).alias("last_offset"),
             "invoke_ns",
             "complete_ns",
@@ -214,7 +214,7 @@ def _shown_to_clients(evidence: Evidence) -> DataFrame:
         .where(F.col("leader_epoch") >= 0)
     )
     judged = (
-        answers.join(F.broadcast(copied), on="node", how="inner")
+        responses.join(F.broadcast(copied), on="node", how="inner")
         .where(F.col("complete_ns") < F.col("copied_ns"))
         .join(F.broadcast(highest), on=["p", "leader_epoch"], how="left")
     )

@@ -127,8 +127,8 @@ def _longest_logs(evidence: Evidence) -> DataFrame:
 
     They are allowed, and counted. What they cost is not: that is for the rules on records to say.
     """
-    told = evidence.events.where((F.col("e") == "election") & (F.col("reason") == LONGEST_LOG))
-    return told.select("p", F.col("le").alias("leader_epoch"), F.lit(True).alias("longest_log")).distinct()
+    announced = evidence.events.where((F.col("e") == "election") & (F.col("reason") == LONGEST_LOG))
+    return announced.select("p", F.col("le").alias("leader_epoch"), F.lit(True).alias("longest_log")).distinct()
 
 
 def _controller_epochs(evidence: Evidence) -> DataFrame:

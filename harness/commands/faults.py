@@ -38,10 +38,10 @@ def fault_rows() -> Sequence[Row]:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["it said nothing"]
         return [Row("faults", State.MISSING, f"local nodes cannot be made: {said[-1]}")]
-    answers: list[tuple[str, str | None]] = json.loads(done.stdout.splitlines()[-1])
+    findings: list[tuple[str, str | None]] = json.loads(done.stdout.splitlines()[-1])
     return [
         Row(f"fault: {name}", State.OK if missing is None else State.MISSING, missing or "on local nodes")
-        for name, missing in answers
+        for name, missing in findings
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from harness.nodes.base import CommandFailed, Completed
 
 _SUFFIX = ".so"
-_ASK = (
+_QUERY = (
     "import importlib.machinery, platform;"
     "print(platform.python_version(), platform.machine(), *importlib.machinery.EXTENSION_SUFFIXES)"
 )
@@ -39,7 +39,7 @@ def check_compiled_modules(node: Runs, python: str, package: Path) -> None:
     found = compiled_modules(package)
     if not found:
         return
-    version, machine, *suffixes = node.run([python, "-c", _ASK]).stdout.split()
+    version, machine, *suffixes = node.run([python, "-c", _QUERY]).stdout.split()
     for path in found:
         # The first dot: what follows the last one fits every Python.
         suffix = path.name[path.name.index(".") :]

@@ -1,4 +1,4 @@
-"""A run file as values: what to run, on what, with which load, faults, floors and limits.
+"""A run file as values: what to run, on what, with which load, faults, checks and limits.
 
 Decides what a run is made of, the allowed values and the defaults (docs/run-files.md). Must not know how
 anything of it is carried out, nor how it is written down (`plan_file`). Invariant: a `Plan` that exists is usable:
@@ -125,7 +125,7 @@ class ScriptStep:
 
 @dataclass(frozen=True, slots=True)
 class ChecksPlan:
-    """Floors that the run file sets; None leaves the checkers' own."""
+    """Figures that the run file requires; None leaves the checkers' own."""
 
     acknowledged: int | None = None
     election_faults: int | None = None

@@ -10,7 +10,7 @@ _ORDER = {"invalid": 0, "unknown": 1, "valid": 2, "not-applicable": 3}
 _FAMILIES = (
     ("black-box", "What clients saw"),
     ("white-box", "What the nodes held"),
-    ("floor", "Whether the run proved enough"),
+    ("coverage", "Whether the run proved enough"),
 )
 
 

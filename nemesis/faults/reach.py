@@ -54,8 +54,8 @@ class Exchange:
 def heard(nodes: Sequence[Node], seconds: float = SECONDS) -> Mapping[str, frozenset[str] | None]:
     """For each node whose datagrams reached it; None where the probe itself failed."""
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
-        answers = pool.map(lambda node: _one(node, nodes, seconds), nodes)
-        return dict(zip([node.name for node in nodes], answers, strict=True))
+        heard = pool.map(lambda node: _one(node, nodes, seconds), nodes)
+        return dict(zip([node.name for node in nodes], heard, strict=True))
 
 
 def exchange(nodes: Sequence[Node], seconds: float = SECONDS) -> Exchange:

@@ -83,7 +83,7 @@ RESULTS: dict[str, Any] = {
         }
     ],
     "linearizability": {"verdict": "invalid", "checked": ["order"], "not_checked": ["admin"], "witnesses": []},
-    "floor": {"met": False, "missing": ["no lag shrink"], "lowered": {}, "figures": {"acknowledged": 1234}},
+    "coverage": {"met": False, "missing": ["no lag shrink"], "lowered": {}, "figures": {"acknowledged": 1234}},
     "faults": [FAULT],
     "analysis": {"seconds": 3.2, "operations": 99, "evidence_nodes": ["n1"], "spark": "4.0.1"},
 }

@@ -123,7 +123,7 @@ def test_run_of_another_package_is_judged_by_the_checkers_that_it_names(
     assert (results["verdict"], done.returncode) == (verdict, code), done.stdout + done.stderr
     checkers = results["checkers"]
     assert isinstance(checkers, dict)
-    assert set(checkers) == {"lost-write", "duplicate", "fabricated-value", "floor"}
+    assert set(checkers) == {"lost-write", "duplicate", "fabricated-value", "coverage"}
     assert checkers["lost-write"]["verdict"] == verdict
     assert checkers["duplicate"]["verdict"] == "valid"
 

@@ -229,7 +229,7 @@ def test_run_whose_healed_cluster_answers_no_reader_before_a_restart_is_unknown(
         assert {(line["partition"], line["reader"]) for line in found} == everything
     results = json.loads(ended.store.results.read_text())
     assert results["verdict"] == "unknown"
-    assert {text for text in results["floor"]["missing"] if "healed cluster" in text} == {
+    assert {text for text in results["coverage"]["missing"] if "healed cluster" in text} == {
         f"drain of hw-{partition}: {who} did not read the healed cluster to its end before its brokers were stopped"
         for partition in (0, 1)
         for who in ("the wire reader", "the real client")

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import answered_in
+from checkers.black_box.facts import ack_epochs
 from checkers.evidence.event_log_gaps import whole_logs
 from checkers.evidence.timeline import build_timeline
 from checkers.evidence.unclean_elections import (
-    ANSWER_NS,
+    RESPONSE_NS,
     WALL_SLACK_NS,
     UncleanElection,
     attributable,
@@ -76,9 +76,9 @@ def test_election_ends_with_what_was_last_done_by_a_leader_from_before_it(spark:
         untold = unclean_of(states, timeline, 0, lambda: {2, 3})
     began_ns = 5 * S - WALL_SLACK_NS
     assert found == {
-        "hw-0": [UncleanElection(3, began_ns, 7 * S + ANSWER_NS)],
+        "hw-0": [UncleanElection(3, began_ns, 7 * S + RESPONSE_NS)],
         # Nobody did anything there, and everybody's log is there to say so.
-        "hw-1": [UncleanElection(3, began_ns, 5 * S + ANSWER_NS)],
+        "hw-1": [UncleanElection(3, began_ns, 5 * S + RESPONSE_NS)],
     }
     # Who led before it may have done so later than its log, which lacks something, tells.
     assert untold == {p: [UncleanElection(3, began_ns, None)] for p in found}
@@ -89,7 +89,7 @@ def test_election_that_nobody_led_on_beside_ends_at_once(spark: SparkSession, tm
     with pyspark_sockets():
         timeline = build_timeline(_logs(spark, tmp_path, lines))
         found = unclean_of(_states(spark, tmp_path), timeline, 0, lambda: {1, 2})
-    assert found["hw-0"][0].until_ns == 5 * S + ANSWER_NS
+    assert found["hw-0"][0].until_ns == 5 * S + RESPONSE_NS
 
 
 START = {"e": "start", "p": None, "t_ns": 1}
@@ -126,7 +126,7 @@ def test_answer_was_given_in_the_epoch_of_the_broker_that_was_asked(spark: Spark
     lines = [{**ACK, "le": 3, "t_ns": 5 * MS}, {**ACK, "node": "n2", "b": 2, "le": 1, "t_ns": 4 * MS}]
     with pyspark_sockets():
         history, _ = load_history(spark, write_history(tmp_path / "history.jsonl", story.lines), tmp_path / "parquet")
-        found = [row.ack_epoch for row in answered_in(history, _logs(spark, tmp_path, lines)).collect()]
+        found = [row.ack_epoch for row in ack_epochs(history, _logs(spark, tmp_path, lines)).collect()]
     assert found == [3]
 
 

@@ -52,13 +52,13 @@ def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, fol
     results = _judge(spark, folder)
     assert results["verdict"] == "valid", results["sentence"]
     assert results["sentence"].startswith("Valid: ")
-    assert "floor lowered" in results["sentence"]
+    assert "required less" in results["sentence"]
     assert results["history"]["torn"] == 1
     assert {row["partition"] for row in results["durability"]} == {"hw-0", "hw-1"}
     assert all(row["acknowledged"] == row["read"] > 0 for row in results["durability"])
     assert {row["gone"] for row in results["durability"]} == {0}
     assert results["linearizability"]["verdict"] == "valid"
-    assert results["floor"]["met"]
+    assert results["coverage"]["met"]
     assert results["not_fired"] == ["halves"]
     assert "not fired: halves" in results["sentence"]
 
@@ -176,7 +176,7 @@ def test_whole_run_that_lacks_something_is_unknown_and_says_what(
         damage(folder)
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
-    texts = [*results["reasons"], *results["floor"]["missing"]]
+    texts = [*results["reasons"], *results["coverage"]["missing"]]
     texts += [text for check in results["checkers"].values() for text in check["reasons"]]
     for reason in damages.values():
         assert any(reason in text for text in texts), (reason, texts)
@@ -190,7 +190,7 @@ def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(spark: SparkSess
     _healed_cluster_not_read(folder)
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
-    assert results["floor"]["missing"] == [
+    assert results["coverage"]["missing"] == [
         NOT_READ.format(p="hw-1", who="the wire reader"),
         NOT_READ.format(p="hw-1", who="the real client"),
     ]
@@ -205,7 +205,7 @@ def test_whole_run_that_does_not_say_how_the_healed_cluster_was_read_is_unknown(
     _healed_cluster_not_spoken_of(folder)
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
-    assert results["floor"]["missing"] == [
+    assert results["coverage"]["missing"] == [
         NOT_READ.format(p="hw-0", who="the real client"),
         NOT_READ.format(p="hw-1", who="the real client"),
     ]
@@ -222,7 +222,7 @@ def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark
     (folder / "run.json").write_text(json.dumps({**run, "scripted": False}))
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
-    told = [text for text in results["floor"]["missing"] if "main phase of the load" in text]
+    told = [text for text in results["coverage"]["missing"] if "main phase of the load" in text]
     assert told == [
         "no acknowledged write to hw-1 in the main phase of the load",
         "no poll that returned a record of hw-1 in the main phase of the load",
@@ -241,7 +241,7 @@ def test_whole_run_that_asks_for_few_checkers_claims_no_more_than_they_show(
     if lost_its_end:
         _write_history(folder, lines[: len(lines) // 2])
     results = _judge(spark, folder)
-    assert set(results["checkers"]) == {*few["checkers"], "floor"}
+    assert set(results["checkers"]) == {*few["checkers"], "coverage"}
     assert results["verdict"] == ("unknown" if lost_its_end else "valid"), results["sentence"]
     assert (f"the history has {len(lines) // 2} lines" in results["sentence"]) == lost_its_end
     assert "read back" not in results["sentence"]
@@ -284,8 +284,8 @@ def test_whole_run_whose_partition_stands_still_after_a_fault_is_unknown_if_ther
     checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
     (folder / "run.json").write_text(json.dumps({**run, **timing, "scripted": False, "checks": checks}))
     results = _judge(spark, folder)
-    said = [text for text in results["floor"]["missing"] if " in the load " in text]
-    lowered = results["floor"]["lowered"]
+    said = [text for text in results["coverage"]["missing"] if " in the load " in text]
+    lowered = results["coverage"]["lowered"]
     assert ("partitions_after_last_fault" in lowered) == (story != "in time")
     if story == "too_short":
         assert said == []

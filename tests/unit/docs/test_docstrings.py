@@ -53,8 +53,7 @@ def definitions(body: Iterable[ast.stmt]) -> Iterator[Definition]:
 def bases(node: ast.ClassDef) -> list[str]:
     """Names of the base classes, without modules and type arguments."""
     found = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
-    names = (base.attr if isinstance(base, ast.Attribute) else base for base in found)
-    return [name.id if isinstance(name, ast.Name) else name for name in names if isinstance(name, ast.Name | str)]
+    return [base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in found]
 
 
 class Described:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from checkers.coverage import incidents
-from checkers.coverage.floor import AroundFault, Seen, judge_floor
 from checkers.coverage.missing_evidence import missing_evidence_of, not_applicable, run_reasons
+from checkers.coverage.requirements import AroundFault, Seen, judge_coverage
 from checkers.evidence.prepare import Prepared
 from checkers.history.load import HistoryHealth
 from checkers.history.retention import Retention
@@ -68,13 +68,13 @@ def test_unexplained_names_a_fault_that_does_not_say_its_effects() -> None:
     assert incidents.unexplained(said) == ["fault 3 (bitflip) does not say what its effects are"]
 
 
-def test_unexplained_tells_what_was_not_healed() -> None:
+def test_unexplained_names_what_was_not_healed() -> None:
     assert incidents.unexplained([mark("heal", error="n2 paused: no answer"), mark("heal")]) == [
         "after the faults: n2 paused: no answer"
     ]
 
 
-def test_unexplained_tells_of_a_broker_that_had_to_be_killed_and_of_logs_that_are_not_known() -> None:
+def test_unexplained_names_a_broker_that_had_to_be_killed_and_of_logs_that_are_not_known() -> None:
     killed = mark("crash", node="n2", error="did not end within 30 s of SIGTERM and was killed", phase="drain-n1")
     assert incidents.unexplained([killed, mark("logs", node="n3", error="OSError: gone")]) == [
         "the process of n2 did not end within 30 s of SIGTERM and was killed (phase drain-n1)",
@@ -82,48 +82,48 @@ def test_unexplained_tells_of_a_broker_that_had_to_be_killed_and_of_logs_that_ar
     ]
     # No rule rests on it: what was found elsewhere stays found.
     told = [mark("evidence", node=node.name) for node in INFO.nodes]
-    assert incidents.evidence_holes([*told, mark("logs", node="n1", error="OSError: gone")], INFO) == {}
+    assert incidents.uncopied_evidence([*told, mark("logs", node="n1", error="OSError: gone")], INFO) == {}
 
 
-def test_floor_holds_what_is_unexplained() -> None:
+def test_coverage_lists_what_is_unexplained() -> None:
     seen = replace(SEEN, writes_impossible=frozenset({2}), unexplained=["the process of n2 ended"])
-    assert judge_floor(seen, scripted=False, checks={"acknowledged": 1}).missing == ["the process of n2 ended"]
+    assert judge_coverage(seen, scripted=False, checks={"acknowledged": 1}).missing == ["the process of n2 ended"]
 
 
-def test_floor_asks_for_no_write_under_a_fault_that_silences_and_says_so() -> None:
-    result = judge_floor(replace(SEEN, writes_impossible=frozenset({2})), scripted=False, checks={})
+def test_coverage_needs_no_write_under_a_fault_that_makes_writes_impossible_and_says_so() -> None:
+    result = judge_coverage(replace(SEEN, writes_impossible=frozenset({2})), scripted=False, checks={})
     assert result.met
     assert result.lowered == {"writes_during_faults": 1}
 
 
-def test_floor_asks_that_a_write_was_tried_under_a_fault_that_silences() -> None:
+def test_coverage_needs_a_tried_write_under_a_fault_that_makes_writes_impossible() -> None:
     idle = replace(SEEN.around[1], w_tried=False)
     seen = replace(SEEN, around=[SEEN.around[0], idle], writes_impossible=frozenset({2}))
-    assert judge_floor(seen, scripted=False, checks={}).missing == ["no write tried during fault 2"]
+    assert judge_coverage(seen, scripted=False, checks={}).missing == ["no write tried during fault 2"]
 
 
-def test_floor_still_asks_for_writes_under_any_other_fault() -> None:
-    assert judge_floor(SEEN, scripted=False, checks={}).missing == ["no acknowledged write during fault 2"]
+def test_coverage_needs_writes_under_any_other_fault() -> None:
+    assert judge_coverage(SEEN, scripted=False, checks={}).missing == ["no acknowledged write during fault 2"]
 
 
 @pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
-def test_evidence_that_was_not_copied_is_a_hole_of_its_sources(node: str, sources: set[str]) -> None:
+def test_evidence_that_was_not_copied_is_missing_evidence_of_its_sources(node: str, sources: set[str]) -> None:
     marks = [mark("evidence", node=node, error="OSError: half of it")]
     marks += [mark("evidence", node=other.name) for other in INFO.nodes if other.name != node]
     assert incidents.copied(marks) == {other.name for other in INFO.nodes} - {node}
-    assert set(incidents.evidence_holes(marks, INFO)) == sources
+    assert set(incidents.uncopied_evidence(marks, INFO)) == sources
     health = HistoryHealth(2, 1, 0, ())
     missing_evidence = missing_evidence_of(INFO, health, Prepared(), [], marks)
     assert {source for source, texts in missing_evidence.items() if texts} == sources
 
 
 @pytest.mark.parametrize(("node", "sources"), [("n1", {"events", "segments"}), ("zk1", {"zookeeper"})])
-def test_evidence_of_which_nobody_says_that_it_was_copied_is_a_hole_of_its_sources(
+def test_evidence_of_which_nobody_says_that_it_was_copied_is_missing_evidence_of_its_sources(
     node: str, sources: set[str]
 ) -> None:
     marks = [mark("evidence", node=other.name) for other in INFO.nodes if other.name != node]
     assert incidents.copied(marks) == {other.name for other in INFO.nodes} - {node}
-    assert incidents.evidence_holes(marks, INFO) == {
+    assert incidents.uncopied_evidence(marks, INFO) == {
         source: [f"the evidence of {node} is not whole: no line says that all was copied"] for source in sources
     }
 
@@ -146,24 +146,24 @@ def test_history_of_other_than_the_lines_that_were_written_is_not_whole(
 def test_unavailable_faults_stand_in_the_sentence() -> None:
     missing = incidents.unavailable([mark("unavailable", kind="nemesis", fault="clock-step", error="no libfaketime")])
     assert missing == {"clock-step": "no libfaketime"}
-    floor = judge_floor(replace(SEEN, around=[]), scripted=False, checks={})
-    assert sentence("valid", [], [], floor, [], missing).endswith("; not available on these nodes: clock-step.")
+    coverage = judge_coverage(replace(SEEN, around=[]), scripted=False, checks={})
+    assert sentence("valid", [], [], coverage, [], missing).endswith("; not available on these nodes: clock-step.")
 
 
 def test_sentence_of_a_valid_run_claims_no_record_whose_loss_was_allowed() -> None:
-    floor = judge_floor(replace(SEEN, around=[]), scripted=False, checks={})
+    coverage = judge_coverage(replace(SEEN, around=[]), scripted=False, checks={})
     row = {"acknowledged": 9, "read": 7, "lost": 0}
-    assert "9 acknowledged records on 1 partition, all read back" in sentence("valid", [], [row], floor, [])
-    assert "all but 2 read back" in sentence("valid", [], [{**row, "allowed_lost": 2}], floor, [])
+    assert "9 acknowledged records on 1 partition, all read back" in sentence("valid", [], [row], coverage, [])
+    assert "all but 2 read back" in sentence("valid", [], [{**row, "allowed_lost": 2}], coverage, [])
 
 
-def test_sentence_counts_no_elections_where_nothing_tells_of_them() -> None:
-    blind = judge_floor(replace(SEEN, elections=None), scripted=False, checks={})
+def test_sentence_counts_no_elections_where_no_evidence_shows_them() -> None:
+    blind = judge_coverage(replace(SEEN, elections=None), scripted=False, checks={})
     assert "elections" not in blind.figures
     assert sentence("unknown", [], [], blind, ["no log"]).endswith("through 0 faults.")
 
 
-def test_judge_finding_in_a_record_with_a_hole_is_unknown_and_shown() -> None:
+def test_judge_finding_with_missing_evidence_is_unknown_and_shown() -> None:
     spec = BY_NAME["lost-write"]
     rows = [
         Row("lost-write", "figure", "hw-0", 1, detail="acknowledged", figure=5.0),

@@ -32,9 +32,9 @@ def _write(folder: Path, **changes: Any) -> Path:
 
 
 def test_run_info_without_a_list_of_checkers_asks_for_all(tmp_path: Path) -> None:
-    assert load_run_info(_write(tmp_path)).asks_for("duplicate")
+    assert load_run_info(_write(tmp_path)).wants("duplicate")
     asked = load_run_info(_write(tmp_path, checkers=["lost-write"]))
-    assert (asked.asks_for("lost-write"), asked.asks_for("duplicate")) == (True, False)
+    assert (asked.wants("lost-write"), asked.wants("duplicate")) == (True, False)
 
 
 @pytest.mark.parametrize(("asked", "wrong"), [([], "no checker at all"), (["lost-write", "lost-wirte"], "lost-wirte")])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from checkers.allowances.allowances import reason_for
-from checkers.coverage.floor import FloorResult
+from checkers.coverage.requirements import CoverageResult
 from checkers.results.results import durability, linearizability, sentence
 from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.verdict import ONE_LINE, WITNESSES, CheckResult, Row, by_checker, judge, worst
@@ -163,7 +163,7 @@ def test_sentence_says_what_acks_0_does_not_confirm_and_what_never_fired() -> No
         Row("lost-write", "figure", "hw-0", 1, detail=name, figure=value)
         for name, value in (("unacknowledged_sends", 50.0), ("unacknowledged_unread", 7.0))
     ]
-    text = sentence("valid", [], durability(rows, ["hw-0"]), FloorResult(True), [], not_fired=["pause"])
+    text = sentence("valid", [], durability(rows, ["hw-0"]), CoverageResult(True), [], not_fired=["pause"])
     assert "confirms nothing: 50, of which 7 were read by nobody" in text
     assert text.endswith("; not fired: pause.")
 
@@ -177,12 +177,14 @@ def test_rule_of_a_checker_that_the_catalogue_lacks_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["lost-write", "lost-tail", "unseen", "final-drain"])
 def test_sentence_claims_no_reading_back_that_the_run_did_not_ask_for(name: str) -> None:
-    text = sentence("valid", [], [], FloorResult(True), [], not_asked=["duplicate", name])
+    text = sentence("valid", [], [], CoverageResult(True), [], left_out=["duplicate", name])
     assert "read back" not in text
     assert text.endswith(f"; not asked for: {name}, duplicate.")
     others = list(BY_NAME)
-    assert sentence("valid", [], [], FloorResult(True), [], not_asked=others).endswith(f" and {len(others) - 5} more.")
-    assert "read back from every replica" in sentence("valid", [], [], FloorResult(True), [], not_asked=["duplicate"])
+    assert sentence("valid", [], [], CoverageResult(True), [], left_out=others).endswith(
+        f" and {len(others) - 5} more."
+    )
+    assert "read back from every replica" in sentence("valid", [], [], CoverageResult(True), [], left_out=["duplicate"])
 
 
 def test_linearizability_is_unknown_where_the_run_does_not_ask_for_some_of_it() -> None:
@@ -194,5 +196,5 @@ def test_linearizability_is_unknown_where_the_run_does_not_ask_for_some_of_it() 
 
 
 def test_sentence_names_the_nodes_whose_files_no_rule_compared() -> None:
-    text = sentence("valid", [], [], FloorResult(True), [], uncompared=["n1", "n3"])
+    text = sentence("valid", [], [], CoverageResult(True), [], uncompared=["n1", "n3"])
     assert text.endswith("; not compared, because faults damaged them: files of n1, n3.")

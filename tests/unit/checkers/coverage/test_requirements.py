@@ -1,4 +1,4 @@
-"""The floor of H8: what is missing makes a run unknown; what is lowered is told."""
+"""What H8 requires of a run: what is missing makes it unknown; what is lowered is shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from checkers.coverage.floor import AroundFault, Seen, judge_floor
+from checkers.coverage.requirements import AroundFault, Seen, judge_coverage
 
 pytestmark = pytest.mark.guarantee("H8")
 
@@ -33,15 +33,15 @@ FULL = Seen(
 )
 
 
-def test_floor_met_by_all_figures() -> None:
-    result = judge_floor(FULL, scripted=False, checks={})
+def test_coverage_met_by_all_figures() -> None:
+    result = judge_coverage(FULL, scripted=False, checks={})
     assert (result.met, result.missing, result.lowered) == (True, [], {})
 
 
 @pytest.mark.parametrize(
     ("change", "missing"),
     [
-        ({"acknowledged": 4999}, "acknowledged records: 4999, the floor is 5000"),
+        ({"acknowledged": 4999}, "acknowledged records: 4999, required are 5000"),
         ({"election_faults": ["kill", "pause"]}, "kinds of faults that caused an election: 2"),
         ({"elections": None}, "kinds of faults that caused an election: no evidence"),
         ({"lag_shrinks": 0}, "ISR shrinks by a leader for lag: 0"),
@@ -57,47 +57,47 @@ def test_floor_met_by_all_figures() -> None:
         ({"around": [replace(FULL.around[0], r_after=False)]}, "no answered poll after fault 1"),
     ],
 )
-def test_floor_not_met_names_what_is_missing(change: dict[str, Any], missing: str) -> None:
-    result = judge_floor(replace(FULL, **change), scripted=False, checks={})
+def test_coverage_not_met_names_what_is_missing(change: dict[str, Any], missing: str) -> None:
+    result = judge_coverage(replace(FULL, **change), scripted=False, checks={})
     assert not result.met
     assert any(missing in text for text in result.missing), result.missing
 
 
-def test_floor_lowered_by_checks_is_told() -> None:
-    result = judge_floor(replace(FULL, acknowledged=10), scripted=False, checks={"acknowledged": 10})
+def test_coverage_lowered_by_checks_is_shown() -> None:
+    result = judge_coverage(replace(FULL, acknowledged=10), scripted=False, checks={"acknowledged": 10})
     assert result.met
     assert result.lowered == {"acknowledged": 10}
 
 
-def test_floor_raised_by_checks_is_held() -> None:
-    assert not judge_floor(FULL, scripted=False, checks={"acknowledged": 9000}).met
+def test_coverage_raised_by_checks_is_held() -> None:
+    assert not judge_coverage(FULL, scripted=False, checks={"acknowledged": 9000}).met
 
 
-def test_floor_of_no_acknowledged_record_cannot_be_met() -> None:
-    assert not judge_floor(replace(FULL, acknowledged=0), scripted=True, checks={"acknowledged": 0}).met
+def test_coverage_of_no_acknowledged_record_cannot_be_met() -> None:
+    assert not judge_coverage(replace(FULL, acknowledged=0), scripted=True, checks={"acknowledged": 0}).met
 
 
-def test_floor_of_a_script_needs_no_writes_during_faults_but_says_so() -> None:
+def test_coverage_of_a_script_needs_no_writes_during_faults_but_says_so() -> None:
     quiet = AroundFault(1, True, False, True, False, False, True)
-    result = judge_floor(replace(FULL, acknowledged=3, around=[quiet]), scripted=True, checks={"acknowledged": 2})
+    result = judge_coverage(replace(FULL, acknowledged=3, around=[quiet]), scripted=True, checks={"acknowledged": 2})
     assert result.met
     assert result.lowered["writes_during_faults"] == 0
     assert result.lowered["acknowledged"] == 2
 
 
-def test_floor_of_a_script_needs_not_reach_every_partition() -> None:
-    assert judge_floor(replace(FULL, load_gaps=["no acknowledged write to hw-1"]), scripted=True, checks={}).met
+def test_coverage_of_a_script_needs_not_reach_every_partition() -> None:
+    assert judge_coverage(replace(FULL, load_gaps=["no acknowledged write to hw-1"]), scripted=True, checks={}).met
 
 
-def test_floor_of_a_partition_that_the_load_left_out_is_lowered_by_nothing() -> None:
+def test_coverage_of_a_partition_that_the_load_left_out_is_lowered_by_nothing() -> None:
     checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
-    result = judge_floor(replace(FULL, load_gaps=["no poll of hw-1"]), scripted=False, checks=checks)
+    result = judge_coverage(replace(FULL, load_gaps=["no poll of hw-1"]), scripted=False, checks=checks)
     assert result.missing == ["no poll of hw-1"]
 
 
-def test_floor_of_a_script_keeps_its_coverage() -> None:
-    result = judge_floor(replace(FULL, drain_gaps=["drain of hw-0: gap"]), scripted=True, checks={})
+def test_coverage_of_a_script_keeps_its_coverage() -> None:
+    result = judge_coverage(replace(FULL, drain_gaps=["drain of hw-0: gap"]), scripted=True, checks={})
     assert result.missing == ["drain of hw-0: gap"]
     silent = AroundFault(1, True, True, False, True, True, False)
-    after = judge_floor(replace(FULL, around=[silent]), scripted=True, checks={})
+    after = judge_coverage(replace(FULL, around=[silent]), scripted=True, checks={})
     assert after.missing == ["no acknowledged write after the last fault", "no answered poll after the last fault"]

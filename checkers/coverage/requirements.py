@@ -1,16 +1,14 @@
-"""The floor of a valid verdict: a run that proved little says so (H8 of docs/guarantees.md).
+"""What a run must show for a verdict of valid: one that proved little says so (H8 of docs/guarantees.md).
 
-Pure. Two kinds of floors. *Coverage and evidence*: every fault's effect observed and taken back, a load that wrote to
-and read from every partition, a drain from every replica as leader that covered every acknowledged record, the same
-records by the real client, no process that ended by itself. Nothing lowers them; a script, which is a load of its own,
-need not reach every partition.
-*Counts*: acknowledged records, kinds of faults that caused an election, ISR shrinks for lag, expansions, and
-acknowledged writes and polls of the load before, during and after every fault, and on every partition wherever it went
-on for long enough under no fault.
-`checks` of the run file may set the first four; a scripted run, whose steps are the point, need not write during its
-faults; nor need anyone while a fault leaves too few brokers to acknowledge (checkers/coverage/fault_reach.py), if
-writes were tried, or after one that ended too late in the load (checkers/coverage/recovery.py). Whatever is lower
-than the defaults stands in the verdict sentence.
+Pure. Two kinds of requirements. *Coverage and evidence*: every fault's effect observed and taken back, a load that
+wrote to and read from every partition, a drain from every replica as leader that covered every acknowledged record, the
+same records by the real client, no process that ended by itself. Nothing lowers them; a script, which is a load of its
+own, need not reach every partition. *Counts*: acknowledged records, kinds of faults that caused an election, ISR
+shrinks for lag, expansions, and acknowledged writes and polls of the load before, during and after every fault, and on
+every partition wherever it went on for long enough under no fault. `checks` of the run file may set the first four; a
+scripted run, whose steps are the point, need not write during its faults; nor need anyone while a fault leaves too few
+brokers to acknowledge (checkers/coverage/fault_reach.py), if writes were tried, or after one that ended too late in the
+load (checkers/coverage/recovery.py). Whatever is lower than the defaults stands in the verdict sentence.
 """
 
 from __future__ import annotations
@@ -71,14 +69,14 @@ class Seen:
     """Ids of the faults after which the load ended too soon for work to be asked for
     (checkers/coverage/recovery.py).
     """
-    still: Sequence[str] = ()
+    unreached: Sequence[str] = ()
     """Partitions that the load did not reach again while no fault was in force, in sentences."""
     reached: int | None = None
     """How many partitions the load reached again after the last fault, where that was too late in it to ask for all."""
 
 
 @dataclass(slots=True)
-class FloorResult:
+class CoverageResult:
     met: bool
     missing: list[str] = field(default_factory=list)
     lowered: dict[str, int] = field(default_factory=dict)
@@ -88,7 +86,7 @@ class FloorResult:
         return {"met": self.met, "missing": self.missing, "lowered": self.lowered, "figures": self.figures}
 
 
-def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> FloorResult:
+def judge_coverage(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> CoverageResult:
     """checks: as in run.json; a scripted run's defaults are one acknowledged record and nothing else."""
     defaults = {**dict.fromkeys(DEFAULTS, 0), "acknowledged": 1} if scripted else dict(DEFAULTS)
     wanted = {**defaults, **{name: value for name, value in checks.items() if name in DEFAULTS}}
@@ -102,14 +100,14 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
         "expansions": seen.expansions,
     }
     missing = [
-        f"{_NOUNS[name]}: {'no evidence' if have[name] is None else have[name]}, the floor is {least}"
+        f"{_NOUNS[name]}: {'no evidence' if have[name] is None else have[name]}, required are {least}"
         for name, least in wanted.items()
         if least > 0 and (have[name] or 0) < least
     ]
     missing += _fault_gaps(seen.faults)
     missing += _around_gaps(seen, scripted)
     missing += () if scripted else seen.load_gaps
-    missing += () if scripted else seen.still
+    missing += () if scripted else seen.unreached
     missing += seen.drain_gaps
     missing += seen.unexplained
     if scripted and seen.faults:
@@ -129,7 +127,7 @@ def judge_floor(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> Flo
     }
     # What there was no evidence to count is no figure: a 0 would be a statement.
     figures = {name: value for name, value in figures.items() if value is not None}
-    return FloorResult(not missing, missing, lowered, figures)
+    return CoverageResult(not missing, missing, lowered, figures)
 
 
 def _lowered_after(seen: Seen) -> dict[str, int]:
