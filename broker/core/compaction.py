@@ -2,7 +2,8 @@
 
 A log is its clean head (cleaned before), its dirty part, and what may not be cleaned yet. Only whole segments below the
 high watermark, never the active one, are cleaned; of each key the record with the largest offset stays, a tombstone
-only until its delete horizon. Offsets never change. Pure: segments come as numbers, keys as answers of the offset map.
+only until its delete horizon. Offsets never change. Pure: segments come as numbers, keys as offsets that the offset map
+gives for them.
 Source: kafka LogCleanerManager, Cleaner (LogCleaner.scala); KIP-58, KIP-354, KIP-534.
 """
 
@@ -63,7 +64,7 @@ def cleanable_range(
     """The dirty part that may be cleaned now.
 
     bases: of all segments, rising, the active one last. last_clean: as checkpointed, None when never cleaned.
-    last_stable_offset: ≤ HW; nothing at or above may be taken for the last word on a key, for it may yet be cut off.
+    last_stable_offset: ≤ HW; no record at or above may be taken for the newest of its key, for it may yet be truncated.
     too_young: base of the first segment within min.compaction.lag.ms, None when there is none.
     """
     first_dirty, wrong = log_start, False
@@ -92,7 +93,7 @@ def dirtiness(segments: Sequence[SegmentFacts], found: CleanableRange) -> Dirtin
 
 
 def compaction_delay_ms(oldest_dirty_ms: int | None, now_ms: float, max_lag_ms: int) -> float:
-    """For how long the oldest dirty record has been due; 0 when it is not.
+    """For how many ms the oldest dirty record has been due for cleaning; 0 when it is not due.
 
     oldest_dirty_ms: smallest first timestamp of a dirty inactive segment. All times are wall clock.
     """

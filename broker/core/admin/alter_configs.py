@@ -74,7 +74,7 @@ class ConfigRefused(Exception):
 def entity_of(kind: int, name: str, broker: BrokerId) -> str:
     """The entity that a resource means, `topics/t` or `brokers/1`. Raises ConfigRefused.
 
-    A broker answers for itself, and for what all brokers have (no name).
+    A broker takes requests about its own settings, and about those of all brokers (no name).
     """
     if kind == TOPIC:
         if not name:
@@ -96,7 +96,7 @@ def entity_of(kind: int, name: str, broker: BrokerId) -> str:
 
 
 def check_edits(edits: Sequence[Edit]) -> None:
-    """Raises ConfigRefused for what no resource can be asked."""
+    """Raises ConfigRefused for a resource that has no settings, or none that this broker keeps."""
     names = [edit.name for edit in edits]
     if len(set(names)) != len(names):
         raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -136,7 +136,7 @@ def _combined(old: str, value: str, operation: int) -> str:
 
 
 _OF_ALL_BROKERS_ONLY = frozenset({"min.insync.replicas"})
-"""Whoever leads commits by it and the controller elects by it: it may not differ between brokers (KIP-966)."""
+"""A leader commits by this setting and the controller elects by it: it may not differ between brokers (KIP-966)."""
 
 
 def differs_between_brokers(name: str) -> bool:
@@ -149,7 +149,8 @@ def check_config(
 ) -> None:
     """Raises ConfigRefused unless the entity may have these overrides, all of them.
 
-    stored: what it has. What this broker does not go by may stay as it is: others wrote it, perhaps Apache Kafka.
+    stored: the overrides that it has. Settings that highwater does not use may stay as they are: another tool, or
+    Apache Kafka, wrote them.
     """
     ours = TOPIC_SETTINGS if kind == TOPIC else DYNAMIC
     requested = {

@@ -1,9 +1,9 @@
 """Whether the controller takes an ISR that a leader proposes. Pure.
 
-Only the registered incarnation of the partition's leader may propose, under the leader's epoch and the newest
-partition epoch; every member must be a live assigned replica, and a member that joins must be the incarnation that
-the leader saw catching up. Proposing what already is changes nothing and is answered with it, so a repeated request is
-harmless. Source: KafkaController.tryProcessAlterPartition; KIP-497, 841, 903; ReplicationControlManager.
+Only the registered incarnation of the partition's leader may propose, under the leader's epoch and the newest partition
+epoch; every member must be a live assigned replica, and a member that joins must be the incarnation that the leader saw
+catching up. A proposal of the ISR that already stands changes nothing, and its response holds that ISR: a repeated
+request is harmless. Source: KafkaController.tryProcessAlterPartition; KIP-497, 841, 903; ReplicationControlManager.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def decide(
     if current is None or not replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if proposal.leader_epoch > current.leader_epoch or proposal.partition_epoch > current.partition_epoch:
-        # The leader knows more than we do: we are probably not the controller any more.
+        # The leader knows a newer state than this broker: another is probably controller by now.
         return ErrorCode.NOT_CONTROLLER
     if proposal.leader_epoch < current.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH

@@ -42,8 +42,8 @@ class BrokerEndpoint(NamedTuple):
 class Broker:
     """A registered broker. epoch: czxid of its registration, one per incarnation.
 
-    reports: it answers ReplicaReport, and as a leader keeps to the minimum of an ELR. Of another (Apache Kafka's) every
-    stop counts as clean, as it does there.
+    reports: it serves ReplicaReport, and as a leader keeps to the minimum of an ELR. Of a broker that does not (Apache
+    Kafka's) every stop counts as clean, as it does there.
     """
 
     id: BrokerId
@@ -69,11 +69,15 @@ class LeaderAndIsr:
     keeps it.
     """
     elr_min_isr: int = 0
-    """What `elr` was made under: while it stands the leader commits nothing with a smaller ISR. 0 without one."""
+    """The min.insync.replicas that `elr` was made under: as long as it stands the leader commits nothing with a smaller
+    ISR. 0 without an ELR.
+    """
     isr_epochs: Mapping[BrokerId, int] = field(default_factory=dict)
     """Under which registration a member was admitted to the ISR, or elected on its report; none: it is not known."""
     lossy: bool = False
-    """Decided without anybody who surely holds all that is committed: whoever held it counts no more. Never stored."""
+    """This state was decided without any replica that surely holds all that is committed, so the ELR before it is void.
+    Never stored.
+    """
 
     def changed(self, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
         """The same partition under the next leader epoch; controller and partition epoch are the writer's to stamp."""
@@ -109,7 +113,7 @@ class ClusterState:
     topics: dict[str, Topic] = field(default_factory=dict)
     states: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     unreadable: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose stored state makes no sense: not in `states`, yet not new; nothing is decided for them."""
+    """Partitions whose stored state cannot be decoded: not in `states`, yet not new; nothing is decided for them."""
     deleting: set[str] = field(default_factory=set)
     offline: set[tuple[TopicPartition, BrokerId]] = field(default_factory=set)
     """Replicas of live brokers whose files failed, as these brokers said."""
@@ -120,9 +124,9 @@ class ClusterState:
     """Topics whose `min.insync.replicas` differs from the broker's default."""
     min_isr_default: int = 1
     reports: dict[tuple[TopicPartition, BrokerId], ReplicaReport] = field(default_factory=dict)
-    """What registered brokers have said of their replicas; void with the registration."""
+    """The reports of registered brokers on their replicas; void with the registration."""
     suspected: set[BrokerId] = field(default_factory=set)
-    """Registered, but their processes are gone as far as anybody can tell (`broker.core.controller.suspicion`)."""
+    """Registered brokers whose processes are gone as all evidence says (`broker.core.controller.suspicion`)."""
 
     def live(self) -> frozenset[BrokerId]:
         """Brokers that may lead or join an ISR: registered, not shutting down, not suspected."""
@@ -138,7 +142,7 @@ class ClusterState:
         return {broker for broker, epoch in epochs.items() if self.is_registered(broker, epoch)}
 
     def forget_broker(self, broker: BrokerId) -> None:
-        """Its registration is over, and with it all that was known under it."""
+        """Forget a broker whose registration is over, with all that was known under that registration."""
         self.brokers.pop(broker, None)
         self.shutting_down.discard(broker)
         self.suspected.discard(broker)
@@ -166,7 +170,7 @@ class ClusterState:
                 self.reports[topic_partition, broker] = report
 
     def forget_reports(self, topic_partition: TopicPartition) -> None:
-        """Somebody leads: what the replicas said of their stops is no news from now on."""
+        """Somebody leads: from now on the replicas' reports are out of date."""
         for broker in self.replicas(topic_partition):
             self.reports.pop((topic_partition, broker), None)
 
@@ -195,8 +199,8 @@ class ClusterState:
     ) -> LeaderAndIsr:
         """`after` with all that goes with it: what is to be written. replicas: where they change as well.
 
-        There is no ELR beside a leader that would not keep to its minimum: when that one commits, nobody here knows.
-        A member keeps the registration that it was granted its place under, as long as it keeps its place.
+        There is no ELR beside a leader that does not keep to its minimum: the controller cannot know when such a leader
+        commits. A member keeps the registration under which it was admitted, as long as it stays in the ISR or ELR.
         """
         epochs = {broker: after.isr_epochs.get(broker, self._epoch_of(broker)) for broker in after.isr}
         after = replace(after, isr_epochs=epochs)
@@ -209,7 +213,7 @@ class ClusterState:
         return replace(after, elr=elr, elr_min_isr=min_isr if elr else 0)
 
     def _epoch_of(self, broker: BrokerId) -> int:
-        """NO_BROKER_EPOCH where it is not registered: whenever it comes, it is another incarnation."""
+        """NO_BROKER_EPOCH where the broker is not registered: when it registers, it is another incarnation."""
         known = self.brokers.get(broker)
         return NO_BROKER_EPOCH if known is None else known.epoch
 
@@ -245,7 +249,9 @@ class ClusterState:
         return self.unclean_allowed(topic_partition.topic) and not self.member_is_suspected(topic_partition)
 
     def member_is_suspected(self, topic_partition: TopicPartition) -> bool:
-        """A replica that had all that is committed is registered, and only suspected: its session decides."""
+        """Whether a replica that had all that is committed is registered and only suspected: the end of its session
+        decides.
+        """
         current = self.states.get(topic_partition)
         return current is not None and any(
             broker in self.suspected and (topic_partition, broker) not in self.offline

@@ -51,7 +51,7 @@ class BrokerChanges(NamedTuple):
 
 
 def compare_brokers(known: Mapping[BrokerId, Broker], found: Mapping[BrokerId, Broker]) -> BrokerChanges:
-    """Failures, starts and updates between two reads; registrations are told apart by broker epoch."""
+    """Failures, starts and updates between two reads; a broker epoch that differs is another registration."""
     bounced = {id_ for id_, broker in found.items() if id_ in known and known[id_].epoch != broker.epoch}
     return BrokerChanges(
         failed=frozenset(known.keys() - found.keys() | bounced),
@@ -63,7 +63,8 @@ def compare_brokers(known: Mapping[BrokerId, Broker], found: Mapping[BrokerId, B
 def registered_since(
     current: LeaderAndIsr, written: int, replicas: Iterable[BrokerId], brokers: Mapping[BrokerId, Broker]
 ) -> set[BrokerId]:
-    """Replicas whose places an earlier incarnation was granted: they ended and came back, and nobody saw it.
+    """Replicas that were admitted to ISR or ELR in an earlier incarnation: they ended and came back without the
+    controller's notice.
 
     written: the transaction that wrote the state last; a registration that is newer was not granted it. One that is
     older may not have been either: the writer had not heard of it yet. So the registrations that the state itself
@@ -118,11 +119,12 @@ def replicas_failed(
 def epochs_refused(
     state: ClusterState, refused: Mapping[TopicPartition, Epoch], broker: BrokerId, controller_epoch: Epoch
 ) -> list[Change]:
-    """What a live broker does not take up under the leader epochs that it was told gets a new one.
+    """Partitions whose LeaderAndIsr a live broker refused get a new leader epoch.
 
-    Told to lead, it may have led under that epoch before it ended: its end and its start went unseen, and a state
-    written between its new registration and now looked like its own work. Told to follow, it has to throw its log
-    away, which the leader may just have seen whole: whatever it still proposes under that epoch has to fail.
+    A broker that refuses to lead may have led under that epoch before it ended: the controller saw neither its end nor
+    its start, because a state that was written after its new registration looked as if that registration had been
+    admitted. One that refuses to follow has to discard its log, which the leader may just have seen whole: whatever
+    that leader still proposes under the epoch has to fail.
     """
     found = (_refused(state, tp, leader_epoch, broker, controller_epoch) for tp, leader_epoch in refused.items())
     return [change for change in found if change is not None]
@@ -236,7 +238,7 @@ def _without(
 def _refused(
     state: ClusterState, topic_partition: TopicPartition, refused_epoch: Epoch, broker: BrokerId, epoch: Epoch
 ) -> Change | None:
-    """One partition after a broker refused the leader epoch that it was told; None where another stands by now."""
+    """One partition after a broker refused this leader epoch; None where the partition has another by now."""
     current = state.states.get(topic_partition)
     if current is None or current.leader_epoch != refused_epoch or broker not in state.replicas(topic_partition):
         return None
@@ -251,7 +253,7 @@ def _refused(
 def _after_bounce(
     state: ClusterState, topic_partition: TopicPartition, gone: AbstractSet[BrokerId], epoch: Epoch
 ) -> Change | None:
-    """The same where some of `gone` are back already, unseen: whoever stayed leads first, then who came back."""
+    """The same where some of `gone` are back already, unnoticed: replicas that stayed lead before those."""
     current = state.states.get(topic_partition)
     if current is None or topic_partition.topic in state.deleting:
         return None

@@ -20,8 +20,9 @@ from broker.model.ids import BrokerId, Epoch
 
 NOT_WRITTEN = -1
 OUTDONE_MAX = 2**31 - 2**20
-"""The newest epoch of a log that is outdone to have its replica lead. Epochs have 32 bits, and every later election
-needs another; no election by one came so far, so a larger one is damage."""
+"""The largest epoch of a log for which a replica still gets a larger leader epoch. Epochs are int32, and every later
+election needs another; elections that each add one never come this far, so a larger epoch in a log is damage.
+"""
 
 
 def initial(replicas: Sequence[BrokerId], live: AbstractSet[BrokerId], controller_epoch: Epoch) -> LeaderAndIsr | None:
@@ -41,9 +42,9 @@ def elect(
 ) -> LeaderAndIsr | None:
     """A new leader for a partition that nobody led on; None when no replica may lead, or one is waited for.
 
-    Whoever is in the ISR then is so by its present incarnation's word. The leader epoch is newer than any that the new
-    leader's log has seen, though ZooKeeper may have forgotten it, or a bit of it be wrong: else it would be refused, or
-    nobody could follow.
+    Every member of the new ISR reported under its present registration. The leader epoch is newer than any in the new
+    leader's log, also where ZooKeeper has lost epochs, or a bit of the log's is wrong: else the leader would refuse it,
+    or nobody could follow.
     """
 
     def beyond(broker: BrokerId) -> Epoch:
@@ -92,7 +93,7 @@ def after_failure(
 
 
 def _successor(state: LeaderAndIsr, replicas: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> LeaderAndIsr | None:
-    """The first ISR member that lives on: it never stopped since it was admitted, so it has what it had."""
+    """The first live ISR member: it has not stopped since it was admitted, so it still has every committed record."""
     isr = tuple(broker for broker in replicas if broker in state.isr and broker in live)
     return state.changed(isr[0], isr) if isr else None
 

@@ -2,22 +2,22 @@
 
 A watermark stands while the ISR is below min.insync.replicas. So whoever leaves an ISR that thereby is, or already was,
 below it holds every committed record as long as the ISR stays below: the partition's ELR. Disjoint from the ISR, a
-subset of the assignment, empty as soon as the ISR has its minimum again, for from then on more can be committed.
-Which minimum that is stands beside the ELR, and goes with the ISR to the leader: it commits nothing with an ISR smaller
-than this or than its own minimum. So neither of the two can be the first to hear of a new one.
-ISR and ELR say what a replica *had*. What it has after a stop only itself can say: a `ReplicaReport` tells whether the
-stop may have cost it bytes. Where nobody led on, a replica is elected on its report, never on its name in the state:
+subset of the assignment, empty as soon as the ISR has its minimum again, for from then on more can be committed. Which
+minimum that is stands beside the ELR, and goes with the ISR to the leader: it commits nothing with an ISR smaller than
+this or than its own minimum. So it does not matter which of the two learns of a new minimum first. ISR and ELR say what
+a replica *had*. What it has after a stop only itself can say: a `ReplicaReport` says whether the stop may have cost it
+bytes. Where no leader lived on, a replica is elected by its report, never by its place in the state alone:
 
 1. the ISR members whose stop was clean;
-2. else an ELR member whose stop was clean, once every live ISR member has spoken;
-3. else, when the whole assignment has spoken and nobody's stop was clean, whoever has the longest log by (last epoch,
-   end). A log that was emptied has no epoch: who ends before the log of an ISR or ELR member begins is not considered.
-   Nor is who is neither and differs from a member's log at an offset that both have: a leader commits records of
-   earlier epochs by its ISR alone, so a larger last epoch proves nothing where one that had nothing committed lay in
-   between. A member had everything committed when it stopped, and a stop only shortens a log: what it has another
-   record in the place of was never committed, nor was anything behind it. Of logs that agree the longer one under the
-   larger epoch has all that the others have;
-4. else nobody: one who is still away may hold more.
+2. else an ELR member whose stop was clean, once every live ISR member has reported;
+3. else, when the whole assignment has reported and no stop was clean, the replica with the longest log by (last epoch,
+   end). An emptied log has no epoch: a log that ends before the log of an ISR or ELR member begins is not considered.
+   Nor is the log of a replica outside of both that differs from a member's log at an offset that both have: a leader
+   commits records of earlier epochs by its ISR alone, so a larger last epoch proves nothing where a leader that
+   committed nothing came in between. A member had every committed record when it stopped, and a stop only shortens a
+   log: a record that differs from a member's at the same offset was never committed, nor was any record behind it. Of
+   logs that agree the longer one under the larger epoch has all records of the others;
+4. else none: a replica that is still away may hold more.
 
 Pure. Source: KIP-966; beyond it: a kill -9 whose log lost nothing is a clean stop, and rule 3 waits for all.
 """
@@ -62,7 +62,7 @@ class ReplicaReport:
         return max(epoch for epoch, start in self.epochs if start <= offset)
 
     def differs_from(self, other: ReplicaReport) -> bool:
-        """Whether the logs have different records at an offset that is in both, as far as both tell their epochs.
+        """Whether the logs have different records at an offset that is in both, as far as the epochs of both are known.
 
         One epoch has one leader: the same offset under the same epoch is the same record.
         """
@@ -76,7 +76,7 @@ class ReplicaReport:
 
 CLEAN = ReplicaReport(unclean=False)
 Reports = Callable[[BrokerId], ReplicaReport | None]
-"""A live replica's report; None while it has not spoken."""
+"""A live replica's report; None until it has reported."""
 
 
 def trust_all(broker: BrokerId) -> ReplicaReport:
@@ -117,14 +117,14 @@ def choose(
     live: AbstractSet[BrokerId],
     reports: Reports,
 ) -> Choice | None:
-    """The next leader of a partition that nobody led on; None while someone is waited for."""
+    """The next leader of a partition whose leader did not live on; None while a report is waited for."""
     reported = {broker: report for broker in replicas if broker in live and (report := reports(broker)) is not None}
     clean = [broker for broker, report in reported.items() if not report.unclean]
     in_sync = tuple(broker for broker in clean if broker in isr)
     if in_sync:
         return Choice(in_sync[0], in_sync)
     if any(broker in isr and broker in live and broker not in reported for broker in replicas):
-        # It answers in no time, and what it has beyond the committed would be lost for nothing.
+        # Its report comes soon, and records of its that are not committed yet would be lost without need.
         return None
     for broker in clean:
         if broker in elr:
@@ -141,9 +141,10 @@ def longest_alive(
     live: AbstractSet[BrokerId],
     reports: Reports,
 ) -> BrokerId | None:
-    """Who loses least of those alive, for an unclean election; None while one of them has not spoken, or none lives.
+    """The live replica whose election loses least, for an unclean one; None while one of them has not reported, or none
+    lives.
 
-    Beyond Kafka, which takes the first in assignment order without asking.
+    Beyond Kafka, which takes the first in assignment order whatever its log holds.
     """
     alive = [broker for broker in replicas if broker in live]
     reported = {broker: report for broker in alive if (report := reports(broker)) is not None}
@@ -157,7 +158,7 @@ def awaited(
     live: AbstractSet[BrokerId],
     reports: Reports,
 ) -> tuple[BrokerId, ...]:
-    """Whose return or word could still give the partition a leader, for the operator to know."""
+    """Brokers whose return, or report, could still give the partition a leader; for the operator."""
     return tuple(broker for broker in replicas if broker not in live or reports(broker) is None)
 
 
@@ -167,10 +168,10 @@ def _longest(
     replicas: Sequence[BrokerId],
     reported: Mapping[BrokerId, ReplicaReport],
 ) -> Choice:
-    """Of those that reach where the logs of ISR and ELR members begin: all before that was committed, then deleted. And
-    that are such members, or differ from none of them.
+    """The longest log of those that reach the start of every ISR and ELR member's log (what lies before was committed,
+    then deleted), and that belong to such a member or differ from none.
 
-    The start of any other may be of a history that an unclean election has ended.
+    The start of any other replica's log may belong to a history that an unclean election has ended.
     """
     members = {broker: reported[broker] for broker in replicas if broker in isr or broker in elr}
     deleted = max((report.start_offset for report in members.values()), default=0)

@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, not a failure: preferred leaders, unclean ones by hand, balance. No I/O.
+"""Elections that are requested, not caused by a failure: preferred leaders, unclean ones by hand, balance. No I/O.
 
 A preferred leader is the first assigned replica; it is elected only while it is live and in the ISR. An unclean
 election by hand prefers a live ISR member all the same, and is refused where somebody leads, or where a member of ISR

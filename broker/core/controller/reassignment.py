@@ -3,7 +3,7 @@
 All that a reassignment is stands in the topic's znode, so that any controller can carry it on from wherever the last
 one stopped. Three steps, each one atomic write of assignment and partition state together:
 1. `towards`: targets are listed first, then the replicas of before; the new ones fetch and may join the ISR.
-2. `switched`, once every target is in the ISR: only targets are left, leader and ISR among them. The replicas that went
+2. `switched`, once every target is in the ISR: only targets are left, leader and ISR among them. The former replicas
    stay listed as doomed until their logs are deleted.
 3. `cleaned`, once every doomed replica that lives has deleted its log.
 Invariants: an ISR is never given to a replica by a step, only cut to the assignment; it keeps a member; a leader is an
@@ -46,7 +46,7 @@ class Assignment:
 
     @property
     def doomed(self) -> Replicas:
-        """Replicas that are none any more, and whose logs are to be deleted."""
+        """Former replicas whose logs are to be deleted."""
         return tuple(broker for broker in self.removing if broker not in self.replicas)
 
     @property
@@ -108,7 +108,7 @@ def with_assignments(topic: Topic, changed: Mapping[int, Assignment]) -> Topic:
 def refusal(
     target: Sequence[BrokerId], current: Assignment | None, live: AbstractSet[BrokerId]
 ) -> tuple[ErrorCode, str] | None:
-    """Why a target cannot be. live: registered brokers, those that are shutting down included. Texts are Kafka's."""
+    """Why a target is refused. live: registered brokers, those that are shutting down included. Texts are Kafka's."""
     error = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     listed = ",".join(map(str, target))
     if not target:

@@ -1,10 +1,10 @@
-"""When a broker's process counts as gone before its session says so, and what a controller may do about that.
+"""When a broker's process counts as gone before its session ends, and what a controller may do about that.
 
 The evidence: a connection to it was reset *and* reconnecting is refused, which is what the kernel of a living host says
-for a process that has ended; and every other live broker that can be asked says the same. One that still reaches it
-vetoes. Whoever misses most of its peers at once suspects nobody: it is the one that is cut off. A process that is
-paused, or a host that vanished, resets and refuses nothing: there the session or the lag time decides.
-A suspicion may be wrong. Epochs make that safe, so it is only bounded: once per registration, and never an ISR below
+for a process that has ended; and every other live broker that can be reached has the same evidence. A broker that still
+reaches it vetoes. A broker that misses most of its peers at once suspects none of them: it is cut off itself. A process
+that is paused, or a host that vanished, resets and refuses nothing: there the session or the lag time decides. A
+suspicion may be wrong. Epochs make that safe, so it is only bounded: once per registration, and never an ISR below
 min.insync.replicas for it. Pure; no clocks, no sockets.
 Source: C10 of docs/guarantees.md; docs/adr/0011.
 """
@@ -42,7 +42,7 @@ class LinkEvent(Enum):
 
 
 class LinkState:
-    """What the way to one address of one broker has shown so far."""
+    """What the connections to one address of one broker have shown so far."""
 
     __slots__ = ("evidence", "was_connected")
 
@@ -68,9 +68,9 @@ class LinkState:
 
 
 def corroborated(said: Mapping[BrokerId, Evidence | None]) -> bool:
-    """Whether the others bear out a suspicion.
+    """Whether the evidence of the other brokers confirms a suspicion.
 
-    said: of every live broker but the suspecting and the suspected one; None where no answer came.
+    said: of every live broker but the suspecting and the suspected one; None where no response came.
     """
     received = [evidence for evidence in said.values() if evidence is not None]
     missed = 1 + len(said) - len(received)

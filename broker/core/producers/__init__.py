@@ -1,5 +1,5 @@
 """Idempotent producers of a partition: sequence rules, and their snapshot file's format. Pure.
 
-Batches come in from who appends; duplicates, gaps and fenced epochs go out as answers.
+Batches come in from who appends; duplicates, gaps and fenced epochs go out as results.
 Source: kafka.log.ProducerStateManager, ProducerAppendInfo.
 """

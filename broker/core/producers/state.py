@@ -1,7 +1,7 @@
 """Idempotent producers of one partition: is this batch next, a repeat, or out of order?
 
-Per producer the last five batches of its current epoch are kept, so that a repeat is answered with the offset that the
-original got. Built from batch headers alone, in log order, so that every replica that has the log has the state.
+Per producer the last five batches of its current epoch are kept, so that the response to a repeat has the offset that
+the original got. Built from batch headers alone, in log order, so that every replica that has the log has the state.
 One batch more is held for cuts: a producer has five in flight at most, so whatever a cut takes of them leaves the one
 before. Sequences wrap from 2^31 − 1 to 0. Transactions are refused before they get here.
 Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo, ProducerStateEntry; KIP-98, KIP-588 (error 47).
@@ -123,7 +123,7 @@ class ProducerStates:
         return len(late)
 
     def cut(self, end_offset: int) -> bool:
-        """The log was cut there. False where this does not know what to forget: all is to be read again."""
+        """The log was truncated to this end. False where the state before it is not known: replay the log."""
         begun_since: list[int] = []
         for producer_id, entry in self._entries.items():
             kept = [batch for batch in entry.batches if batch.last_offset < end_offset]

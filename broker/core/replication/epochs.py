@@ -1,9 +1,9 @@
 """Where two logs part, by leader epochs, and how far a follower cuts.
 
 An epoch's end offset is the start of the next larger epoch, or the LEO for the newest. A leader compares (last fetched
-epoch, fetch offset) with its own history; a follower that diverges cuts to the last point that both may share, and asks
-again if its own history lacks the leader's epoch (KIP-279). Both work on `end_offset_for(epoch) → (epoch, end)`:
-the largest own epoch ≤ the one asked, and its end; (−1, −1) when there is none.
+epoch, fetch offset) with its own history; a follower that diverges truncates to the last point that both may share, and
+fetches again if its own history lacks the leader's epoch (KIP-279). Both work on `end_offset_for(epoch) → (epoch,
+end)`: the largest own epoch ≤ the requested one, and its end; (−1, −1) when there is none.
 Source: KIP-101, KIP-279, KIP-595 (diverging epoch); Partition.readRecords, AbstractFetcherThread.
 """
 
@@ -26,11 +26,11 @@ class EpochEnd(NamedTuple):
 
 
 OUT_OF_RANGE = EpochEnd(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
-"""The leader's history says nothing about the asked epoch: no point of agreement can be told."""
+"""The leader's history says nothing about the requested epoch: no point of agreement is known."""
 
 
 def diverging_epoch(end_offset_for: EndOffsetFor, last_fetched_epoch: int, fetch_offset: int) -> EpochEnd | None:
-    """The leader's answer to a fetch: None where the follower's log is a prefix of the leader's.
+    """Where a follower diverges, as its fetch shows: None where its log is a prefix of the leader's.
 
     Otherwise the leader's largest epoch ≤ last_fetched_epoch and its end, or OUT_OF_RANGE. A follower that gives no
     epoch (an empty log, or the high-watermark protocol) is not checked.
@@ -48,8 +48,8 @@ def diverging_epoch(end_offset_for: EndOffsetFor, last_fetched_epoch: int, fetch
 def truncation_offset(leader: EpochEnd, own_end_offset_for: EndOffsetFor, own_leo: int) -> int:
     """Where a follower cuts after its leader's diverging epoch; ≤ own_leo.
 
-    When the follower never saw the leader's epoch it cuts to the end of its own next smaller one: more may have to
-    go, and the next fetch will tell. Nothing at or below the point of agreement is ever cut.
+    When the follower never saw the leader's epoch it cuts to the end of its own next smaller one: more may have to go,
+    and the next fetch shows it. Nothing at or below the point of agreement is ever cut.
     """
     own_epoch, own_end = own_end_offset_for(leader.epoch)
     if own_epoch == UNDEFINED_EPOCH:
@@ -62,7 +62,7 @@ def truncation_offset(leader: EpochEnd, own_end_offset_for: EndOffsetFor, own_le
 class Reset(NamedTuple):
     """What a follower does about a fetch offset that its leader does not have.
 
-    Exactly one of the two is set, or neither: then it asks again from where it is.
+    Exactly one of the two is set, or neither: then it fetches again from where it is.
     """
 
     truncate_to: int | None
@@ -80,13 +80,14 @@ def out_of_range_reset(
 ) -> Reset:
     """A follower behind the leader's log start begins anew there; one ahead of the leader cuts to its LEO.
 
-    The latter only happens where epochs cannot tell: in the high-watermark protocol, or after an unclean election.
+    The latter only happens where epochs cannot show a divergence: in the high-watermark protocol, or after an unclean
+    election.
     may_cut_committed: such a loss is configured; without it nothing below the follower's own high watermark goes, and
     the follower stays out of sync rather than destroy what was committed.
     One whose log begins beyond the leader's end shares nothing with it. Where it may cut, or holds nothing that is
     committed (an empty log, as after it began anew at an earlier leader's start), it begins anew where the leader's log
     does: a cut would leave it without what the leader has before. in_isr: it counts as in sync, as it last heard; then
-    its watermark stands all the same, for the others may rest on it.
+    nothing below its watermark goes all the same, for what the others committed may rest on it.
     Source: AbstractFetcherThread.fetchOffsetAndTruncate.
     """
     if leader_leo < own_leo:

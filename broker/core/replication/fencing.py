@@ -1,7 +1,7 @@
 """Who is out of date: controllers, brokers, leaders, requests.
 
 Every refusal is an `ErrorCode`; NONE means go on. An older epoch is always refused, a newer one is either taken
-(controller, LeaderAndIsr) or answered with "I do not know that yet" (leader epoch of a request).
+(controller, LeaderAndIsr) or refused as not known yet (leader epoch of a request).
 Source: KIP-320, KIP-380 (broker epoch), KIP-497; ReplicaManager.becomeLeaderOrFollower, Partition.
 """
 
@@ -29,8 +29,9 @@ def check_controller_epoch(requested: int, seen_max: int) -> ErrorCode:
 def check_broker_epoch(requested: int, registered: int) -> ErrorCode:
     """A controller's request is for one registration of this broker; −1 asks for no check.
 
-    A request for an earlier registration is stale. One for a later registration than this broker knows of can reach
-    it before its own registration's answer: it is stale as well, for the controller sends it again.
+    A request for an earlier registration is stale. One for a later registration than this broker knows of can arrive
+    before ZooKeeper's response to its own registration: it is refused as stale as well, and the controller sends it
+    again.
     """
     if requested in (NO_EPOCH, registered):
         return ErrorCode.NONE

@@ -1,8 +1,8 @@
 """The in-sync set of a partition as its leader holds it: what is committed, and the one change that is under way.
 
-`committed` is what the controller's last word made it, at `partition_epoch`. At most one proposal is in flight. A
-pending expansion counts at once (`maximal`): the controller may have committed it already. A pending shrink counts
-only once committed. An answer is taken only for the very proposal that stands; everything else is stale.
+`committed` is the ISR that the controller confirmed last, at `partition_epoch`. At most one proposal is in flight. A
+pending expansion counts at once (`maximal`): the controller may have committed it already. A pending shrink counts only
+once committed. A response counts only for the very proposal that is in flight; every other is stale.
 Source: KIP-497, KIP-903; kafka.cluster.Partition (PendingExpandIsr, PendingShrinkIsr, handleAlterPartitionError).
 """
 
@@ -20,7 +20,9 @@ INELIGIBLE_RESPONSES_TO_GIVE_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One ISR change as asked of the controller. `isr` is in assignment order; broker_epochs: −1 where unknown."""
+    """One ISR change as the leader proposes it to the controller. `isr` is in assignment order; broker_epochs: −1 where
+    unknown.
+    """
 
     kind: Literal["shrink", "expand"]
     isr: tuple[int, ...]
@@ -31,7 +33,7 @@ class Proposal:
 
 
 class ResponseEffect(Enum):
-    """What the leader does after an answer to its proposal."""
+    """What the leader does after a response to its proposal."""
 
     IGNORE = auto()
     """The proposal no longer stands."""
@@ -40,9 +42,9 @@ class ResponseEffect(Enum):
     REVERTED = auto()
     """Refused for certain: the set is what it was."""
     RETRY = auto()
-    """It is not known what the controller did: ask the same again."""
+    """It is not known what the controller did: send the same proposal again."""
     AWAIT = auto()
-    """The controller knows better: its LeaderAndIsr will say."""
+    """The controller knows a newer state: its LeaderAndIsr will say which."""
 
 
 # The controller read the current version and did not apply the change.
@@ -85,7 +87,7 @@ class IsrState:
             self.maximal = self.committed | set(proposal.isr)
 
     def learn(self, committed: frozenset[int], partition_epoch: int) -> None:
-        """LeaderAndIsr's newer word ends whatever is pending: its version check can no longer succeed."""
+        """Take LeaderAndIsr's newer state. A pending proposal ends: its version check can no longer succeed."""
         assert partition_epoch > self.partition_epoch
         self._settle(committed, partition_epoch)
 
@@ -94,8 +96,8 @@ class IsrState:
     ) -> ResponseEffect:
         """error: the partition's error code; isr, partition_epoch, leader_epoch: the echo where it is NONE.
 
-        A refusal after an attempt of unknown outcome is not believed at once: the earlier attempt may still be on its
-        way to the controller, and forgetting the joiner then could raise the watermark past it.
+        A refusal after an attempt of unknown outcome does not settle the proposal at once: the earlier attempt may
+        still be on its way to the controller, and forgetting the joiner then could raise the watermark past it.
         """
         if self.pending is not proposal:
             return ResponseEffect.IGNORE

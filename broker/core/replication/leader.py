@@ -79,9 +79,9 @@ class Leader:
         self.lag_time_max_ms = lag_time_max_ms
         self.alive: Collection[int] | None = None
         self.refused: dict[int, tuple[int, float]] = {}
-        """Joiners that the controller refused: broker → (broker epoch, ms before which it is not asked again).
+        """Joiners that the controller refused: broker → (broker epoch, ms before which they are not proposed again).
 
-        Until they have fetched after that nobody waits for them either.
+        The watermark does not wait for them either until they have fetched after that.
         """
         self.followers = {
             broker: FollowerProgress(broker, broker in self.isr.committed, now_ms)
@@ -102,7 +102,9 @@ class Leader:
 
     @property
     def offsets_available(self) -> bool:
-        """Whether the watermark has reached this epoch's start: before, an end offset told could be too low."""
+        """Whether the watermark has reached this epoch's start: before that, an end offset given to a client could be
+        too low.
+        """
         return self.high_watermark >= self.epoch_start_offset
 
     def check_append(self, acks: int) -> ErrorCode:
@@ -139,7 +141,7 @@ class Leader:
     def low_watermark(self, log_start: int) -> int:
         """Smallest log start offset among the live replicas: no record below it is on any of them. log_start: own.
 
-        −1 while a live follower has not told its own. Source: Partition.lowWatermarkIfLeader; KIP-107.
+        −1 while a live follower has not sent its own. Source: Partition.lowWatermarkIfLeader; KIP-107.
         """
         alive = self.alive
         for broker, progress in self.followers.items():
@@ -173,7 +175,7 @@ class Leader:
 
         Beside the maximal ISR it waits for replicas that are caught up and on their way in; else under steady load a
         joiner could chase the leader's end for ever. One that the controller has refused is not on its way in until it
-        has fetched after the pause. Time alone lets a joiner fall behind: whoever asks has to come back.
+        has fetched after the pause. A joiner falls behind by the passing of time alone: the caller has to call again.
         """
         if self.under_min_isr:
             return False
@@ -257,7 +259,7 @@ class Leader:
         return effect
 
     def defer_join(self, proposal: Proposal, until_ms: float) -> None:
-        """After a refusal: don't ask for the same joiners again before until_ms. Their next incarnations are others."""
+        """After a refusal: do not propose the same joiners before until_ms. Their next incarnations are others."""
         for broker in proposal.isr:
             if broker not in self.isr.committed:
                 self.refused[broker] = (proposal.broker_epochs.get(broker, NO_EPOCH), until_ms)

@@ -21,7 +21,7 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """LeaderAndIsr's word on one partition. leader −1: there is none."""
+    """The state of one partition as LeaderAndIsr brings it. leader −1: there is none."""
 
     controller_epoch: int
     leader: int
@@ -72,7 +72,7 @@ class Partition:
     def __init__(self, broker_id: int, high_watermark: int, known_epoch: int = NO_EPOCH) -> None:
         """high_watermark: from the checkpoint, clamped to [log start, LEO]. known_epoch: the newest in the log.
 
-        Whoever has an epoch in its log led it or followed in it, so it cannot be given to lead anew.
+        A replica with an epoch in its log has led or followed in it, so it must not lead under it again.
         """
         self.broker_id = broker_id
         self.leader_epoch = NO_EPOCH
@@ -106,8 +106,9 @@ class Partition:
             state.leader_epoch, state.partition_epoch, self.leader_epoch, self.current_partition_epoch
         )
         if self.role is None and state.leader == self.broker_id and state.leader_epoch <= self.known_epoch:
-            # Granted before this process, or this registration, began. The controller may not know that there was an
-            # end between: unlike a state that is merely old, this answer makes it elect anew.
+            # The leadership was granted before this process, or this registration, began, and the controller may not
+            # know that this broker was gone in between: unlike the refusal of a state that is merely old, this one
+            # makes it elect anew.
             error = ErrorCode.FENCED_LEADER_EPOCH
         if error is not ErrorCode.NONE:
             return Change.REFUSED, error
@@ -149,7 +150,7 @@ class Partition:
 
     @property
     def current_partition_epoch(self) -> int:
-        """The newest partition epoch known, an AlterPartition's answer included."""
+        """The newest partition epoch known, AlterPartition responses included."""
         role = self.role
         return role.isr.partition_epoch if isinstance(role, Leader) else self.partition_epoch
 
@@ -160,7 +161,7 @@ class Partition:
         self.partition_epoch = NO_EPOCH
 
     def learn_high_watermark(self, leader_high_watermark: int, leo: int) -> bool:
-        """A follower's fetch answer; True when its watermark rose."""
+        """Take the leader's watermark from a fetch response; True when the follower's own rose."""
         new = follower_high_watermark(leader_high_watermark, leo, self._high_watermark)
         if new == self._high_watermark:
             return False

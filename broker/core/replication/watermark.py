@@ -1,7 +1,7 @@
 """How far a partition is committed: the high watermark.
 
 HW is exclusive: every offset below it is on all of the required replicas. It never moves back within a leader epoch,
-and stands still while the committed ISR is short of min.insync.replicas (KAFKA-15583).
+and does not rise while the committed ISR is short of min.insync.replicas (KAFKA-15583).
 Source: kafka.cluster.Partition.maybeIncrementLeaderHW; KIP-497 (maximal ISR).
 """
 
@@ -28,7 +28,7 @@ def high_watermark(leo: Mapping[int, int], required: Collection[int], current: i
 
 
 def follower_high_watermark(leader_high_watermark: int, own_leo: int, current: int) -> int:
-    """What a follower may take for committed after an answer of its leader: never past its own log's end.
+    """What a follower may take for committed after a response of its leader: never past its own log's end.
 
     It does not move back while the follower follows; a truncation below it is what lowers it.
     """
