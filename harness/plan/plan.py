@@ -154,6 +154,7 @@ class LimitsPlan:
     analysis_s: float | None = None
 
     def given(self) -> dict[str, float]:
+        """What a run file or run.json says of them, in seconds; without analysis_s where the history decides."""
         figures = {"setup_s": self.setup_s, "drain_s": self.drain_s, "analysis_s": self.analysis_s}
         return {name: figure for name, figure in figures.items() if figure is not None}
 
