@@ -1,7 +1,7 @@
 """The broker's event log: what the lab's checkers need to know of this broker's inside, one JSON object per line.
 
 The contract is docs/event-log.md. `emit` only remembers; `flush` writes all lines of the turn with one write(2), and
-the loop calls it after the log writes and before anything is sent. Whoever has no file has no EventLog: callers test
+the loop calls it after the log writes and before anything is sent. Without a file there is no EventLog: callers test
 for None, so that nothing is built when it is off.
 """
 

@@ -26,7 +26,7 @@ class Timer(Protocol):
 
 
 class Loop(Protocol):
-    """The event loop: one thread, turns of read → handle → log writes → answers → sends."""
+    """The event loop: one thread, turns of read → handle → log writes → responses → sends."""
 
     def now_ms(self) -> float:
         """Monotonic milliseconds; no rule reads a wall clock."""
@@ -46,18 +46,18 @@ class Loop(Protocol):
 
 
 class ResponseSlot(Protocol):
-    """One request's place in its connection's answer order. Fulfilled exactly once, in this turn or a later one."""
+    """One request's place in its connection's order of responses. Fulfilled exactly once, in this turn or later."""
 
     def fulfil(self, chunks: Sequence[Chunk]) -> None:
         """chunks: the response after the length prefix: header and body. Sent at the turn's end, in request order."""
         ...
 
     def fulfil_nothing(self) -> None:
-        """For acks=0: this request has no answer."""
+        """For acks=0: this request has no response."""
         ...
 
     def close_connection(self, reason: str, response: Sequence[Chunk] = ()) -> None:
-        """Answer what came before, and this request if there is an answer, then close; a reason is logged once."""
+        """Send the responses to earlier requests, and to this one if it has any, then close; a reason is logged."""
         ...
 
     @property
@@ -93,8 +93,8 @@ class Peer(Protocol):
 class Log(Protocol):
     """One replica's log. Appends are staged; `write` puts all staged bytes in the file with one system call.
 
-    `leo` includes what is staged; `written_leo` does not. Nothing staged may be answered, served or acknowledged
-    before `write` returned.
+    `leo` includes what is staged; `written_leo` does not. Nothing staged may be acknowledged, served or rest under a
+    response before `write` returned.
     """
 
     topic_partition: TopicPartition
@@ -130,7 +130,7 @@ class Log(Protocol):
         ...
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        """(largest epoch ≤ asked, its end offset); (−1, −1) when undefined. Source: LeaderEpochFileCache."""
+        """(largest epoch ≤ the requested, its end offset); (−1, −1) when undefined. Source: LeaderEpochFileCache."""
         ...
 
     def epoch_at(self, offset: Offset) -> Epoch:
@@ -185,7 +185,7 @@ class Log(Protocol):
         ...
 
     def read_failed(self, error: OSError) -> LogDirFailed:
-        """Whoever read a chunk of this log in its file met that: its log dir is offline. Returns what to raise."""
+        """A read of a chunk of this log's file failed with this error: its dir goes offline. Returns what to raise."""
         ...
 
     def discard_staged(self) -> None:
@@ -262,7 +262,9 @@ class LogStore(Protocol):
         ...
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
-        """Rename to `….<hex>-stray`, which nobody removes: as `delete`, where nobody said that it may go."""
+        """Rename to `….<hex>-stray`, which nobody removes: as `delete`, for a log whose deletion no controller
+        demanded.
+        """
         ...
 
     def update_config(self, topic: str, config: Mapping[str, str]) -> None:

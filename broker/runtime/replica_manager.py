@@ -1,8 +1,8 @@
 """All replicas of this broker, and the turn's order of duties.
 
 Handlers stage appends and count fetches; `end_of_turn`, a before-send hook of the loop, then writes every dirty log
-once, moves LEOs and watermarks, completes what waited for them, lets the fetchers send, and hands the event log's
-lines to the kernel. Only after that does the net send: whatever is answered is in the files, and in the event log.
+once, moves LEOs and watermarks, completes what waited for them, lets the fetchers send, and hands the event log's lines
+to the kernel. Only after that does the net send: whatever a response rests on is in the files, and in the event log.
 Roles change in `replicas.role_changes`. The rules are in `broker.core`; nothing here decides who is in sync or what is
 committed.
 Source: kafka.server.ReplicaManager.
@@ -48,7 +48,7 @@ _GONE_CLIENTS_MS = 10_000.0
 
 
 def _begin_a_turn() -> None:
-    """That the loop calls this is all that is wanted."""
+    """Does nothing: the loop only has to wake up, and end a turn."""
 
 
 class ReplicaManager:
@@ -265,7 +265,7 @@ class ReplicaManager:
         if self._event_log is not None:
             self._event_log.flush()
         if replicas.dirty or self.appender.staged:
-            # Appended by who heard of an outcome just now: no event may come that begins the turn which writes it.
+            # A `done` that was called just now has appended: no event may come that begins the turn which writes it.
             self._loop.call_soon(_begin_a_turn)
 
     def write(self, replica: Replica) -> None:

@@ -1,8 +1,9 @@
 """AlterConfigs and IncrementalAlterConfigs, for topics and for this broker. Loop thread; ZooKeeper on the worker.
 
 Any broker writes a topic's settings; a broker's own only that broker. Reading, deciding and writing are one conditional
-step, so two clients that change different settings at once both get theirs. Answered when written; every broker takes
-it up within the time of a notification. Source: kafka.server.ZkAdminManager, AdminZkClient.changeEntityConfig.
+step, so two clients that change different settings at once both get theirs. The response follows the write; every
+broker applies the setting as soon as ZooKeeper's notification reaches it. Source: kafka.server.ZkAdminManager,
+AdminZkClient.changeEntityConfig.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class AlterConfigHandlers:
             if validate_only:
                 return
             if config == read.config:
-                # As Kafka: perhaps it was changed by someone whose notification got lost.
+                # As Kafka does, also where nothing changed: the notification of an earlier change may have been lost.
                 self._store.notify_config(entity)
                 return
             if self._store.write_config(read, config):

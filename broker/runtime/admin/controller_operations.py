@@ -1,9 +1,10 @@
 """ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: what only the controller can do. Loop thread.
 
-Requests are handed to the controller's thread; others answer NOT_CONTROLLER, and clients ask the controller instead. An
-election is answered when this broker's metadata shows the new leaders; an unclean one that has nobody to elect is tried
-again while a live replica has yet to report what its log holds. A reassignment is answered when it is written, long
-before it is done. Source: KafkaApis.handleElectLeaders, handleAlterPartitionReassignmentsRequest, DelayedElectLeader.
+Requests are handed to the controller's thread; other brokers respond NOT_CONTROLLER, and clients send to the controller
+instead. The response to an election follows when this broker's metadata shows the new leaders; an unclean election that
+finds nobody to elect is tried again while a live replica has yet to report what its log holds. The response to a
+reassignment follows when it is written, long before it is done. Source: KafkaApis.handleElectLeaders,
+handleAlterPartitionReassignmentsRequest, DelayedElectLeader.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _UNHEARD_MAX_MS = 500.0
 _ELECTION_TYPES = frozenset(ElectionType)
 
 _Elected = tuple[Mapping[TopicPartition, Result], Sequence[TopicPartition]] | ErrorCode
-"""Results, and which of these partitions may have a leader as soon as a replica has spoken."""
+"""Results, and which of these partitions may have a leader as soon as a replica has reported."""
 _Altered = Mapping[TopicPartition, Refusal | None] | ErrorCode
 _UnderWay = Mapping[TopicPartition, Assignment] | ErrorCode
 

@@ -1,8 +1,8 @@
 """CreatePartitions. Loop thread; ZooKeeper is read and written on the worker.
 
-The controller answers; it hears of the new partitions through the topic's znode, as of partitions that a tool adds. The
-write is conditional on what was read, so a reassignment that begins meanwhile is not overwritten. An answer waits until
-this broker's metadata shows leaders for all partitions, or the time is over.
+Only the controller serves it; it learns of the new partitions through the topic's znode, as of partitions that a tool
+adds. The write is conditional on what was read, so a reassignment that begins meanwhile is not overwritten. The
+response waits until this broker's metadata shows leaders for all partitions, or the time is over.
 Source: kafka.server.ZkAdminManager.createPartitions, DelayedCreatePartitions.
 """
 

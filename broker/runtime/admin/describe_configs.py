@@ -233,7 +233,7 @@ def _text(value: object) -> str | None:
 def created_configs(
     settings: Settings, dynamic: DynamicConfig, config: Mapping[str, str]
 ) -> list[CreatableTopicConfigs]:
-    """A new topic's settings, as CreateTopics answers them."""
+    """A new topic's settings, as the response to CreateTopics holds them."""
     return [
         CreatableTopicConfigs(name=row.name, value=row.value, config_source=row.config_source)
         for row in _topic_rows(settings, dynamic, config, None, False)

@@ -17,7 +17,7 @@ class PartitionStore(Protocol):
         ...
 
     def write_topic(self, read: StoredTopic, topic: Topic) -> bool:
-        """False when it is not as it was read any more."""
+        """False where it has changed since it was read."""
         ...
 
     def being_deleted(self, name: str) -> bool:
@@ -33,7 +33,7 @@ class ConfigStore(Protocol):
         ...
 
     def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
-        """Write and notify; False when it is not as it was read any more, or its topic is gone."""
+        """Write and notify; False where it has changed since it was read, or its topic is gone."""
         ...
 
     def notify_config(self, entity: str) -> None:

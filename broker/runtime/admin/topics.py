@@ -1,8 +1,9 @@
 """CreateTopics, DeleteTopics and auto-creation. Loop thread; ZooKeeper is written on the worker.
 
-CreateTopics and DeleteTopics are the controller's: others answer NOT_CONTROLLER, and clients ask it instead. An answer
-waits until this broker's metadata shows leaders for all partitions, or the deletion is finished, or the time is over.
-Auto-creation writes from any broker. Source: kafka.server.ZkAdminManager, AutoTopicCreationManager.
+CreateTopics and DeleteTopics are the controller's: other brokers respond NOT_CONTROLLER, and clients send to the
+controller instead. The response waits until this broker's metadata shows leaders for all partitions, or the deletion is
+finished, or the time is over. Auto-creation writes from any broker. Source: kafka.server.ZkAdminManager,
+AutoTopicCreationManager.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class ControllerAdmin:
     # Called by the term
 
     def load(self) -> None:
-        """The state was read anew; no broker has been sent any of it yet."""
+        """The state was read anew; nothing of it has been sent to any broker yet."""
         self.reassignments.load()
 
     def loaded(self) -> None:
@@ -49,7 +49,7 @@ class ControllerAdmin:
         self.reassignments.send_deletions(broker, batch)
 
     def replicas_deleted(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """A broker has deleted replicas, as StopReplica asked."""
+        """A broker has deleted replicas, as StopReplica demanded."""
         self.reassignments.replicas_deleted(broker, partitions)
 
     def replicas_kept(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
@@ -78,7 +78,7 @@ class ControllerAdmin:
             if not found.topic_id and known.topic_id:
                 _log.warning("topic %s was written without its id %s: it is given back", name, known.topic_id)
                 found = writer.with_topic_id(found, known.topic_id)
-            # A reassignment may have read the topic since, new partitions and all, but nobody has elected for them.
+            # A reassignment may have read the topic with its new partitions since, but no leader was elected for these.
             added = sorted(
                 partition
                 for partition in found.partitions

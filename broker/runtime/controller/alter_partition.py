@@ -1,4 +1,4 @@
-"""AlterPartition at the controller: its request, what is decided and written, its answer.
+"""AlterPartition at the controller: its request, what is decided and written, its response.
 
 `IsrChanges` belongs to the controller's thread; the rest is pure. Source: KafkaController.processAlterPartition.
 """
@@ -100,7 +100,7 @@ class IsrChanges:
         self.unsent: set[TopicPartition] = set()
 
     def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
-        """Decide every partition, write the accepted ones together, answer all."""
+        """Decide every partition, write the accepted changes together; the response has all of them."""
         writer = self._writer
         error = alter.check_sender(writer.state, request.broker_id, request.broker_epoch)
         if error is not ErrorCode.NONE:

@@ -1,6 +1,7 @@
 """What brokers' responses to the controller's requests become: events of its queue.
 
-Called on the loop's thread by the channels; the events run on the controller's thread, in the term of that moment.
+The channels call this on the loop's thread; the events run on the controller's thread, in the term that is in force
+then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Carries the controller's requests to the brokers: in order, one at a time per broker, until the broker is gone.
 
 Runs on the loop's thread; the controller's thread hands over through `call_soon_threadsafe`. A request that fails is
-sent again after a pause, for a broker that does not answer now may answer later, and what follows builds on it.
+sent again after a pause, for a broker that does not respond now may respond later, and later requests build on it.
 Requests for an older registration than the channel's are dropped. A broker that does not drain its queue loses it and
 is sent everything anew.
 Source: kafka.controller.ControllerChannelManager, RequestSendThread.
@@ -177,7 +177,8 @@ class _Channel:
             self._again()
             return
         if error == ErrorCode.STALE_BROKER_EPOCH:
-            # The broker does not know its own registration yet: our read was faster than its answer.
+            # The broker does not know its own registration yet: ZooKeeper served the controller's read before its
+            # response to the broker.
             self._again()
             return
         self._in_flight = None
@@ -191,7 +192,7 @@ class _Channel:
         self._pump()
 
     def _read(self, request: Outgoing, view: memoryview) -> int:
-        """The answer's error code; what single partitions answered is logged, deletions are reported."""
+        """The response's error code; the errors of single partitions are logged, deletions are reported."""
         if request.api_key == ApiKey.UPDATE_METADATA:
             return UpdateMetadataResponse.decode(request.api_version, view).error_code
         if request.api_key == ApiKey.REPLICA_REPORT:

@@ -1,7 +1,8 @@
 """Brokers that leave by a controlled shutdown, at the controller.
 
-ZooKeeper notes who leaves, before the broker hears that nothing of it is left: the next controller, to whom this very
-broker may give way, is not to count it as live while it closes its logs. Belongs to the controller's thread.
+The shutdown is noted in ZooKeeper before the broker gets the response that no leadership remains: the next controller
+(this very broker may be the one that resigns) must not count it as live while it closes its logs. Belongs to the
+controller's thread.
 Source: KafkaController.doControlledShutdown; ADR 7.
 """
 
@@ -17,23 +18,25 @@ from broker.wire.messages.controlled_shutdown import ControlledShutdownResponse,
 
 
 class ShuttingDownBrokers:
-    """Broker epochs of those that asked to leave; outlives the term's reloads."""
+    """Broker epochs of brokers that requested their shutdown; outlives the term's reloads."""
 
     def __init__(self, writer: PartitionStateWriter) -> None:
         self._writer = writer
         self._epochs: dict[BrokerId, int] = {}
         self._noted: dict[BrokerId, int] = {}
-        """Of these, those whose note is known to stand."""
+        """Of these, those whose note is known to be in ZooKeeper."""
 
     def load(self, state: ClusterState) -> None:
-        """Say who leaves in a state that was read anew."""
+        """Mark the brokers that shut down in a state that was read anew."""
         noted = {broker: state.brokers[broker].epoch for broker in self._writer.store.shutting_down(state.brokers)}
         self._noted.update(noted)
         self._epochs.update(noted)
         state.shutting_down = state.still_registered(self._epochs)
 
     def controlled_shutdown(self, broker: BrokerId, broker_epoch: int) -> ControlledShutdownResponse:
-        """Move leaderships and ISR places away, then stop the broker's replicas; what is left is answered."""
+        """Move leaderships and ISR places away, then stop the broker's replicas; the response names the leaderships
+        that remain.
+        """
         writer = self._writer
         state = writer.state
         error = alter.check_sender(state, broker, broker_epoch)
@@ -41,13 +44,13 @@ class ShuttingDownBrokers:
             return ControlledShutdownResponse(error_code=error)
         state.shutting_down.add(broker)
         self._epochs[broker] = broker_epoch
-        # It stops following before a leader hears that it has left the ISR, and follows nobody new. Fetching on, it
-        # would be proposed for the ISR again, and a proposal holds the watermark until a controller answers it, who may
-        # be the one that leaves.
+        # The broker stops following before a leader learns that it has left the ISR, and follows nobody new. If it went
+        # on fetching, leaders would propose it for the ISR again, and a proposal holds the watermark until a controller
+        # responds, which may be the broker that shuts down.
         self._stop_following(broker)
         writer.settle_and_send(lambda: rules.broker_shutdown(state, broker, writer.term.epoch))
         if self._noted.get(broker) != broker_epoch:
-            # After what ends outages; a broker that got no answer asks the next controller.
+            # After what ends outages; a broker that got no response sends to the next controller.
             writer.store.note_shutdown(writer.term, broker, broker_epoch)
             self._noted[broker] = broker_epoch
         return ControlledShutdownResponse(

@@ -113,7 +113,7 @@ class Controller:
         self._events.join(wait_s)
 
     def join(self, wait_s: float) -> None:
-        """Wait for the thread's end; one that hangs in a call that ZooKeeper does not answer is left behind."""
+        """Wait for the thread's end; a thread that hangs in a call to ZooKeeper without a response is left behind."""
         self._events.join(wait_s)
 
     def registered(self) -> None:
@@ -186,7 +186,7 @@ class Controller:
         respond: Callable[[ControlledShutdownResponse], None],
         wanted: Callable[[], bool] = _always,
     ) -> None:
-        """A broker asks to have its leaderships moved away; respond and wanted as in `request`."""
+        """A broker requests that its leaderships are moved away; respond and wanted as in `request`."""
         self.request(
             lambda term: term.shutting_down_brokers.controlled_shutdown(request.broker_id, request.broker_epoch),
             lambda error: ControlledShutdownResponse(error_code=error),
@@ -240,7 +240,7 @@ class Controller:
     # Events; controller's thread
 
     def _in_term(self, do: Callable[[ControllerTerm], None]) -> None:
-        """Not where a load broke off: the next one, which is due, finds what this event is about."""
+        """Not where a load broke off: the next load, which is due, finds what this event is about."""
         if self._term is not None and self._term.loaded:
             do(self._term)
 

@@ -34,7 +34,7 @@ def _now_ms() -> float:
 
 
 class ControllerEventManager:
-    """Queue and thread; what an event does is the business of whoever put it."""
+    """Queue and thread; what an event does is known only to the code that put it."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ class ControllerStore(AssignmentStore, Protocol):
         ...
 
     def note_shutdown(self, term: Term, broker: BrokerId, broker_epoch: int) -> None:
-        """Note, for later controllers, that this registration has asked to leave."""
+        """Note, for later controllers, that this registration has requested its shutdown."""
         ...
 
     def shutting_down(self, registered: Mapping[BrokerId, Broker]) -> AbstractSet[BrokerId]:
@@ -93,7 +93,7 @@ class ControllerStore(AssignmentStore, Protocol):
         ...
 
     def release(self, broker: BrokerId) -> None:
-        """Give up a `/controller` that this session holds without a term (a vote whose answer misled us)."""
+        """Give up a `/controller` that this session holds without a term (an election whose response was lost)."""
         ...
 
     def brokers(self, watch: Watch | None) -> Mapping[BrokerId, Broker]:
@@ -154,7 +154,7 @@ class Outbox(Protocol):
 
 
 class Watches(Protocol):
-    """What the term wants to hear of; each is called on a foreign thread and only hands over."""
+    """Notifications to the term; each is called on a foreign thread and only hands over."""
 
     @property
     def brokers(self) -> Watch:

@@ -1,13 +1,12 @@
-"""Reassignments, from being asked for to the last deleted log: the part of a controller's term that writes them.
+"""Reassignments, from the request to the last deleted log: the part of a controller's term that writes them.
 
-The steps and what they keep are in `core.reassignment`. Nothing about a reassignment is remembered here but which of
-the doomed replicas have answered: a new controller reads the rest from the topics and goes on. `advance` is called
-after every batch of events, so whatever may have been waited for (an ISR that grew, a broker that died or answered) is
-looked at once. A topic that is being deleted is left to its deletion, which covers doomed replicas too. What a tool has
-asked for it in `/admin/reassign_partitions` names it by its name only: it goes before the name is free, or the next
-topic of that name would be moved.
-Belongs to the controller's thread. Source: KafkaController.processApiPartitionReassignment, onPartitionReassignment,
-processZkPartitionReassignment.
+The steps and what they keep are in `core.reassignment`. All that is remembered here about a reassignment is which of
+the doomed replicas are deleted: a new controller reads the rest from the topics and goes on. `advance` is called after
+every batch of events, so that each reassignment goes on as soon as what it waits for has come (an ISR that grew, a
+broker that died or responded). A topic that is being deleted is left to its deletion, which covers doomed replicas too.
+A tool's request in `/admin/reassign_partitions` has only the topic's name: it is removed before the name is free, or
+the next topic of that name would be moved. Belongs to the controller's thread. Source:
+KafkaController.processApiPartitionReassignment, onPartitionReassignment, processZkPartitionReassignment.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _NOBODY_LEADS: Refusal = (
 
 
 def withdraw(writer: PartitionStateWriter, void: Callable[[TopicPartition, Target], bool]) -> None:
-    """Take these out of `/admin/reassign_partitions`, as it is by now; what else somebody asks for there stays.
+    """Take these out of `/admin/reassign_partitions`, as it is by now; other requests there stay.
 
     They are gone when this returns: a write that met a tool's is made again.
     """
@@ -89,7 +88,8 @@ class Reassignments:
         """Partitions that move, or have doomed replicas."""
         self._deleted: set[tuple[TopicPartition, BrokerId]] = set()
         self._requested: dict[TopicPartition, tuple[Target, str]] = {}
-        """What `/admin/reassign_partitions` asks for and is not done, and the id of the topic that it was asked of."""
+        """Requests in `/admin/reassign_partitions` that are not done: target, and id that the topic had at the request.
+        """
 
     # Called by the term
 
@@ -251,7 +251,7 @@ class Reassignments:
     # Writing
 
     def _write(self, steps: list[Step], batch: RequestBatch) -> list[TopicPartition]:
-        """Write steps, topic by topic; those that were written. The others met someone else's write: decide anew."""
+        """Write steps, topic by topic; those that were written. The others met another writer's change: decide anew."""
         by_topic: dict[str, list[Step]] = defaultdict(list)
         for step in steps:
             by_topic[step.topic_partition.topic].append(step)
@@ -335,7 +335,8 @@ class Reassignments:
         topic = self._writer.store.read_topic(name, self._writer.watches.topic(name))
         if topic is None:
             if name in self._writer.store.topic_names(None):
-                # Forgotten, it would be missing from lists that brokers take for whole. A load leaves it out and knows.
+                # If it were forgotten here, lists that brokers take for whole would lack it. A load leaves it out, and
+                # notes that its lists are not whole.
                 raise StoreUnavailable(f"topic {name} makes no sense any more, everything is read anew")
             self._writer.forget_topic(name)
         else:
@@ -353,7 +354,8 @@ class Reassignments:
             not self._requested
             and self._writer.store.requested_reassignments(self._writer.watches.reassignments) is not None
         ):
-            # Asked anew between our reading and our deleting: the watch has fired already, and no other event comes.
+            # A tool has written a new request between the read and the deletion here: the watch has fired already, and
+            # no other event comes.
             self._writer.watches.reassignments()
 
     def _withdraw_void(self) -> None:
@@ -364,7 +366,7 @@ class Reassignments:
             withdraw(self._writer, lambda topic_partition, target: void.get(topic_partition) == target)
 
     def _void(self) -> dict[TopicPartition, Target]:
-        """What was asked of topics that are being deleted, or are gone, whoever has their names by now."""
+        """Requests for topics that are being deleted, or are gone, whichever topics have their names by now."""
         state = self._writer.state
         void = {}
         for topic_partition, (target, requested_for) in self._requested.items():

@@ -3,8 +3,8 @@
 A batch is everything that one event makes the controller send. Per broker LeaderAndIsr comes first, for it ends an
 outage, and a leader learns its epoch before clients learn it from this broker; ReplicaReport follows. Where brokers
 have started, UpdateMetadata comes before both, for it has their addresses, and is complete: a broker replaces its cache
-by a controller's first UpdateMetadata, and answers no client's Metadata before it. Every request names the controller
-epoch and the target's broker epoch, by which late requests are refused. Pure.
+by a controller's first UpdateMetadata, and sends no client a Metadata response before it. Every request names the
+controller epoch and the target's broker epoch, by which late requests are refused. Pure.
 Source: kafka.controller.ControllerChannelManager, AbstractControllerBrokerRequestBatch.
 """
 
@@ -64,7 +64,7 @@ class Outgoing(NamedTuple):
 
 @dataclass(slots=True)
 class RequestBatch:
-    """Collects what to say, then encodes it against the state of that moment."""
+    """Collects which brokers need which partitions, then encodes requests from the state of that moment."""
 
     controller: BrokerId
     epoch: Epoch

@@ -66,7 +66,8 @@ class RequestedElections:
                 _log.warning("preferred election of %s: %s %s", topic_partition, result[0].name, result[1] or "")
         writer.store.finish_elections(writer.term)
         if writer.store.requested_elections(writer.watches.elections) is not None:
-            # Asked anew between our reading and our deleting: the watch has fired already, and no other event comes.
+            # A tool has written a new request between the read and the deletion here: the watch has fired already, and
+            # no other event comes.
             writer.watches.elections()
 
     def rebalance(self, percentage: int) -> None:

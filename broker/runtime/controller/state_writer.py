@@ -1,9 +1,8 @@
 """What the parts of a controller's term share: its store, its state, how decisions are written and sent.
 
 A decision is written (conditional on the controller epoch and the partition epoch), applied to the state as written,
-and sent to the brokers, in that order. Where somebody else wrote a state meanwhile, the term reads that state and
-decides anew.
-Belongs to the controller's thread. Everything here raises ControllerMoved and StoreUnavailable.
+and sent to the brokers, in that order. Where another writer changed a state meanwhile, the term reads that state and
+decides anew. Belongs to the controller's thread. Everything here raises ControllerMoved and StoreUnavailable.
 """
 
 from __future__ import annotations
@@ -62,7 +61,8 @@ class PartitionStateWriter:
     ) -> bool:
         """Decide, write, apply; again for what others wrote meanwhile. True when something changed.
 
-        forget: evidence that holds against a state only until that state is written anew.
+        forget: brokers by partition, as evidence against the state that was read; an entry is removed once its state is
+        written.
         """
         changed = False
         for _ in range(_DECIDE_MAX):

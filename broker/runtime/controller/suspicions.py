@@ -24,15 +24,17 @@ class Suspicions:
         self._writer = writer
         self._epochs: dict[BrokerId, int] = {}
         self._unnoted: set[BrokerId] = set()
-        """Of these, those of which it is not known whether ZooKeeper has the note that they are spent."""
+        """Of these, those of which it is not known whether their suspicion is noted in ZooKeeper."""
 
     def carry(self, broker: BrokerId, broker_epoch: int) -> None:
-        """Before the load: this registration was suspected, and that is noted, by whom this term took over from it."""
+        """Before the load: this registration was suspected, and ZooKeeper has the note, by the takeover with which this
+        term began.
+        """
         self._epochs[broker] = broker_epoch
         self._emit(broker, broker_epoch)
 
     def load(self, state: ClusterState) -> None:
-        """Say who is suspected in a state that was read anew."""
+        """Mark the suspected brokers in a state that was read anew."""
         state.suspected = state.still_registered(self._epochs)
         for broker in self._unnoted & state.suspected:
             self._writer.store.spend_suspicion(self._writer.term, broker, self._epochs[broker])
@@ -47,7 +49,7 @@ class Suspicions:
         try:
             spent = writer.store.spend_suspicion(writer.term, broker, broker_epoch)
         except StoreUnavailable:
-            # The note may stand, and nobody suspects this registration again: the reload acts on it.
+            # ZooKeeper may have the note, and then nobody suspects this registration again: the reload acts on it.
             self._epochs[broker] = broker_epoch
             self._unnoted.add(broker)
             self._emit(broker, broker_epoch)
@@ -61,7 +63,7 @@ class Suspicions:
         writer.settle_and_send(lambda: suspicion.suspected(state, broker, writer.term.epoch))
 
     def reachable(self, broker: BrokerId) -> None:
-        """A suspected broker answers: it may lead and join again, and is not suspected a second time."""
+        """A suspected broker accepts connections: it may lead and join again, and is not suspected a second time."""
         writer = self._writer
         self._epochs.pop(broker, None)
         self._unnoted.discard(broker)

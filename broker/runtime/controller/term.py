@@ -78,7 +78,7 @@ class ControllerTerm:
         """Read everything, elect where leaders are gone, and send every broker all that concerns it."""
         state = ClusterState(unclean_default=self._unclean_default, min_isr_default=self._min_isr_default)
         state.brokers = dict(self._store.brokers(self._watches.brokers))
-        # In this order, for a deletion is asked for after its topic was created.
+        # In this order, for a deletion is requested after its topic was created.
         deletions = self._store.deletions(self._watches.deletions)
         names = self._store.topic_names(self._watches.topics)
         # Every broker is sent everything below, and its response says what it cannot use.
@@ -111,12 +111,13 @@ class ControllerTerm:
         self.shutting_down_brokers.load(state)
         self.suspicions.load(state)
         batch = self._writer.new_batch(addresses_first=True)
-        # The minimum may have been lowered while nobody, or another, was controller: first of all, for an election
-        # must not choose from what that voided.
+        # The minimum may have been lowered while nobody, or another, was controller. This comes first: a lower minimum
+        # voids ELRs, and an election must not choose from those.
         self._drop_void_elrs(batch)
         self._writer.settle(lambda: rules.failover(state, since, self.term.epoch), batch, forget=since)
         self._judged = {broker.id: broker.epoch for broker in state.brokers.values()}
-        # Not before: who stopped while nobody looked is known from here on by what was written.
+        # Not earlier: from here on the states that were written say which replicas stopped without a controller's
+        # notice.
         self.loaded = True
         for broker in state.suspected:
             self._writer.settle(partial(suspicion.suspected, state, broker, self.term.epoch), batch)
@@ -144,12 +145,12 @@ class ControllerTerm:
     def _add_everything(self, broker: BrokerId, batch: RequestBatch, may_be_new: bool = False) -> None:
         """All metadata, and all replicas of this broker as its whole list.
 
-        may_be_new: a partition whose state nobody has written since it was made may be one that it never heard of. It
-        has a leader: where nobody leads, a log that is made now is one that was lost, and its broker has to say so. Nor
-        is one new that was there before its topic had the id that it has now.
-        With a topic or state that could not be read neither is whole, and must not look so: brokers remove what a whole
-        list does not name, and forget the topics that whole metadata do not name. One that leaves has no more roles
-        than what it still leads.
+        may_be_new: whether partitions whose state was not written since it was made count as new, because the broker
+        may never have received them. Only those with a leader: where nobody leads, a log that is missing now was lost,
+        and its broker has to report that. Nor is a partition new that was there before its topic got its present id.
+        With a topic or state that could not be read neither list is whole, and must not be marked so: brokers remove
+        what a whole list does not name, and forget the topics that whole metadata do not name. A broker that shuts down
+        has no roles but the leaderships that remain.
         """
         batch.metadata((broker,), self.state.states)
         if not self._topics.malformed and not self.state.unreadable:
@@ -212,7 +213,7 @@ class ControllerTerm:
     def topics_changed(self) -> None:
         """New topics get leaders; topics that vanished are forgotten.
 
-        One that is not new, and made no sense until now, is judged as at a start of a term.
+        A topic that is not new, and could not be decoded until now, is judged as at the start of a term.
         """
         state = self.state
         names = self._store.topic_names(self._watches.topics)
@@ -240,7 +241,7 @@ class ControllerTerm:
         """Topics were marked for deletion in `/admin/delete_topics`: begin to delete them."""
         requested = self._store.deletions(self._watches.deletions)
         if requested - self.state.topics.keys():
-            # Created and deleted in a row: of two watches that fire, either may be heard first.
+            # Created and deleted in a row: of two watches that fire, either may be handled first.
             self.topics_changed()
         self._deletion.load(requested)
 
@@ -257,7 +258,9 @@ class ControllerTerm:
         return finished
 
     def log_dirs_changed(self) -> None:
-        """Ask the brokers that have failed files which replicas these are: they answer LeaderAndIsr by partition."""
+        """Learn which replicas are on failed files of these brokers: their responses to LeaderAndIsr say it by
+        partition.
+        """
         for broker in self._store.take_log_dir_events(self.term, self._watches.log_dirs):
             if broker in self.state.brokers:
                 self.send_everything(broker)
@@ -302,9 +305,11 @@ class ControllerTerm:
         reports: Mapping[TopicPartition, elr.ReplicaReport],
         request_epochs: Mapping[TopicPartition, Epoch],
     ) -> None:
-        """What a broker's stop has cost it: partitions without a leader may get one, or it is known who is awaited.
+        """A broker has reported on its logs: partitions without a leader may get one, or a warning says which brokers
+        are awaited.
 
-        request_epochs: the leader epochs as it was asked. What came too late is asked for again.
+        request_epochs: the leader epochs when the reports were requested. A report that came too late is requested
+        again.
         """
         state = self.state
         if not state.is_registered(broker, broker_epoch):
@@ -335,7 +340,9 @@ class ControllerTerm:
             )
 
     def topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Allowing unclean election elects at once where nobody leads; a smaller minimum voids what it made."""
+        """Where unclean election is allowed now, partitions without a leader get one at once; a smaller minimum voids
+        the ELRs made under the larger one.
+        """
         if topic in self.state.topics:
             self._topics.note_config(topic, overrides)
             batch = self._writer.new_batch()

@@ -1,7 +1,8 @@
-"""Deleting topics: ask every replica to delete, and when all have, remove the znodes.
+"""Deleting topics: every replica gets StopReplica with the deletion of its log, and when all have done it, the znodes
+are removed.
 
 A replica on a broker that is down is waited for: its log would otherwise come back with it. Before a topic's name is
-free, what writer have asked for it by that name is withdrawn. Belongs to the controller's thread.
+free, requests for it by that name (elections, reassignments) are withdrawn. Belongs to the controller's thread.
 Source: kafka.controller.TopicDeletionManager.
 """
 
@@ -29,12 +30,12 @@ class TopicDeletion:
         self._open: dict[str, set[Replica]] = {}
 
     def load(self, requested: AbstractSet[str], anew: bool = False) -> None:
-        """Begin the deletions that are asked for and not under way. anew: none is, for all was read again."""
+        """Begin the deletions that are requested and not under way. anew: none is under way, for all was read again."""
         state = self._writer.state
         for topic in self._open.keys() - (frozenset() if anew else requested):
-            # Done already, though the answer was lost; what has the name by now is another topic.
+            # Done already, though ZooKeeper's response was lost; the topic that has the name by now is another.
             del self._open[topic]
-        # Of these, the controller before may have ended between the topic and its mark.
+        # The controller before may have ended after it removed the topic's znodes and before it removed this mark.
         self._withdraw_requests(requested - self._open.keys() - state.topics.keys())
         for topic in sorted(requested - self._open.keys()):
             if not self.enabled or topic not in state.topics:
@@ -51,7 +52,7 @@ class TopicDeletion:
         self.resume()
 
     def resume(self) -> None:
-        """Ask all live brokers for what is missing; asking twice is harmless."""
+        """Send StopReplica for what is not deleted yet to all live brokers; a second one is harmless."""
         if not self._open:
             return
         state = self._writer.state
@@ -71,7 +72,8 @@ class TopicDeletion:
     def finish(self) -> list[str]:
         """Remove the znodes of the topics that have no replica left; returns these topics."""
         finished = [topic for topic, missing in self._open.items() if not missing]
-        # Here too, though the deletion's begin voided them: a tool may have asked since, and not have been heard.
+        # Here too, though they were withdrawn when the deletion began: a tool may have written a request since that was
+        # not handled.
         self._withdraw_requests(frozenset(finished))
         for topic in finished:
             self._writer.store.finish_deletion(self._writer.term, topic)

@@ -20,7 +20,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class TopicLoader:
-    """malformed: a topic's znode made no sense since the last load, so the topics known are not all.
+    """malformed: a topic's znode could not be decoded since the last load, so not all topics are known.
 
     old: ids given in this term to topics that had partition states and no id: what a load finds of them is not new,
     whatever the states say.
@@ -58,7 +58,7 @@ class TopicLoader:
             self.note_config(name, read.configs.get(name, {}))
 
     def _id_for(self, topic: Topic) -> str:
-        """The id that it had, where it has states and anybody here knows; else a new one.
+        """The id that it had, where it has states and this broker knows that id; else a new one.
 
         Tools of before Kafka 2.8 that add partitions through ZooKeeper write the topic anew, and leave out what they do
         not know (KAFKA-14190). Under another id all replicas would take their logs for a deleted topic's.

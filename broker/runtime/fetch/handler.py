@@ -1,11 +1,11 @@
 """Fetch: sessions, positions, long polls.
 
 A follower's fetch is counted (its LEO, its catching up, its way into the ISR) before anything is read; for partitions
-that it does not name the session's progress counts. Consumers see nothing at or above the watermark (last stable
-offset for read_committed). What may wait is read at the end of the turn, after the log writes, and waits in its session
-when it finds too little: appends wake followers, the watermark wakes consumers, a role change wakes both. A session's
-answer looks at the partitions that were named or that something happened to, and at all of them once a second, so
-that idle partitions cost nothing.
+that it does not name the session's progress counts. Consumers see nothing at or above the watermark (last stable offset
+for read_committed). What may wait is read at the end of the turn, after the log writes, and waits in its session when
+it finds too little: appends wake followers, the watermark wakes consumers, a role change wakes both. A session's
+response reads the partitions that were named or that changed, and all of them once a second, so that idle partitions
+cost nothing.
 Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-227.
 """
 
@@ -80,7 +80,7 @@ class FetchHandler:
     # -- arrival ---------------------------------------------------------------------------------------------------
 
     def handle(self, request: Request) -> None:
-        """Count it if it is a follower's, then answer it or let it wait."""
+        """Count it if it is a follower's, then respond or let it wait."""
         try:
             body = decode_request(request.api_version, request.body)
         except MalformedFrame as error:
@@ -106,7 +106,7 @@ class FetchHandler:
             self._log_received(request, body, named)
             self._progress.count(opened, named, body.replica_epoch, now)
         if now - opened.scanned_ms >= _SCAN_MS:
-            # Whatever may change without anyone being told, as the log start by retention, is found here.
+            # Changes without an event of their own, as of the log start by retention, are found here.
             opened.scanned_ms = now
             opened.changed = {**opened.changed, **opened.partitions}
         wait = FetchWait(request, body, opened, full, max_bytes)
@@ -153,7 +153,7 @@ class FetchHandler:
     def _name_unknown(self, session: FetchSession) -> None:
         """Look again for topic ids that were unknown: their LeaderAndIsr may have come since.
 
-        Who fetches does not name them again: it goes by the answers. Source: FetchSession.maybeResolveUnknownName.
+        The fetcher does not name them again: it goes by the responses. Source: FetchSession.maybeResolveUnknownName.
         """
         watchers = self._followers if session.follower_id >= 0 else self._consumers
         for key, part in list(session.unnamed.items()):
@@ -174,7 +174,7 @@ class FetchHandler:
             self._wake(session)
 
     def on_high_watermark(self, replica: Replica) -> None:
-        """The watermark rose: consumers may fetch more. Followers are not woken by it, they hear of it in time."""
+        """The watermark rose: consumers may fetch more. Followers are not woken by it: their next response has it."""
         for session in self._followers.of(replica.topic_partition):
             _note(session, replica)
         for session in self._consumers.of(replica.topic_partition):
@@ -182,14 +182,16 @@ class FetchHandler:
             self._wake(session)
 
     def on_log_start(self, replica: Replica) -> None:
-        """The log now begins later: followers hear of it at once, for someone waits until theirs does too."""
+        """The log now begins later: followers get a response at once, because a DeleteRecords request may wait until
+        their logs begin there too.
+        """
         for session in self._followers.of(replica.topic_partition):
             _note(session, replica)
             if session.wait is not None:
                 self._complete(session.wait)
 
     def on_role_change(self, replica: Replica) -> None:
-        """Whoever waits for this partition here has to hear that something else holds now."""
+        """The role has changed: fetches that wait for this partition get a response."""
         for session in (*self._followers.of(replica.topic_partition), *self._consumers.of(replica.topic_partition)):
             key = _key(session, replica)
             part = session.partitions.get(key)
@@ -207,7 +209,7 @@ class FetchHandler:
             self._woken[id(wait)] = wait
 
     def finish_turn(self) -> None:
-        """Look at all that came or was woken in this turn; answer what has enough, let the rest wait."""
+        """Look at all that came or was woken in this turn; respond where there is enough, let the rest wait."""
         if not self._woken:
             return
         woken, self._woken = self._woken, {}
@@ -238,7 +240,7 @@ class FetchHandler:
         return True
 
     def _complete(self, wait: FetchWait) -> None:
-        """Time is over: answer with what there is."""
+        """Time is over: respond with what there is."""
         if not wait.done:
             self._respond(wait, self._reader.read(wait)[0])
 
@@ -310,7 +312,7 @@ class FetchHandler:
                 parts=[
                     [f"{part.topic}-{part.partition}", part.fetch_offset, part.leader_epoch, part.last_fetched_epoch]
                     for _, part in named
-                    if part.topic  # an id that this broker has yet to hear of: nothing is counted for it
+                    if part.topic  # an id that this broker does not know yet: nothing is counted for it
                 ],
             )
 
@@ -321,7 +323,7 @@ def _key(session: FetchSession, replica: Replica) -> SessionKey:
 
 
 def _note(session: FetchSession, replica: Replica) -> None:
-    """Something happened to a partition: the session's next answer looks at it."""
+    """A partition has changed: the session's next response reads it."""
     key = _key(session, replica)
     if key not in session.changed and (part := session.partitions.get(key)) is not None:
         session.changed[key] = part

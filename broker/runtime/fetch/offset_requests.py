@@ -1,7 +1,7 @@
 """ListOffsets and OffsetForLeaderEpoch: where a log begins, ends, was at a time, and where an epoch ended.
 
-A consumer is told the watermark as the end, and nothing at all while a new leader's watermark has not reached the
-start of its epoch: an end told then could lie below one told before. A follower is told the LEO.
+For a consumer the end is the watermark, and an error while a new leader's watermark has not reached the start of its
+epoch: an end given then could lie below one given before. For a follower the end is the LEO.
 Source: Partition.fetchOffsetForTimestamp, lastOffsetForLeaderEpoch; KIP-207 (error 78), KIP-320.
 """
 
@@ -50,7 +50,9 @@ class _Led(NamedTuple):
 
 
 def _behind_gap(replica: Replica, end_offset: Offset) -> Offset:
-    """Where the next epoch's records begin: to a consumer that stands in the hole before them nothing was cut."""
+    """Where the next epoch's records begin: for a consumer whose position is in the gap before them nothing was
+    truncated.
+    """
     log = replica.log
     if not log.log_start_offset <= end_offset < log.written_leo:
         return end_offset

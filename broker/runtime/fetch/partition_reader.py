@@ -1,4 +1,4 @@
-"""One partition's part of a fetch answer: fenced, checked for divergence, cut off at what the reader may see.
+"""One partition's part of a fetch response: fenced, checked for divergence, cut off at what the reader may see.
 
 Followers read up to the leader's written end, consumers up to the watermark.
 Source: Partition.fetchRecords, readRecords; ReplicaManager.readFromLog.
@@ -24,7 +24,7 @@ _READ_COMMITTED = 1
 
 
 class PartitionReader:
-    """Reads for fetch answers; changes nothing but what it learns of broken files."""
+    """Reads for fetch responses; changes nothing, but takes replicas with broken files offline."""
 
     def __init__(self, replicas: Replicas, loop: Loop, quotas: ReplicationQuotas) -> None:
         self._replicas = replicas
@@ -43,7 +43,7 @@ class PartitionReader:
     def read(
         self, body: FetchRequest, part: SessionPartition, full: bool, bytes_left: int, min_one_batch: bool
     ) -> FetchPartitionResult | None:
-        """None where an incremental answer (not full) has nothing new to say."""
+        """None where an incremental response (not full) has nothing new to say."""
         part.at_end = False
         replica = self.replica_of(part)
         if replica is None:
@@ -66,7 +66,8 @@ class PartitionReader:
                 return self.error(part, error)
             limit = log.written_leo
             if replica.served.get(body.replica_id) == offset < limit:
-                # It did not take what it got. Its own CRC check may have failed: are these still the bytes written?
+                # The follower fetches again what it was sent. Its CRC check may have failed: are these still the bytes
+                # that were written?
                 del replica.served[body.replica_id]
                 log.distrust()
         else:
@@ -94,7 +95,7 @@ class PartitionReader:
             except OffsetOutOfRange:
                 return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
             except NoDescriptorFree:
-                # Clients and followers take it for something that passes.
+                # Clients and followers take this error for one that passes.
                 return self.error(part, ErrorCode.KAFKA_STORAGE_ERROR)
             except (LogDirFailed, CorruptLog) as failure:
                 self._replicas.take_offline(replica, failure)

@@ -27,7 +27,7 @@ class ResponseReader:
         self._reader = reader
 
     def read(self, wait: FetchWait) -> tuple[list[tuple[SessionKey, FetchPartitionResult]], bool]:
-        """(what an answer would hold now, whether that is enough not to wait)."""
+        """(what a response would hold now, whether that is enough not to wait)."""
         results: list[tuple[SessionKey, FetchPartitionResult]] = []
         bytes_left = wait.max_bytes
         total = 0
@@ -45,7 +45,8 @@ class ResponseReader:
                 total += length
                 bytes_left -= length
             elif result.error:
-                # A follower that has heard it, and names the partition no more, would have nothing but round trips.
+                # A follower that has been sent this error, and names the partition no more, would get responses without
+                # end.
                 urgent = urgent or session.follower_id < 0 or result.error != part.error_sent
             elif result.diverging_epoch >= 0:
                 urgent = True
@@ -57,7 +58,7 @@ class ResponseReader:
     def _more_follows(self, session: FetchSession, results: list[tuple[SessionKey, FetchPartitionResult]]) -> bool:
         """Whether a read stopped (a segment's end, a size limit) short of what may be read: waiting adds nothing.
 
-        A read of bytes that are none any more becomes an error among the results, for which nobody waits either.
+        Bytes that are damaged by now become an error among the results, for which no fetch waits either.
         """
         for place, (key, result) in enumerate(results):
             part = session.partitions[key]

@@ -1,7 +1,7 @@
 """Fetch sessions: what a fetcher wants, remembered, so that a request names only what changed.
 
 A session belongs to one client or broker. Every fetch has one: a fetch outside any session gets a session that is
-dropped with its answer. Epochs of a session count its requests; one that is out of step is refused (70, 71), and the
+dropped with its response. Epochs of a session count its requests; one that is out of step is refused (70, 71), and the
 fetcher starts over with a full request.
 Source: KIP-227; kafka.server.FetchSession.
 """
@@ -132,7 +132,7 @@ class FetchSession:
         return self.partitions.pop(key, None)
 
     def to_end(self, key: SessionKey) -> None:
-        """Who got data goes last, so that a size limit starves nobody."""
+        """A partition that was sent data goes last, so that a size limit starves none."""
         part = self.partitions.pop(key)
         self.partitions[key] = part
         self.changed.pop(key, None)

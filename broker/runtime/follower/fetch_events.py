@@ -1,4 +1,4 @@
-"""Event log lines of a follower's fetches: what was asked of which leader, and what came back. docs/event-log.md."""
+"""Event log lines of a follower's fetches: what it requested of which leader, and what came back. docs/event-log.md."""
 
 from __future__ import annotations
 

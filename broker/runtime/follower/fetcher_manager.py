@@ -76,7 +76,7 @@ class ReplicaFetcherManager:
         """Fetch the replica from no leader; harmless for one that is not followed."""
         for fetcher in self.fetchers.values():
             if fetcher.follows(replica):
-                # Group commit may have held it back for this one, whose flush is nobody's business now.
+                # Group commit may have held the fetcher back for this replica, whose flush it need not await any more.
                 self.wake(fetcher)
             fetcher.remove(replica)
 
@@ -87,13 +87,13 @@ class ReplicaFetcherManager:
         self.fetchers.clear()
 
     def on_flushed(self, replica: Replica) -> None:
-        """Group commit has a follower's log on disk: its leader may hear of it."""
+        """Group commit has a follower's log on disk: the next fetch may say so to its leader."""
         for fetcher in self.fetchers.values():
             if fetcher.follows(replica):
                 self.wake(fetcher)
 
     def retry_all(self) -> None:
-        """Addresses or live brokers have changed: nobody sits out a pause."""
+        """Addresses or live brokers have changed: no fetcher waits for the end of its pause."""
         for fetcher in self.fetchers.values():
             fetcher.retry_now()
 

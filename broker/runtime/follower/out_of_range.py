@@ -1,4 +1,5 @@
-"""What a follower does when its leader does not have its fetch offset: ask where the leader's log is, then decide.
+"""What a follower does when its leader does not have its fetch offset: request the bounds of the leader's log, then
+decide.
 
 The decision is `core.epochs.out_of_range_reset`.
 Source: AbstractFetcherThread.handleOutOfRangeError.
@@ -34,7 +35,9 @@ LIST_OFFSETS_VERSION = 7
 
 
 class OutOfRange:
-    """Resolves out-of-range positions of one fetcher. Failures are left to the next fetch, which will ask again."""
+    """Resolves out-of-range positions of one fetcher. After a failure the next fetch is out of range again, and begins
+    this anew.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class OutOfRange:
         self._resume = resume
 
     def resolve(self, state: PartitionFetchState) -> None:
-        """Ask for the leader's end, then its start, then reset the replica."""
+        """Request the leader's end, then its start, then reset the replica."""
 
         leo = state.replica.log.leo
 
@@ -95,7 +98,9 @@ class OutOfRange:
         )
 
     def _reset(self, state: PartitionFetchState, leo: Offset, leader_log_start: Offset, leader_leo: Offset) -> None:
-        """leo: of this log when the leader was asked. It has state since if it has another, and may be in sync."""
+        """leo: of this log when the request was sent. If it is another by now, records have come since, and the replica
+        may be in sync.
+        """
         replica = state.replica
         role = replica.partition.role
         if (

@@ -18,8 +18,8 @@ FetchKey = tuple[str, int]
 class PartitionFetchState:
     """One partition that is fetched from one leader, under one leader epoch.
 
-    sent: the position that the leader's session holds, None when it has none; sent_in: number of the request that
-    named it, so that answers to earlier ones are not taken for answers to it.
+    sent: the position that the leader's session holds, None when it has none; sent_in: number of the request that named
+    it, so that responses to earlier ones are not taken for responses to it.
     """
 
     __slots__ = (
@@ -43,7 +43,7 @@ class PartitionFetchState:
         self.sent_in = 0
         self.delayed_until_ms = 0.0
         self.lag = 0
-        """Offsets to the leader's watermark, as of the last answer; at most 0 where there is none."""
+        """Offsets to the leader's watermark, as of the last response; at most 0 where there is no lag."""
         self.last_error = 0
         self.failures = 0
         self.fell: Fall | None = None

@@ -1,10 +1,10 @@
 """The follower's side of replication: one fetcher per leader broker, one long poll, an incremental session.
 
 Follower rules live in `core.epochs` and `core.partition`; this sends positions, appends what comes, cuts where the
-leader's history says so, and learns the watermark. What a request says of this broker's LEO is in the file: it is
-built after the turn's log writes. A partition that comes while a long poll is out does not wait for its end: a second
-request of the same session makes the leader answer the first at once. The answer to the older of two requests says
-nothing of what the newer one named: the leader's session moved only when that one came.
+leader's history says so, and learns the watermark. The LEO that a request states is written to the file: it is built
+after the turn's log writes. A partition that comes while a long poll is out does not wait for its end: a second request
+of the same session makes the leader respond to the first at once. The response to the older of two requests says
+nothing of the partitions that the newer one named: the leader's session moved only when that one came.
 Source: AbstractFetcherThread, ReplicaFetcherThread, FetchSessionHandler; KIP-227, KIP-595, KIP-903.
 """
 
@@ -50,8 +50,8 @@ _EPOCH_MAX = 2**31 - 1
 _IN_FLIGHT_MAX = 2
 _FIRST_RETRY_MS = 10.0
 _THROTTLED_MS = 100.0
-# A leader answers a long poll when its time is over at the latest. One that stays silent so much longer is paused or
-# cut off, and TCP would find it again late: its retransmissions come at ever longer intervals.
+# A leader responds to a long poll when its time is over at the latest. A leader that stays silent so much longer is
+# paused or cut off, and TCP would find it again late: its retransmissions come at ever longer intervals.
 _SILENT_LEADER_MS = 2500.0
 _SOON_OVER = frozenset(
     {
@@ -62,7 +62,7 @@ _SOON_OVER = frozenset(
     }
 )
 _ANOTHERS: Position = (-1, -1, -1, -1)
-"""A position that no log has: the leader's session holds the partition still, for who state it before."""
+"""A position that no log has: the leader's session still holds the partition, from an earlier state of it."""
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
@@ -116,7 +116,7 @@ class ReplicaFetcher:
     # -- what to fetch ---------------------------------------------------------------------------------------------
 
     def add(self, replica: Replica, leader_epoch: Epoch) -> None:
-        """Follow from the end of the replica's log. An earlier epoch's answers no longer count."""
+        """Follow from the end of the replica's log. Responses of an earlier epoch no longer count."""
         state = PartitionFetchState(replica, leader_epoch)
         key = state.key
         old = self.partitions.get(key)
@@ -128,7 +128,8 @@ class ReplicaFetcher:
             self._forget.remove(key)
             state.sent = _ANOTHERS
         self.partitions[key] = self._due[key] = state
-        # To be told to follow it is news of that broker: no need to sit out the pause after a failure.
+        # LeaderAndIsr has just named that broker as leader, so it may be reachable again: end the pause after a
+        # failure.
         self.retry_now()
 
     def remove(self, replica: Replica) -> None:
@@ -245,7 +246,9 @@ class ReplicaFetcher:
     def _send(
         self, named: list[tuple[PartitionFetchState, FetchPartition]], forgotten: list[ForgottenPartition], wait: bool
     ) -> None:
-        """wait: let the leader hold it; a request that opens a session is answered at once, so that it can be used."""
+        """wait: let the leader hold it; a request that opens a session gets its response at once, so that the session
+        can be used.
+        """
         settings = self._settings
         body = encode_request(
             FETCH_VERSION,
@@ -298,7 +301,7 @@ class ReplicaFetcher:
         self._timer = loop.call_later(max(0.0, due_ms - loop.now_ms()), wake)
 
     def _reset_session(self) -> None:
-        """Begin anew with a full request; answers that are still out count no more."""
+        """Begin anew with a full request; responses that are still out count no more."""
         self._generation += 1
         self._in_flight = 0
         self._session_id = NO_SESSION_ID
@@ -347,7 +350,7 @@ class ReplicaFetcher:
                 self.look_at(state)
 
     def _take(self, state: PartitionFetchState, result: FetchPartitionResult, rid: str) -> None:
-        """One partition's answer, if it is an answer to where the replica now stands."""
+        """One partition's part of a response, if it is about the position that the replica has now."""
         replica = state.replica
         role = replica.partition.role
         if (
@@ -383,7 +386,7 @@ class ReplicaFetcher:
             state.last_error = error
         backoff_ms = float(self._settings.replica_fetch_backoff_ms)
         if error in _SOON_OVER:
-            # Most often the leader has yet to hear that it leads: LeaderAndIsr reaches no two brokers at once.
+            # Most often the leader has not yet received its LeaderAndIsr, which reaches no two brokers at once.
             backoff_ms = min(backoff_ms, _FIRST_RETRY_MS * 2**state.failures)
             state.failures = min(state.failures + 1, 16)
         self.delay(state, backoff_ms)

@@ -1,7 +1,7 @@
 """A follower takes its leader's fetch response, one partition at a time: append, cut, learn the watermark.
 
-A response counts only for the position and the epoch that it was asked for; anything else is an echo. Batches are
-checked (CRC, leader epoch) before they are written, and written before anything that rests on them is said or logged.
+A response counts only for the position and the epoch of its request; any other is out of date. Batches are checked
+(CRC, leader epoch) before they are written, and written before anything that rests on them is sent or logged.
 Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncateOnFetchResponse; KAFKA-18723.
 """
 
@@ -84,7 +84,7 @@ class ResponseProcessor:
             first = headers[0]
             if log.leo != log.log_start_offset or not first.base_offset < log.leo <= first.last_offset:
                 raise
-            # Nothing is here, and the leader's log begins inside of a batch (DeleteRecords): begin where that does.
+            # This log is empty, and the leader's begins inside of a batch (DeleteRecords): begin where that batch does.
             self._truncation.start_anew(replica, first.base_offset)
             replica.log.append_as_follower(view[:end], headers)
         replica.log.write()
@@ -104,7 +104,7 @@ class ResponseProcessor:
             )
 
     def _learn_log_start(self, replica: Replica, leader_log_start: Offset) -> None:
-        """What the leader has deleted goes here too; never beyond what is known committed."""
+        """Delete what the leader has deleted; never beyond what is known to be committed."""
         if replica.log.maybe_raise_log_start(min(leader_log_start, replica.high_watermark)):
             self._delete_records.on_raised(replica)
 
@@ -121,11 +121,11 @@ def _count_of_history(headers: Sequence[BatchHeader], last: Epoch, leader_epoch:
     """How many of these batches a leader of `leader_epoch` can have had behind one of epoch `last` (−1: of any).
 
     A leader that has been deposed may cut its log, and write its new leader's batches where the old ones stood, before
-    an answer that was under way for long has read its file. Where the new batches are as long as the old ones, only
-    their epochs tell: what was written since is newer than `leader_epoch`, or, after an unclean election, may be older
-    than what was before it. But who says again that epochs fall there (fell: what was refused before) has them in its
-    log: a bit of an epoch has flipped, or ZooKeeper was put back. −1 is no epoch: logs that came from elsewhere have
-    such batches. Raises CorruptBatch where it is none at all, StaleEpochBatch.
+    a response that was long on its way reads its file. Where the new batches are as long as the old ones, only their
+    epochs show it: a batch that was written since is newer than `leader_epoch`, or, after an unclean election, may be
+    older than the batch before it. But a leader that sends again what was refused before (fell) has falling epochs in
+    its log: a bit of an epoch has flipped, or ZooKeeper was restored from a backup. −1 is no epoch: logs that came from
+    elsewhere have such batches. Raises CorruptBatch where it is none at all, StaleEpochBatch.
     """
     for count, header in enumerate(headers):
         epoch = header.partition_leader_epoch

@@ -1,4 +1,4 @@
 """A broker's registration in ZooKeeper, its controlled shutdown, and the detector of dead peers.
 
-Sessions come in from `broker.zk`; what changes goes to the metadata, the replicas and the controller.
+Events of the session come in from `broker.zk`; changes go out to metadata, replicas and controller.
 """

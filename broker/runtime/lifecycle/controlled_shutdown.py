@@ -26,7 +26,7 @@ _log = logging.getLogger("broker.controller")
 
 _VERSION = 3
 _SOON_MS = 50.0
-# The sender and the receiver disagree on who is who; that is over as soon as news arrive.
+# Sender and receiver have different knowledge of controller or registration, which the next UpdateMetadata ends.
 _NOT_A_REFUSAL = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH, ErrorCode.REQUEST_TIMED_OUT})
 
 

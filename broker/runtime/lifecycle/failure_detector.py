@@ -1,12 +1,12 @@
-"""Notices that another broker's process is gone, asks the other brokers, and has the controller act once they agree.
+"""Notices that another broker's process is gone, requests the other brokers' evidence, and has the controller act once
+they agree.
 
 Every broker keeps an empty connection to every other (`broker.net.link`); what that shows is a `LinkState` of
-`broker.core.controller.suspicion`.
-The controller acts on any broker's failure, and every broker on the controller's. Before the other brokers are asked,
-the suspect's registration is fixed (`prepare_suspicion`): the suspicion is about that registration, and ends with it.
-A link's evidence is about the registration that the metadata cache had when the link was opened; with the next one it
-begins anew. Rounds of PeerEvidence requests go on, at growing intervals, while this broker's own evidence stands.
-Loop thread. Source: C10 of docs/guarantees.md; docs/adr/0011.
+`broker.core.controller.suspicion`. The controller acts on any broker's failure, and every broker on the controller's.
+Before the other brokers get a request, the suspect's registration is fixed (`prepare_suspicion`): the suspicion is
+about that registration, and ends with it. A link's evidence is about the registration that the metadata cache had when
+the link was opened; with the next one it begins anew. Rounds of PeerEvidence requests go on, at growing intervals,
+while this broker's own evidence stands. Loop thread. Source: C10 of docs/guarantees.md; docs/adr/0011.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger("broker.suspicion")
 
 _VERSION = 0
 _EVIDENCE_TIMEOUT_MS = 250.0
-# The others learn of a death within milliseconds of each other; after a second the disagreement is a lasting one.
+# Brokers notice a death within milliseconds of each other; a disagreement that lasts for a second will stay.
 _ROUND_MS = 20.0
 _QUICK_ROUNDS = 40
 _ROUND_MAX_MS = 500.0
@@ -130,7 +130,9 @@ class FailureDetector:
         self._watched.clear()
 
     def on_metadata(self) -> None:
-        """Follow who lives and where; look again at whom a new controller leaves to us."""
+        """Follow who lives and where; after a change of controller, look again at the brokers that are this broker's to
+        watch.
+        """
         if self._closed:
             return
         wanted = {
@@ -160,7 +162,7 @@ class FailureDetector:
             watched.rounds = 0
             watched.noted = False
             watched.broker_epoch = watched.known_epoch
-            # Also to a term that is only beginning: it may have judged on what this takes back.
+            # Also while a term is only beginning: it may have acted on the suspicion that this withdraws.
             self._controller.reachable(id_)
         self._consider(id_, watched)
 

@@ -1,13 +1,13 @@
 """A broker's registration over its life: registered at the start, fenced when the session is lost, registered anew.
 
-Fenced means: brokers and controller count this broker as dead, so it gives up all its roles and waits for the
-controller to hear of its new registration. Session events come on kazoo's thread and are handed over at once;
-registering blocks and runs on the worker. No rule rests on the LOST event: a broker cut off from ZooKeeper learns of
-it only when it is back; what protects the log meanwhile are epochs. `session_deadline_ms` and `suspect` tell, by the
-monotonic clock alone, that the session may be over under which the roles were granted: a new session vouches for no
-role, so from the event of a session's end until the loop has taken up the next registration that deadline has passed.
-A registration that succeeds while the broker shuts down is withdrawn by ending the session, which owns nothing else:
-this broker would not serve under it.
+Fenced means: brokers and controller count this broker as dead, so it gives up all its roles and waits until the
+controller has seen its new registration. Session events come on kazoo's thread and are handed over at once; registering
+blocks and runs on the worker. No rule rests on the LOST event: a broker cut off from ZooKeeper learns of it only when
+it is back; what protects the log meanwhile are epochs. `session_deadline_ms` and `suspect` show, by the monotonic clock
+alone, that the session under which the roles were granted may be over: a new session keeps no role valid, so from the
+event of a session's end until the loop has taken up the next registration that deadline has passed. A registration that
+succeeds while the broker shuts down is withdrawn by ending the session, which owns nothing else: this broker would not
+serve under it.
 Source: kafka.server.KafkaServer, KafkaZkClient.registerBroker; C1 and C9 of docs/guarantees.md.
 """
 
@@ -36,11 +36,13 @@ class SessionChange(enum.Enum):
     RENEWED = enum.auto()
     DISCONNECTED = enum.auto()
     LOST = enum.auto()
-    """It is over, and there is no other yet; RENEWED follows."""
+    """The session is over, and there is no other yet; RENEWED follows."""
 
 
 class Registrar(Protocol):
-    """Registers this broker; blocks. Raises StoreUnavailable to be asked again; anything else is final."""
+    """Registers this broker; blocks. Raises StoreUnavailable where a later attempt may succeed; any other error is
+    final.
+    """
 
     def register(self) -> int:
         """Register; returns the broker epoch (the czxid of `/brokers/ids/N`)."""

@@ -1,5 +1,5 @@
-"""What this broker knows of the cluster and tells its clients: brokers, topics, leaders, settings.
+"""What this broker knows of the cluster and sends its clients: brokers, topics, leaders, settings.
 
-UpdateMetadata and ZooKeeper's notifications come in; Metadata and DescribeCluster are answered from it.
+UpdateMetadata and ZooKeeper's notifications come in; responses to Metadata and DescribeCluster go out.
 Source: kafka.server.metadata.ZkMetadataCache.
 """

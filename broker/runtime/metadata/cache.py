@@ -71,7 +71,7 @@ class MetadataCache:
         self.controller_id: BrokerId = NO_CONTROLLER
         self.controller_epoch: Epoch = -1
         self.generation = 0
-        """Counts updates: what was computed at an older generation is out of date."""
+        """Counts updates: a result computed at an older generation is out of date."""
         self._assigned: tuple[int, frozenset[BrokerId]] = (0, frozenset())
         """Of which generation, and what `assigned_brokers` found."""
         self._updated_epoch = -1
@@ -126,7 +126,7 @@ class MetadataCache:
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
         if request.whole:
             for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:
-                # Its id may come back: only a deletion says that it does not, and this request may have been late.
+                # The topic's id may come back: only a deletion rules that out, and this request may have been late.
                 self._drop(name)
         self._changed()
         return ErrorCode.NONE
@@ -137,7 +137,8 @@ class MetadataCache:
             try:
                 listener()
             except Exception:
-                # The update is applied, and the controller gets its response, whatever a listener cannot do.
+                # A listener that fails keeps neither the update from being applied nor the controller from its
+                # response.
                 _log.exception("a listener failed on an update of the metadata")
 
     def _update_topic(self, name: str, topic_id: str, states: list[UpdateMetadataPartitionState]) -> None:
@@ -184,7 +185,7 @@ class MetadataCache:
         return None if known is None else known.addresses.get(self.listener)
 
     def assigned_brokers(self) -> frozenset[BrokerId]:
-        """Live or not: all that some partition has a replica on."""
+        """All brokers that hold a replica of some partition, live or not."""
         generation, assigned = self._assigned
         if generation != self.generation:
             assigned = frozenset(

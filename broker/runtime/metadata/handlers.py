@@ -1,12 +1,12 @@
-"""UpdateMetadata, Metadata, DescribeCluster and FindCoordinator, answered from the metadata cache. Loop thread.
+"""UpdateMetadata, Metadata, DescribeCluster and FindCoordinator, served from the metadata cache. Loop thread.
 
-A Metadata answer is encoded once per version, set of topics and flags, and kept until the cache changes: clients ask
-the same again and again; of many large ones only the last are kept. Unknown topics are created where both the broker
-and the client allow it; the response then says LEADER_NOT_AVAILABLE, upon which every client asks again. Before the
-first UpdateMetadata there is nothing to respond with, and an empty list of brokers makes librdkafka look away for many
-seconds, so the response waits.
-From v10 on a response has the topic's id. By it Java clients recognise a topic that was deleted and created anew: its
-leader epochs begin again below those that they remember, and leaders of older epochs they pass over (KAFKA-12257).
+A Metadata response is encoded once per version, set of topics and flags, and kept until the cache changes, for clients
+repeat their requests; of many large ones only the last are kept. Unknown topics are created where both the broker and
+the client allow it; the response then says LEADER_NOT_AVAILABLE, upon which every client sends its request again.
+Before the first UpdateMetadata there is nothing to respond with, and an empty list of brokers makes librdkafka look
+away for many seconds, so the response waits. From v10 on a response has the topic's id. By it Java clients recognise a
+topic that was deleted and created anew: its leader epochs begin again below those that they remember, and leaders of
+older epochs they pass over (KAFKA-12257).
 Source: KafkaApis.handleTopicMetadataRequest.
 """
 
@@ -56,8 +56,8 @@ CreateTopic = Callable[[str], ErrorCode]
 
 
 class _Question(NamedTuple):
-    """All that an answer rests on beside the cache. names: of topics, None for all; the flags: whether operations on
-    the cluster and on topics are told.
+    """All that a response depends on beside the cache. names: of topics, None for all; the flags: whether it names the
+    operations that the client may do on cluster and topics.
     """
 
     version: int
@@ -89,7 +89,7 @@ class MetadataHandlers:
         respond(request, UpdateMetadataResponse(self._cache.update(body)).encode(request.api_version))
 
     def handle_metadata(self, request: Request) -> None:
-        """Brokers, controller and the topics asked for; waits for the first UpdateMetadata."""
+        """Brokers, controller and the requested topics; waits for the first UpdateMetadata."""
         try:
             body = MetadataRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -141,7 +141,7 @@ class MetadataHandlers:
         respond(request, answer.encode(request.api_version))
 
     def _encoded(self, question: _Question) -> bytes:
-        """The answer on topics that are all known, from the last time where nothing has changed since."""
+        """The response about topics that are all known; the one encoded before, where nothing has changed since."""
         if self._cached_generation != self._cache.generation:
             self._forget_encoded()
             self._cached_generation = self._cache.generation

@@ -54,7 +54,7 @@ class TopicConfigCache:
     def __init__(
         self, store: TopicConfigStore, worker: Worker, loop: Loop, retries: Callable[[], Backoff] = Backoff
     ) -> None:
-        """retries: new for each thing that is read again until ZooKeeper answers."""
+        """retries: a new one for each read that is repeated until ZooKeeper responds."""
         self._retries = retries
         self._changes_backoff = retries()
         self._store = store
@@ -68,7 +68,7 @@ class TopicConfigCache:
         self._entity_listeners: list[Callable[[str], None]] = []
         self._seen: set[str] = set()
         self._under_way: dict[frozenset[tuple[str, str]], list[Callable[[], None]]] = {}
-        """First readings, by what they read, with who waits for them."""
+        """First reads, by what they read, with the requests that wait for them."""
 
     def overrides(self, topic: str) -> Mapping[str, str]:
         """What was last read; empty for a topic that no LeaderAndIsr named."""
@@ -118,7 +118,7 @@ class TopicConfigCache:
             return
         reading = frozenset(missing.items())
         if reading in self._under_way:
-            # The same request again: while ZooKeeper is away a controller repeats itself.
+            # The same request again: while ZooKeeper is away a controller repeats its requests.
             self._under_way[reading].append(then)
             return
         self._under_way[reading] = [then]
@@ -174,7 +174,7 @@ class TopicConfigCache:
         self._changes_backoff.reset()
         fresh = {name: entity for name, entity in changes.items() if name not in self._seen}
         if fresh and not self._seen & changes.keys() and (self._seen or len(changes) >= CHANGES_KEPT):
-            # So many came at once that those between the last look and this one are removed already.
+            # So many notifications came at once that some between the last read and this one are removed already.
             self._loop.call_soon_threadsafe(self._all_may_have_changed)
         self._seen = set(changes)
         names = {e[len(_TOPICS) :] for e in fresh.values() if e is not None and e.startswith(_TOPICS)}
@@ -252,7 +252,7 @@ def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callabl
         # The frame's bytes are the connection's again after this turn.
         kept = request.with_own_body()
         topics = {topic.topic_name: topic.topic_id for topic in body.topic_states}
-        # Who closed the connection has given this request up, sends it again, and may have said more since.
+        # A sender that closed the connection has given this request up and sends it again, perhaps after newer ones.
         cache.ensure(topics, waiting.put(lambda: handler(kept), lambda: kept.open))
 
     return handle

@@ -1,4 +1,4 @@
-"""Produce: decode, append each partition's batch, answer once all outcomes are known.
+"""Produce: decode, append each partition's batch, respond once all outcomes are known.
 
 What becomes of a batch is decided in `replicas.append`.
 Source: kafka.server.KafkaApis.handleProduceRequest.
@@ -70,7 +70,7 @@ class PartitionAppend(PendingAppend):
         self.place = place
 
     def finish(self) -> None:
-        """Answer the request if this was all that it waited for."""
+        """Respond if this was the last outcome that the request waited for."""
         self.handler.arrived(self)
 
 
@@ -152,7 +152,9 @@ class ProduceHandler:
             self._respond(pending.request, pending.acks, pending.results)
 
     def _note_malformed(self, request: Request, append: PendingAppend) -> None:
-        """For a batch that is none: its sender hears it each time, the log once for each client and kind of error."""
+        """For malformed bytes: their sender gets the error each time, the log has it once for each client and kind of
+        error.
+        """
         noted = (request.client_id[:_NOTED_CLIENT_MAX], append.error)
         if noted in self._noted:
             return
@@ -180,7 +182,8 @@ class ProduceHandler:
         if self._replicas.locally_fenced and any(
             result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER for result in results
         ):
-            # Our metadata still names us. A client that is connected to nobody else would ask us for ever.
+            # This broker's metadata still name it as leader. A client that is connected to no other broker would send
+            # here for ever.
             respond_and_hang_up(request, body)
         else:
             respond(request, body)

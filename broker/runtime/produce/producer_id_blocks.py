@@ -1,7 +1,7 @@
 """Producer ids for this broker, from blocks claimed in ZooKeeper. Loop thread.
 
-Ids are answered at once while a block lasts; the next block is claimed on the worker when the current one is used up,
-and whoever asks meanwhile waits, but not for as long as ZooKeeper may be away: other brokers may have ids left.
+Ids are handed out at once while a block lasts; the next block is claimed on the worker when the current one is used up,
+and requests meanwhile wait, but not for as long as ZooKeeper may be away: other brokers may have ids left.
 Source: kafka.coordinator.transaction.ZkProducerIdManager.
 """
 
@@ -31,7 +31,7 @@ class ProducerIdStore(Protocol):
     """What hands out blocks of producer ids, cluster-wide; called on the worker's thread."""
 
     def claim_producer_ids(self) -> tuple[int, int]:
-        """[first, last] of a block that is ours alone; blocks. Raises StoreUnavailable."""
+        """[first, last] of a block that no other broker gets; the call blocks. Raises StoreUnavailable."""
         ...
 
 

@@ -41,7 +41,7 @@ class ProducerIdHandler:
             respond(request, InitProducerIdResponse(0, 0, producer_id, 0).encode(version))
 
         def on_failure(reason: str) -> None:
-            # ZooKeeper may be back soon, and this code means: ask again. COORDINATOR_NOT_AVAILABLE sends a Java
+            # ZooKeeper may be back soon, and upon this code clients send again. COORDINATOR_NOT_AVAILABLE sends a Java
             # producer to FindCoordinator, which is not served: fatal to it. REQUEST_TIMED_OUT is fatal to older ones.
             logger.warning("no producer id: %s", reason)
             error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -1,8 +1,8 @@
 """Carries leaders' ISR proposals to the controller. Loop thread.
 
-One request is in flight; what is proposed meanwhile goes with the next. Nothing is repeated: who proposed decides that.
-The controller is whom the metadata cache names; where it is not known, or does not answer, the answer is
-REQUEST_TIMED_OUT, which says that the outcome is unknown.
+One request is in flight; what is proposed meanwhile goes with the next. Nothing is repeated: the proposer decides that.
+The controller is the one that the metadata cache names; where none is known, or it does not respond, the result is
+REQUEST_TIMED_OUT, which means that the outcome is unknown.
 Source: kafka.server.DefaultAlterPartitionManager.
 """
 
@@ -84,7 +84,7 @@ class AlterPartitionManager:
             self._peer = None
 
     def _on_metadata(self) -> None:
-        """A new controller: what the old one has not answered is not waited for."""
+        """A new controller: responses of the old one are not waited for."""
         address = self._cache.address(self._cache.controller_id)
         if address is not None and address != self._peer_address:
             self.close()
@@ -163,7 +163,9 @@ def _hand_all(items: list[_Item], result: AlterPartitionResult) -> None:
 
 
 def _deliver(items: list[_Item], response: AlterPartitionResponse) -> None:
-    """Each item its partition's answer; the request's error stands for all, silence for unknown."""
+    """Each item gets its partition's result; the request's error stands for all, and a partition without a result is
+    unknown.
+    """
     if response.error_code != ErrorCode.NONE:
         _hand_all(items, AlterPartitionResult(response.error_code))
         return

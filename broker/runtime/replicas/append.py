@@ -290,7 +290,7 @@ class Appender:
             append.finish()
 
     def _time_out(self, append: PendingAppend) -> None:
-        """What has not been committed by now has timed out; it stays in the log and may yet commit."""
+        """Appends that are not committed by now have timed out; they stay in the log and may yet commit."""
         if append.finished:
             return
         append.error = ErrorCode.REQUEST_TIMED_OUT
@@ -325,7 +325,7 @@ class Appender:
 
 
 def _append_time(header: BatchHeader) -> int:
-    """What is said of an appended batch: −1 where its records have their producer's times."""
+    """The time that the response gives for an appended batch: −1 where its records have their producer's times."""
     return header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else -1
 
 
@@ -338,4 +338,4 @@ def _stored_append_time(replica: Replica, base_offset: int) -> int:
         view = log.read_bytes(base_offset, HEADER_SIZE, log.written_leo, True)
         return _append_time(read_header(view)) if view else -1
     except (LogDirFailed, CorruptLog, CorruptBatch, OSError):
-        return -1  # whoever reads it next reports that; the batch is in the log all the same
+        return -1  # the next read of the log reports the failure; the batch is in the log all the same

@@ -1,4 +1,4 @@
-"""What a leader does to the batches of a topic that is not content with them as they were sent.
+"""How a leader changes the batches of topics that do not store them as they were sent.
 
 `message.timestamp.type=LogAppendTime`, a `compression.type` but `producer`, and a bound on timestamps from the future.
 Ordinary topics have no policy, and their batches pay for none. Done between the requests of others, so what a batch may

@@ -1,4 +1,4 @@
-"""Which requests of a controller are obeyed: none of an older controller, none meant for another registration.
+"""Which requests of a controller are carried out: none of an older controller, none meant for another registration.
 
 Source: ReplicaManager.becomeLeaderOrFollower (controllerEpoch), KIP-380 (broker epoch).
 """

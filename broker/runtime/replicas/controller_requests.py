@@ -1,4 +1,4 @@
-"""The controller's requests to this broker's replicas: LeaderAndIsr and StopReplica, decoded and answered."""
+"""The controller's requests to this broker's replicas: LeaderAndIsr and StopReplica, from request to response."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""DeleteRecords: the leader's log start offset rises at once, the answer waits until every live replica's has.
+"""DeleteRecords: the leader's log start offset rises at once, the response waits until every live replica's has.
 
-Followers learn it from their fetches' answers and tell their own with the fetch after. Waits end with the low
-watermark, the time-out, or the role. Whole segments below go with the next retention check.
+Followers learn it from their fetch responses and send their own with the next fetch. Waits end with the low watermark,
+the time-out, or the role. Whole segments below go with the next retention check.
 Source: ReplicaManager.deleteRecords, DelayedDeleteRecords, Partition.deleteRecordsOnLeader; KIP-107.
 """
 
@@ -77,7 +77,7 @@ class DeleteRecordsHandler:
         self._checkpoint_due = False
 
     def handle(self, request: Request) -> None:
-        """Raise what may be raised; the answer follows when all replicas have, or the time is over."""
+        """Raise log starts where that is allowed; the response follows when all replicas have, or the time is over."""
         try:
             body = DeleteRecordsRequest.decode(request.api_version, request.body)
         except MalformedFrame as error:
@@ -143,7 +143,7 @@ class DeleteRecordsHandler:
             self._log_store.checkpoint_log_start_offsets()
 
     def on_follower(self, replica: Replica, role: Leader) -> None:
-        """A follower has told its log start, or a broker is gone: is any wait over?"""
+        """A follower has sent its log start, or a broker is gone: end the waits that this fulfils."""
         waits = self._waits.get(replica)
         if waits is None:
             return

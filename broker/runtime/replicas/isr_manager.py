@@ -1,8 +1,8 @@
 """ISR proposals on their way to the controller and back.
 
-The rules (what to propose, what an answer means) are in `core.leader` and `core.isr`; this sends, repeats what got no
-clear answer, and writes the event log before anything leaves. A proposal whose answer said "you are out of date" is
-asked again slowly, so that a lost LeaderAndIsr cannot wedge the partition (KAFKA-13407).
+The rules (what to propose, what a response means) are in `core.replication.leader` and `isr`; this sends, repeats
+proposals whose outcome is unknown, and writes the event log before anything leaves. A proposal that was refused as out
+of date is repeated slowly, so that a lost LeaderAndIsr cannot wedge the partition (KAFKA-13407).
 Source: kafka.server.AlterPartitionManager; Partition.submitAlterPartition.
 """
 
@@ -133,7 +133,9 @@ class IsrManager:
                 pass
 
     def _next(self, replica: Replica, role: Leader, submitted_ms: float) -> None:
-        """Whose fetch came while the proposal was out does not wait for its next one, which may be a long poll away."""
+        """A follower that fetched while the proposal was in flight may join at once: its next fetch may be a long poll
+        away.
+        """
         now = self._loop.now_ms()
         proposal = role.propose_next(now, max(submitted_ms, now - FRESH_FETCH_MS))
         if proposal is not None:

@@ -18,7 +18,7 @@ _SHOWN_MAX = 3
 def refuse_keyless(header: BatchHeader, batch: memoryview, name: str) -> InvalidBatch | None:
     """None when every record has a key. name: the partition's, as Kafka prints it."""
     if header.record_count > RECORDS_MAX:
-        # Looked at between the requests of others; a few hundred KB can hold more than a minute's worth of records.
+        # The check holds up other clients' requests; a few hundred KB can hold records that take more than a minute.
         text = f"a batch of {header.record_count} records; a compacted topic takes at most {RECORDS_MAX} in one"
         return InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, text)
     try:

@@ -1,4 +1,5 @@
-"""Tells the controller that files of this broker failed; it then asks which replicas these are.
+"""Notifies the controller that files of this broker failed; it then sends LeaderAndIsr, whose response names the
+replicas.
 
 Many replicas fail at once when a dir does: one notice is on its way at a time, and one more follows what came
 meanwhile. ZooKeeper may be away: the notice is repeated until it is written. Loop thread; the write is on the worker.

@@ -13,9 +13,9 @@ from broker.model.ids import BrokerId, Offset, TopicPartition
 
 
 class AlterPartitionResult(NamedTuple):
-    """The controller's word on one proposal.
+    """The controller's response to one proposal.
 
-    error: the partition's code, or the request's where that is set; REQUEST_TIMED_OUT (7) where no answer came or no
+    error: the partition's code, or the request's where that is set; REQUEST_TIMED_OUT (7) where no response came or no
     controller is known. The rest is the controller's echo, meaningful where error is 0.
     """
 

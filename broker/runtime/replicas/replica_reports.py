@@ -1,7 +1,7 @@
-"""This broker's word to the controller on what its last stop cost its replicas. Loop thread.
+"""This broker's reports to the controller on what its last stop cost its replicas. Loop thread.
 
-The log store knows which logs may have lost bytes (`broker.log.files.unclean_shutdown`); this answers for them, and
-clears the mark of a replica that came into the ISR under this registration: it then has what counts. That the ISR
+The log store knows which logs may have lost bytes (`broker.log.files.unclean_shutdown`); this reports them, and clears
+the mark of a replica that came into the ISR under this registration: it then has every committed record. That the ISR
 names it is not enough, for the controller may not know of the stop yet. A partition without a log here is reported as
 one that lost everything, for this broker may have had it.
 Source: R12 of docs/guarantees.md; docs/adr/0010.
@@ -31,9 +31,9 @@ from broker.wire.messages.replica_report import (
 from broker.wire.primitives import MalformedFrame
 
 _EPOCHS = 25
-"""So many of the newest are told: logs that differ do so within the last few leaderships."""
+"""How many of a log's newest epochs a report holds: logs that differ do so within the last few leaderships."""
 EPOCH_MAX = 2**31 - 1
-"""What the answer can say; a damaged checkpoint may have more."""
+"""The largest epoch that the response can hold; a damaged checkpoint may have a larger one."""
 
 _log = logging.getLogger("broker")
 
@@ -59,7 +59,9 @@ class ReplicaReports:
         self._fence = fence
         self._updated_epoch = cache.updated_epoch
         self._outside: set[TopicPartition] = set()
-        """Marked partitions that were told, or made, under this registration, without this broker in their ISR."""
+        """Marked partitions whose role came, or whose log was made, under this registration without this broker in
+        their ISR.
+        """
 
     def handle(self, request: Request) -> None:
         """Respond at once; a frame that is no ReplicaReport closes the connection."""
@@ -114,7 +116,8 @@ class ReplicaReports:
         return reported
 
     def on_metadata(self) -> None:
-        """Whoever was outside of the ISR and is now in it was admitted under this registration.
+        """Clear the marks of replicas that were outside of the ISR and are in it now: they were admitted under this
+        registration.
 
         One that is elected is trusted as it begins to lead (`role_changes`).
         """

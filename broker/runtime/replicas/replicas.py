@@ -1,4 +1,5 @@
-"""The replicas of this broker, found by partition, by topic and by topic id, and what the end of a turn owes them.
+"""The replicas of this broker, found by partition, by topic and by topic id, and which of them the end of a turn has to
+look at.
 
 All handlers share this registry: they look replicas up, let watermarks rise and take replicas offline through it. It
 holds whether this broker may still lead, by its own clock. Knows no request and no other broker: what must happen
@@ -105,7 +106,7 @@ class Replicas:
     # -- what may be accepted and committed ------------------------------------------------------------------------
 
     def fenced_now(self) -> bool:
-        """Whether the session may be over now. Asked where it counts, for a timer would notice too late."""
+        """Whether the session may be over now. Called wherever it counts, for a timer would notice too late."""
         if not self.locally_fenced and self._loop.now_ms() >= self._session_deadline_ms():
             self.set_session_deadline_passed(True)
         return self.locally_fenced

@@ -38,7 +38,7 @@ class Resignation:
         write: Callable[[Replica], None],
         on_role_change: Callable[[Replica], None],
     ) -> None:
-        """write: puts a leader's staged appends in its file. on_role_change: whoever fetches from here looks again."""
+        """write: puts a leader's staged appends in its file. on_role_change: fetches that wait here are read again."""
         self._appender = appender
         self._delete_records = delete_records
         self._fetchers = fetchers

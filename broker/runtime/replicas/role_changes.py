@@ -1,4 +1,4 @@
-"""LeaderAndIsr and StopReplica: the controller's word becomes roles.
+"""LeaderAndIsr and StopReplica: the controller's requests become roles.
 
 What is news and what a state makes of a replica is decided in `core.fencing` and `core.partition`; this makes the log,
 the fetchers and those who wait follow it.
@@ -70,7 +70,7 @@ class RoleChanges:
         write: Callable[[Replica], None],
         on_role_change: Callable[[Replica], None],
     ) -> None:
-        """write: puts a leader's staged appends in its file. on_role_change: whoever fetches from here looks again."""
+        """write: puts a leader's staged appends in its file. on_role_change: fetches that wait here are read again."""
         self._replicas = replicas
         self._settings = settings
         self._loop = loop
@@ -87,7 +87,7 @@ class RoleChanges:
         self._on_role_change = on_role_change
 
     def apply_leader_and_isr(self, request: LeaderAndIsrRequest, api_version: int) -> LeaderAndIsrResponse:
-        """Every partition that is news; the answer has an error per partition, or one for all."""
+        """Apply the state of every partition that is newer; the response has an error per partition, or one for all."""
         refused = self._fence.check(request.controller_epoch, request.broker_epoch)
         if refused is not ErrorCode.NONE:
             return LeaderAndIsrResponse(refused, [], [])
@@ -150,7 +150,7 @@ class RoleChanges:
                 self._resignation.resign(found, ErrorCode.KAFKA_STORAGE_ERROR)
             return ErrorCode.KAFKA_STORAGE_ERROR
         except Exception:
-            # The controller repeats a request until it is answered, and all that it says later waits behind it.
+            # The controller repeats a request until it gets a response, and its later requests wait behind it.
             logger.exception("%s: leader epoch %d cannot be taken up", topic_partition, wire.leader_epoch)
             found = self._replicas.by_partition.get(topic_partition)
             if found is not None:
@@ -162,7 +162,7 @@ class RoleChanges:
         replica = self._replicas.by_partition.get(topic_partition)
         if replica is not None and topic_id and replica.topic_id and replica.topic_id != topic_id:
             if not wire.is_new and not self._dispensable(wire):
-                # A new topic of that name would not rest on this copy: these are the bytes of its id that are wrong.
+                # A new topic of that name would not rest on this copy: so the bytes of the id are wrong.
                 raise CorruptLog(topic_partition, "partition.metadata", f"topic id {replica.topic_id}, not {topic_id}")
             logger.warning(
                 "%s: log of topic id %s gives way to that of %s; nobody said to delete it, its folder stays as -stray",
@@ -251,7 +251,7 @@ class RoleChanges:
                 log.distrust()
                 replica.served.clear()
                 role.alive = self._replicas.live_brokers
-                # Who elected it knew of its stop: from now on its log is the partition's.
+                # The controller elected it with knowledge of its stop: from now on its log is the partition's.
                 self._log_store.clear_unclean(replica.topic_partition)
                 self._log_leader(replica, role)
                 self._on_role_change(replica)
@@ -280,7 +280,7 @@ class RoleChanges:
         self._fetchers.follow(replica, role.leader, role.leader_epoch)
 
     def _drop_unnamed(self, named: set[TopicPartition]) -> None:
-        """A full request names all that is this broker's. Logs stay: nobody said to delete them."""
+        """A full request names all replicas of this broker. Logs of others stay: no request said to delete them."""
         for replica in list(self._replicas.by_partition.values()):
             if replica.topic_partition not in named and replica.partition.role is not None:
                 logger.warning("%s: not in the controller's full list, role dropped", replica.name)

@@ -53,7 +53,7 @@ class ReplicaTruncation:
             replica.cut_producers(self._loop.now_ms())
 
     def start_anew(self, replica: Replica, offset: Offset, reason: str = "out-of-range") -> None:
-        """Throw a follower's log away: it has nothing that its leader's goes on from. Raises LogDirFailed."""
+        """Empty a follower's log: it shares nothing with its leader's. Raises LogDirFailed."""
         before = replica.log.leo
         high_watermark = replica.high_watermark
         if before > replica.log.log_start_offset:

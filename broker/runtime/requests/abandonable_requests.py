@@ -1,7 +1,7 @@
 """Requests that wait for something, until their senders give them up.
 
-A sender that gets no answer in its time closes the connection and sends the same again. While ZooKeeper is away that
-goes on, so what is not wanted any more is let go of when the next comes, not when its turn does.
+A sender that gets no response in its time closes the connection and sends the same again. While ZooKeeper is away that
+goes on, so a request that is given up is dropped when the next one comes, not when its turn does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Entry:
         self.wanted: Callable[[], bool] = wanted
 
     def drop(self) -> None:
-        """Nothing of the request is kept by whoever has `take`."""
+        """Holding `take` keeps nothing of the request in memory."""
         self.do = _nothing
         self.wanted = _never
 
@@ -31,7 +31,7 @@ class AbandonableRequests:
         self._entries: list[_Entry] = []
 
     def put(self, do: Callable[[], None], wanted: Callable[[], bool]) -> Callable[[], None]:
-        """What to call when its turn has come: does it, once, if it is wanted still. Drops all that are not."""
+        """What to call when its turn has come: runs the request once, if it is still wanted. Drops all that are not."""
         entry = _Entry(do, wanted)
         with self._lock:
             kept = [entry]

@@ -27,7 +27,7 @@ def _bits(*operations: _Operation) -> int:
 
 
 NOT_REQUESTED: Final = -(2**31)
-"""In place of a bit field, where the client did not ask for it."""
+"""In place of a bit field that the client did not request."""
 
 ON_TOPIC: Final = _bits(
     _Operation.READ,

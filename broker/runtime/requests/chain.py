@@ -37,7 +37,7 @@ class Authorizer(Protocol):
     def authorize(self, request: Request) -> bool:
         """Whether request.principal may send this request at all, by its API and listener.
 
-        Rights on single topics and groups are for the request's handler to ask, which knows which ones it names.
+        Rights on single topics and groups are the business of the request's handler, which knows which ones it names.
         """
         ...
 
@@ -61,7 +61,7 @@ class RequestMetrics(Protocol):
     """
 
     def completed(self, request: Request, request_bytes: int, response_bytes: int, total_time_ms: float) -> None:
-        """Called once for a request that was answered, refused, or ended without an answer.
+        """Called once for a request that got a response, was refused, or ended without a response.
 
         request_bytes: of its body. response_bytes: header and body, 0 for no response. total_time_ms: from its arrival
         until its response was handed to the connection, waits for replicas and throttling included. Not called for a

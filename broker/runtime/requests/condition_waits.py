@@ -51,7 +51,7 @@ class Waits:
             try:
                 wait.then()
             except Exception:
-                # Whoever called has nothing to do with this request, nor have the others that wait.
+                # An error of this request must reach neither the caller of `check` nor the other requests that wait.
                 _log.exception("a request that had what it waited for cannot be answered")
 
 

@@ -1,7 +1,7 @@
 """Time-outs of many waiting requests on one timer of the loop.
 
 Most requests share a few time-out values, so each value has its own queue in order of arrival, and leaving early costs
-one deletion: nothing stays behind for a request that was answered.
+one deletion: nothing stays behind for a request that got its response.
 Source: kafka.utils.timer (the same duty, by a wheel).
 """
 

@@ -51,7 +51,7 @@ _NO_NODE: Final = -1
 
 
 def deny(request: Request) -> None:
-    """Answer with the API's authorization error.
+    """Respond with the API's authorization error.
 
     A Produce request with acks=0 has no response: its connection is closed, as for every error of one. Malformed
     bytes close the connection too.

@@ -15,7 +15,7 @@ Result = TypeVar("Result", FetchPartitionResult, ProducePartitionResult)
 
 
 def without_storage_errors(results: list[Result]) -> list[Result]:
-    """The same with NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR: by that a client asks again who leads."""
+    """The same with NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR: upon that a client requests metadata again."""
     return [
         result._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if result.error == ErrorCode.KAFKA_STORAGE_ERROR

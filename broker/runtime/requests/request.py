@@ -1,7 +1,7 @@
-"""One request on its way through a handler, and how it is answered.
+"""One request on its way through a handler, and how its response leaves.
 
-Dispatch builds a `Request` per frame and hands it to a handler; the handler answers it exactly once, now or in a
-later turn, through `respond` (or `respond_nothing`, or `refuse`). Knows nothing of sockets: the slot keeps order.
+Dispatch builds a `Request` per frame and hands it to a handler; the handler ends it exactly once, now or in a later
+turn, through `respond` (or `respond_nothing`, or `refuse`). Knows nothing of sockets: the slot keeps order.
 Source: kafka.network.RequestChannel.Request.
 """
 
@@ -88,7 +88,7 @@ class Request:
 
     @property
     def open(self) -> bool:
-        """False once the asking connection is gone: work for its answer may be dropped."""
+        """False once its connection is gone: work for its response may be dropped."""
         return self.slot.open
 
 
@@ -100,7 +100,7 @@ def response_header(request: Request) -> bytes:
 
 
 def respond(request: Request, body: bytes | bytearray | Sequence[Chunk]) -> None:
-    """Answer with the header and a body that is one byte string or a list of chunks."""
+    """Send the response: the header and a body that is one byte string or a list of chunks."""
     if isinstance(body, _ONE_PIECE):
         request.slot.fulfil((response_header(request) + body,))
     else:
@@ -108,15 +108,17 @@ def respond(request: Request, body: bytes | bytearray | Sequence[Chunk]) -> None
 
 
 def respond_nothing(request: Request) -> None:
-    """End a request that has no answer (Produce with acks=0)."""
+    """End a request that has no response (Produce with acks=0)."""
     request.slot.fulfil_nothing()
 
 
 def respond_and_hang_up(request: Request, body: bytes) -> None:
-    """Answer, then close the connection, so that the client asks another broker: this one cannot name the right one."""
+    """Respond, then close the connection, so that the client turns to another broker: this one cannot name the right
+    one.
+    """
     request.slot.close_connection("", (response_header(request) + body,))
 
 
 def refuse(request: Request, reason: str) -> None:
-    """Close the connection after what was asked before is answered; for malformed bytes and failed acks=0."""
+    """Close the connection after the responses to earlier requests; for malformed bytes and failed acks=0."""
     request.slot.close_connection(reason)

@@ -370,7 +370,7 @@ def test_whole_run_whose_fault_does_not_say_its_effects_is_unknown(spark: SparkS
     results = _judge(spark, folder)
     assert results["checkers"]["log-contiguous"]["verdict"] != "invalid"
     assert results["verdict"] == "unknown"
-    assert [text for text in results["floor"]["missing"] if "does not say what its effects are" in text]
+    assert [text for text in results["coverage"]["missing"] if "does not say what its effects are" in text]
 
 
 def _cut(folder: Path) -> None:
