@@ -118,7 +118,7 @@ def _size(run_dir: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the checkers found of a run, and what the results need beside it."""
+    """What the checkers found in a run, and what else the results need."""
 
     checks: Sequence[CheckResult]
     rows: Sequence[Row]
@@ -214,7 +214,7 @@ def _checks(
     marks: Sequence[Mapping[str, Any]],
     evidence: Evidence,
 ) -> list[CheckResult]:
-    """One result for each checker that the run asks for."""
+    """One result for each checker that the run's workload and system name."""
     missing_evidence = missing_evidence_of(info, health, prepared, rows, marks)
     found = by_checker(rows)
     checks = []
@@ -330,7 +330,7 @@ def _results(
 
 
 def _drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
-    """A workload that asks for no drain proves in its own way that records are there; its checkers judge that."""
+    """A workload without the final drain proves in its own way that records are there; its checkers judge that."""
     return drain_gaps(info, rows, replicas) if info.wants("final-drain") else []
 
 

@@ -68,7 +68,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("failure.suspicion.enable", "bool", True),
     Setting("controlled.shutdown.max.retries", "int", 3, 0),
     Setting("controlled.shutdown.retry.backoff.ms", "long", 5000, 0),
-    # Highwater's own: how long clients are still told who leads now.
+    # Highwater's own: how long the shutdown goes on to send clients the new leaders.
     Setting("controlled.shutdown.farewell.ms", "long", 100, 0),
     Setting("request.timeout.ms", "int", 30000, 1),
     Setting("socket.request.max.bytes", "int", 104857600, 1),

@@ -1,9 +1,7 @@
-"""One accepted connection: frames in, answers out in the order of the requests.
-
-Each frame gets a `Slot`, its place in the answer order. Slots may be fulfilled in any order and any later turn; what
-is fulfilled at the front goes out once per turn.
-Bounds: a connection is not read while IN_FLIGHT_MAX slots are open or UNSENT_BYTES_MAX of answers wait for a slow
-reader, and read again at half of that. Frames are limited in size, and a frame that never completes holds little
+"""One accepted connection: frames in, responses out in the order of the requests. Each frame gets a `Slot`, its place
+in that order. Slots may be fulfilled in any order and any later turn; what is fulfilled at the front goes out once per
+turn. Bounds: a connection is not read while IN_FLIGHT_MAX slots are open or UNSENT_BYTES_MAX of responses wait for a
+slow reader, and read again at half of that. Frames are limited in size, and a frame that never completes holds little
 (see receive). Nothing is allocated for a claimed length.
 """
 
@@ -79,7 +77,7 @@ class Connection:
     ) -> None:
         """sock: connected and non-blocking. address: `host:port` of the other end. buffers, held: of this loop.
 
-        on_file_failure: called in the next turn where an answer's file slice could not be read.
+        on_file_failure: called in the next turn where a response's file slice could not be read.
         """
         self._loop = loop
         self._socket = sock
@@ -109,7 +107,7 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Requests that wait for their answer or for their turn to be answered."""
+        """Requests whose response is not there, or waits for its turn to be sent."""
         return len(self._slots)
 
     @property
@@ -123,11 +121,11 @@ class Connection:
 
     @property
     def responses_wanted(self) -> bool:
-        """False once the connection is closed, or closes and has sent its last answer."""
+        """False once the connection is closed, or closes and has sent its last response."""
         return self.open and not self._closing
 
     def slot_fulfilled(self, slot: Slot) -> None:
-        """Of Slot: an answer is there. It goes out at this turn's end when it is the next in order."""
+        """Of Slot: a response is there. It goes out at this turn's end when it is the next in order."""
         if not self.open or self._closing:
             return
         self._unsent_bytes += slot.length
@@ -143,7 +141,7 @@ class Connection:
                 self.close(f"cannot hold a log file open for an answer: {error}")
 
     def close_after(self, slot: Slot) -> None:
-        """Of Slot: later requests are not served, and those that wait already are not answered."""
+        """Of Slot: later requests are not served, and those that wait already get no response."""
         self._reading_done = True
         for later in reversed(self._slots):
             if later is slot:
@@ -153,7 +151,7 @@ class Connection:
             self._set_events(self._events & ~READABLE)
 
     def close(self, reason: str = "") -> None:
-        """Close at once; answers that are not sent are lost. reason: logged when there is one."""
+        """Close at once; responses that are not sent are lost. reason: logged when there is one."""
         if not self.open:
             return
         self.open = False
@@ -285,7 +283,7 @@ class Connection:
             self._unsent_bytes -= sent
             self.last_progress_ms = self._loop.now_ms()
         if not done:
-            # Asked for until all is gone: a large answer leaves in some ten parts.
+            # Kept until all is sent: a large response leaves in some ten parts.
             self._full = True
             self._set_events(self._events | WRITABLE)
         else:
@@ -297,7 +295,7 @@ class Connection:
             self._resume_if_drained()
 
     def _begin_linger(self) -> None:
-        """All is sent. Bytes still unread would make close() a reset, which can overtake our last answer."""
+        """All is sent. Bytes still unread would make close() a reset, which can overtake the last response."""
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:

@@ -73,9 +73,9 @@ class Listener:
         on_close(connection): in the turn after the connection closed, whoever closed it.
         send_buffer_bytes, receive_buffer_bytes: of each connection's socket; the system may round them, and takes no
         more than net.core.wmem_max and rmem_max.
-        idle_ms_max: negative to close none for being idle.
-        on_file_failure(failure): a connection closed because a file slice of its answers could not be read.
-        context_of(host:port of the other end): makes the `context` of each connection, once, when it is accepted.
+        idle_ms_max: negative to close none for being idle. on_file_failure(failure): a connection closed because a file
+        slice of its responses could not be read. context_of(host:port of the other end): makes the `context` of each
+        connection, once, when it is accepted.
         """
         self._loop = loop
         self._on_frame = on_frame
@@ -184,7 +184,8 @@ class Listener:
         now_ms = self._loop.now_ms()
         for connection in list(self.connections):
             idle_ms = now_ms - connection.last_progress_ms
-            # Requests that wait for us (a long poll) are no idleness; output that nobody reads is.
+            # A connection with a request that waits here (a long poll) is not idle; one with output that its client
+            # does not read is.
             if idle_ms >= self._idle_ms_max and (connection.in_flight == 0 or connection.unsent_bytes):
                 _log.info("closing connection from %s: idle for %.0f ms", connection.address, idle_ms)
                 connection.close()

@@ -4,14 +4,13 @@ A turn, in this order:
 1. poll; every ready socket is read once and all its complete frames are dispatched;
 2. due timers, then `call_soon` and thread-safe callbacks that were there when the phase began;
 3. the before-send hooks in the order they were added (log writes, completions, event log);
-4. one send per sender that asked for it.
-So a hundred requests that arrive together cost one write per log and one send per connection.
+4. one send per sender that requested it. So a hundred requests that arrive together cost one write per log and one send
+   per connection.
 
 An exception in a timer, a callback or a socket's handler is logged with its name, and the loop goes on. One in a
-before-send hook is not survived: what the sends after it would tell the world may not be on disk. The loop stops
-and `run` raises it.
-No code but the senders' own runs in phase 4; what they have to tell anyone waits for the next turn.
-Why turns: docs/adr/0001. The thread door is Loop.call_soon_threadsafe in runtime.ports.
+before-send hook is not survived: what the sends after it would confirm may not be on disk. The loop stops and `run`
+raises it. No code but the senders' own runs in phase 4; their callbacks to other code wait for the next turn. Why
+turns: docs/adr/0001. The thread door is Loop.call_soon_threadsafe in runtime.ports.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class EpollLoop:
         self._before_send.append(hook)
 
     def want_send(self, sender: Sender) -> None:
-        """Ask for one flush_output in the next send phase; the sender sees to it that it asks once."""
+        """Request one flush_output in the next send phase; the sender must request it once only."""
         self._senders.append(sender)
 
     def register(self, fd: int, events: int, handler: Callable[[int], None]) -> None:

@@ -1,12 +1,12 @@
 """A pipelined connection to another broker.
 
 Connects when there is something to send, reconnects with backoff and jitter, and gives every request exactly one
-callback, never from inside `send` and never in the send phase. Answers are matched in request order, as brokers
-answer; one out of order closes the connection. A request times out when its connection stays silent for its whole
-time: as long as bytes come, its answer or one before it is under way, and giving up would only ask for the same bytes
-again over a slow link. A time-out closes the connection, because the answers behind it would come no sooner; what else
-was in flight fails as `closed`. A closed connection delivers nothing more: what it had not delivered is lost with it.
-What waits for a connection is bounded: above QUEUED_MAX requests `send` fails the new one.
+callback, never from inside `send` and never in the send phase. Responses are matched in request order, as brokers send
+them; one out of order closes the connection. A request times out when its connection stays silent for its whole
+time: as long as bytes come, its response or one before it is under way, and giving up would only request the same bytes
+again over a slow link. A time-out closes the connection, because the responses behind it would come no sooner; what
+else was in flight fails as `closed`. A closed connection delivers nothing more: what it had not delivered is lost with
+it. What waits for a connection is bounded: above QUEUED_MAX requests `send` fails the new one.
 Source: Kafka's NetworkClient, NetworkClientUtils; reconnect.backoff.ms.
 """
 
@@ -37,9 +37,10 @@ _log = logging.getLogger(__name__)
 # first one after 1, 3, 7 s: a cut that heals is found sooner by a new attempt.
 CONNECT_TIMEOUT_MS: Final = 1000.0
 RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
-# An answer to a fetch brings one batch at least, however large; what its leader once let in was bounded by the leader's
-# settings of that day, not by ours. A limit below that would refuse the same batch for ever. So only the frame's length
-# has one; memory grows with the bytes that came. Source: NetworkReceive.UNLIMITED, as Kafka's brokers read each other.
+# A fetch response holds one batch at least, however large; when its leader took that batch it went by the leader's
+# limits, not by this broker's. A limit below that would refuse the same batch for ever. So only the length of a frame
+# is bounded; memory grows with the bytes that came. Source: NetworkReceive.UNLIMITED, as Kafka's brokers read each
+# other.
 FETCHED_BYTES_MAX: Final = 2**31 - 1
 QUEUED_MAX: Final = 10_000
 _CORRELATION_ID_MAX: Final = 0x7FFFFFFF
@@ -132,7 +133,7 @@ class BrokerPeer:
 
     @property
     def in_flight(self) -> int:
-        """Requests that are sent and not answered."""
+        """Requests that are sent and have no response yet."""
         return len(self._in_flight)
 
     def send(
@@ -293,7 +294,7 @@ class BrokerPeer:
             )
 
     def _arm_timeout(self, due_ms: float) -> None:
-        """One timer for all requests; it may come early for those that were heard of since."""
+        """One timer for all requests; it may come early for requests whose connection has received bytes since."""
         if self._timeout_timer is not None:
             self._timeout_timer.cancel()
         self._timeout_armed_ms = due_ms

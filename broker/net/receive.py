@@ -1,10 +1,10 @@
 """Cutting a byte stream into length-prefixed frames, in place.
 
-Frames are writable views into a buffer that the connection has while it needs one. They stay valid until the end of
-the turn: no space is reused or moved before the turn's writes and answers are done.
-The buffer grows with the bytes that came, not with the size that a sender claims, so that a half-sent frame holds
-at most about twice what was sent of it. A connection that waits for its next bytes has no buffer, only the few bytes
-of a frame that has begun: ten thousand idle ones cost nothing here, and busy ones share memory that is in the cache.
+Frames are writable views into a buffer that the connection has while it needs one. They stay valid until the end of the
+turn: no space is reused or moved before the turn's writes and responses are done. The buffer grows with the bytes that
+came, not with the size that a sender claims, so that a half-sent frame holds at most about twice what was sent of it. A
+connection that waits for its next bytes has no buffer, only the few bytes of a frame that has begun: ten thousand idle
+ones cost nothing here, and busy ones share memory that is in the cache.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A lookup takes as long as the name servers let it, ten seconds and more where they are silent, and nothing else must
 wait for it. Names are looked up on threads, few and only while there is something to look up, each name once at a time
-however many ask for it. The last address of a name is kept: it serves where a lookup fails, or is late.
-Addresses need no lookup (`literal`). Source: Kafka's ClientUtils.resolve, which blocks its network thread.
+however many callers want it. The last address of a name is kept: it serves where a lookup fails, or is late. Addresses
+need no lookup (`literal`). Source: Kafka's ClientUtils.resolve, which blocks its network thread.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def literal(host: str) -> SocketAddress | None:
 
 
 def look_up(name: str) -> SocketAddress:
-    """The system's first answer. Raises OSError; ValueError."""
+    """The system's first address for a name. Raises OSError; ValueError."""
     family, _, _, _, address = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0]
     host, _, *rest = address
     return SocketAddress(family, str(host), tuple(int(part) for part in rest))
@@ -77,7 +77,7 @@ def start_thread(run: Callable[[], None]) -> None:
 
 
 class Lookup:
-    """One question. Its answer comes once, on the loop, and not after `cancel`."""
+    """One lookup. Its result comes once, on the loop, and not after `cancel`."""
 
     __slots__ = ("_found", "_timer")
 
@@ -102,7 +102,7 @@ class Lookup:
         self._timer = timer
 
     def settle(self, resolution: Resolution) -> None:
-        """Of the resolver: this is the answer, unless there was one before."""
+        """Of the resolver: this is the result, unless there was one before."""
         found = self._found
         self.cancel()
         if found is not None:

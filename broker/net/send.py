@@ -5,7 +5,7 @@ descriptor, so that a log which closes or renames its file, and a number that th
 put foreign bytes on the wire; there is one for all that waits for the same file, for a client that does not read must
 not use them up. A file that was truncated meanwhile reads short, one on a bad sector not at all: `FileFailure`, and the
 connection must close, because the length prefix is gone already; it is not the other end's fault. Bytes that were
-truncated and written anew cannot be told apart here; a leader serves consumers only below the HW, which is never
+truncated and written anew cannot be distinguished here; a leader serves consumers only below the HW, which is never
 truncated, and followers check each batch's epoch (KAFKA-18723).
 """
 
@@ -130,7 +130,7 @@ class OutputQueue:
         """Hand the kernel as much as it takes; True when all is gone. Raises OSError (the socket's), FileFailure."""
         chunks = self._chunks
         if len(chunks) == 1 and isinstance(chunks[0], bytes):
-            # What nearly every turn sends: small answers, joined already.
+            # What nearly every turn sends: small responses, joined already.
             size = len(chunks[0])
             try:
                 sent = sock.send(chunks[0])

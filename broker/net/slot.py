@@ -1,4 +1,4 @@
-"""One request's place in its connection's answer order, and what becomes of it when it comes to the front."""
+"""One request's place in its connection's order of responses, and what happens when it comes to the front."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class Slot:
         self._owner.slot_fulfilled(self)
 
     def fulfil_nothing(self) -> None:
-        """This request has no answer (acks=0)."""
+        """This request has no response (acks=0)."""
         assert self.chunks is None, "a response slot is fulfilled once"
         self.chunks = _NOTHING
         self._owner.slot_fulfilled(self)
 
     def close_connection(self, reason: str, response: Sequence[Chunk] = _NOTHING) -> None:
-        """Answer what came before, and this request if there is an answer, then close; later ones are not served."""
+        """Send the responses to earlier requests, and to this one if it has any, then close; later requests get none."""
         self.close_reason = reason
         self._owner.close_after(self)
         self.fulfil(response)
@@ -103,9 +103,8 @@ class Slot:
 
 
 def take_fulfilled(slots: deque[Slot], output: OutputQueue) -> tuple[int, str | None]:
-    """Move the answers at the front of `slots` to `output`, up to the first that is open or asks to close.
-
-    Neighbouring small answers are joined. Returns the bytes of the length prefixes that were added, and the reason
+    """Move the responses at the front of `slots` to `output`, up to the first that is open or closes the connection.
+    Neighbouring small responses are joined. Returns the bytes of the length prefixes that were added, and the reason
     when a slot asks to close.
     """
     prefix_bytes = 0

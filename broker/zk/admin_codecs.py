@@ -1,4 +1,4 @@
-"""Kafka's JSON layouts of the znodes by which tools ask for elections and reassignments ↔ values. Pure.
+"""Kafka's JSON layouts of the znodes in which tools request elections and reassignments ↔ values. Pure.
 
 Source: kafka.zk.PreferredReplicaElectionZNode, ReassignPartitionsZNode.
 """

@@ -1,8 +1,8 @@
 """What administration reads and writes from any broker: topics' partitions, and settings of topics and brokers.
 
-Every write is conditional on what was read. A change of settings goes with a notification under `/config/changes`, by
-which all brokers hear of it; notifications beyond the newest CHANGES_KEPT are removed, oldest first.
-Blocking; worker thread. Source: kafka.zk.AdminZkClient, ZkNodeChangeNotificationListener.
+Every write is conditional on what was read. A change of settings is written with a notification under
+`/config/changes`, whose watches fire at all brokers; notifications beyond the newest CHANGES_KEPT are removed, oldest
+first. Blocking; worker thread. Source: kafka.zk.AdminZkClient, ZkNodeChangeNotificationListener.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ZkAdminStore:
         return StoredConfig(entity, codecs.decode_config(node.data, f"/config/{entity}"), node.data, node.version)
 
     def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
-        """False when it changed meanwhile, or the topic that it is for is gone."""
+        """False where the settings have changed meanwhile, or their topic is gone."""
         path = f"/config/{read.entity}"
         text = codecs.encode_config(config, read.data)
         operations: list[Operation] = []
@@ -69,7 +69,7 @@ class ZkAdminStore:
                 return False
             operations.append(Check(paths.topic(read.entity[len(_TOPICS) :]), topic.version))
         operations.append(Create(path, text) if read.data is None else SetData(path, text, read.version))
-        # Together: a change whose notification is missing is one that some brokers never hear of.
+        # Together: a change without its notification would never reach some brokers.
         operations.append(CreateSequence(paths.CONFIG_CHANGE_PREFIX, codecs.encode_config_change(read.entity)))
         try:
             self._client.multi(operations)
@@ -89,7 +89,7 @@ class ZkAdminStore:
             self._client.delete(f"{paths.CONFIG_CHANGES}/{name}")
 
     def broker_configs(self, broker: BrokerId) -> tuple[dict[str, str], dict[str, str]]:
-        """(what all brokers have, what this one has); what makes no sense is empty."""
+        """(settings of all brokers, settings of this one); empty where a znode cannot be decoded."""
         found = []
         for entity in (paths.DEFAULT_ENTITY, str(broker)):
             path = paths.broker_config(entity)

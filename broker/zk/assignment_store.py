@@ -1,4 +1,4 @@
-"""The controller's writes of assignments, and what tools ask of it through znodes.
+"""The controller's writes of assignments, and the requests that tools put into znodes.
 
 The half of `ZkControllerStore` that administration uses. A topic's assignment is replaced only at the version at which
 it was read, together with the states that go with it, in one multi under the controller epoch.
@@ -33,12 +33,12 @@ class ZkAssignments:
         """The same of topics, with the version on which a write is conditional."""
 
     def _forget_texts(self) -> None:
-        """A term begins, which reads all there is: what is gone by then must not stay for ever."""
+        """A term begins, which reads everything: forget the texts of topics that are gone."""
         self._raw.clear()
         self._topic_nodes.clear()
 
     def read_topic(self, name: str, watch: Watch) -> Topic | None:
-        """One topic as it is now; None where it is not there, or makes no sense."""
+        """One topic as it is now; None where it is not there, or cannot be decoded."""
         path = paths.topic(name)
         node = self._client.get(path, watch)
         if node is None:
@@ -97,7 +97,7 @@ class ZkAssignments:
     # What tools ask for
 
     def requested_elections(self, watch: Watch | None) -> list[TopicPartition] | None:
-        """None while nobody asks; what makes no sense asks for nothing."""
+        """None while there is no request; one that cannot be decoded is logged, and requests nothing."""
         data = self._read_request(paths.PREFERRED_ELECTION, watch)
         try:
             return None if data is None else admin_codecs.decode_preferred_election(data)
@@ -106,7 +106,7 @@ class ZkAssignments:
             return []
 
     def requested_reassignments(self, watch: Watch | None) -> Mapping[TopicPartition, tuple[BrokerId, ...]] | None:
-        """None while nobody asks; what makes no sense asks for nothing."""
+        """None while there is no request; one that cannot be decoded is logged, and requests nothing."""
         data = self._read_request(paths.REASSIGNMENT, watch)
         try:
             return None if data is None else admin_codecs.decode_reassignment(data)
@@ -125,7 +125,7 @@ class ZkAssignments:
         self._write_request(term, Delete(paths.PREFERRED_ELECTION))
 
     def keep_reassignments(self, term: Term, targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
-        """What is asked for and not done yet; nothing left removes the request."""
+        """Reduce the request to targets that are not reached yet; without any the znode is removed."""
         node = self._client.get(paths.REASSIGNMENT)
         if node is None:
             if targets:

@@ -2,9 +2,9 @@
 
 A watch is called for a change, not for a lost connection, which ends it all the same: see `session`.
 
-Blocking calls are for worker threads, never for kazoo's own or the loop's. While disconnected they wait: kazoo answers
-them when it reconnects, when the session turns out to be expired, or when the client closes. Lost connections are
-retried a bounded number of times with jitter, writes only after reading back (`operations.landed`).
+Blocking calls are for worker threads, never for kazoo's own or the loop's. While disconnected they wait: kazoo
+completes them when it reconnects, when the session turns out to be expired, or when the client closes. Lost connections
+are retried a bounded number of times with jitter, writes only after reading back (`operations.landed`).
 Source: kafka.zookeeper.ZooKeeperClient; KAFKA-2729, KAFKA-13407.
 """
 
@@ -113,7 +113,7 @@ class ZkClient(ZkSession):
         return {path: None if value is None else sorted(value) for path, value in raw.items()}
 
     def _pipelined(self, paths: Sequence[str], send: Callable[[str], Any]) -> dict[str, Any]:
-        """Ask for every path, some hundred at a time; lost connections are retried, a missing znode is None."""
+        """Request every path, some hundred at a time; lost connections are retried, a missing znode is None."""
         found: dict[str, Any] = {}
         open_paths = list(dict.fromkeys(paths))
         for attempt in range(_TRIES):
@@ -160,7 +160,8 @@ class ZkClient(ZkSession):
                         results[index] = outcome = _outcome(multis[index], result.get())
                         self._proven(sent_ms)
                         if attempt and isinstance(outcome, WriteRefused):
-                            # By what an earlier attempt wrote, perhaps, of which a lagging server knew nothing.
+                            # Perhaps by what an earlier attempt wrote: the server that was read back from lagged
+                            # behind.
                             results[index] = self._read_back(multis[index]) or outcome
                     except ConnectionLoss:
                         lost.append(index)
@@ -181,7 +182,7 @@ class ZkClient(ZkSession):
         raise StoreUnavailable(f"writing {multis[open_indexes[0]][0].path}: the connection was lost {_TRIES} times")
 
     def _read_back(self, operations: Sequence[Operation]) -> list[int] | WriteRefused | None:
-        """After a lost answer: the multi's result if it landed, a refusal if it was overtaken, None to try again."""
+        """After a lost response: the multi's result if it landed, a refusal if it was overtaken, None to try again."""
         nodes: Mapping[str, Node | None] = self.get_many([operation.path for operation in operations])
         match landed_together(operations, nodes, self._last_session_id or 0):
             case Landed.YES:
@@ -193,11 +194,11 @@ class ZkClient(ZkSession):
                 return WriteRefused(operations[index], index, "bad-version")
 
     def create(self, path: str, data: bytes, ephemeral: bool = False) -> None:
-        """Raises WriteRefused (node-exists, no-node). After a lost answer our own znode is not node-exists."""
+        """Raises WriteRefused (node-exists, no-node). After a lost response this session's own znode is no refusal."""
         self.multi([Create(path, data, ephemeral)])
 
     def create_sequence(self, prefix: str, data: bytes) -> None:
-        """A persistent sequence node; after a lost answer there may be two, which readers must bear."""
+        """A persistent sequence node; after a lost response there may be two: readers must expect that."""
         for attempt in range(_TRIES):
             try:
                 self._client.create_async(prefix, data, sequence=True).get()
@@ -263,7 +264,7 @@ class ZkClient(ZkSession):
 
 
 def _once(watch: Watch | None) -> Callable[[WatchedEvent], None] | None:
-    """Whoever watches re-reads, so what an event says does not matter, but that it is one.
+    """Every watch leads to a new read, so the content of its event does not matter.
 
     When the connection drops kazoo forgets all watches and calls them with NONE. Nothing is known to have changed by
     then; what is watched is read again after the reconnect, and all of it at once.
@@ -287,7 +288,7 @@ def _version_of(node: Node | None) -> int:
 
 
 def _outcome(operations: Sequence[Operation], found: Sequence[Any]) -> list[int] | WriteRefused:
-    """kazoo's list of answers: versions, or the refusal at the operation whose condition failed."""
+    """kazoo's list of results: versions, or the refusal at the operation whose condition failed."""
     for index, (operation, settled) in enumerate(zip(operations, found, strict=True)):
         for error, reason in _REASONS.items():
             if isinstance(settled, error):

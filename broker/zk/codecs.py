@@ -118,7 +118,7 @@ def decode_controller(data: bytes) -> BrokerId:
 
 
 def encode_note(by: int) -> bytes:
-    """`/highwater/suspicions/<broker>-<czxid>` and `leavers/…`; by: a controller epoch, or the broker that took over.
+    """`/highwater/suspicions/<broker>-<czxid>` and `shutdowns/…`; by: a controller epoch, or the broker that took over.
 
     For people.
     """

@@ -1,7 +1,6 @@
-"""What one writes to ZooKeeper, and how one learns afterwards whether a write that lost its answer happened. Pure.
-
-A connection can be lost between a write and its answer. The write is then read back: the znode's version, owner and
-data tell whether it landed, did not land, or met someone else's write. Blind repetition would create sequence nodes
+"""Writes to ZooKeeper, and how a writer finds out whether a write whose response was lost has happened. Pure. A
+connection can be lost between a write and its response. The write is then read back: the znode's version, owner and
+data show whether it landed, did not land, or met someone else's write. Blind repetition would create sequence nodes
 twice, take a foreign ephemeral for one's own, and fail one's own conditional write.
 """
 
@@ -34,7 +33,9 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class CreateSequence:
-    """A persistent node whose name ZooKeeper completes: reading back can say nothing of it. path: the prefix."""
+    """A persistent node whose name ZooKeeper completes: it cannot be read back, because its name is not known. path:
+    the prefix.
+    """
 
     path: str
     data: bytes
@@ -49,7 +50,7 @@ class SetData:
     version: int
 
     def __post_init__(self) -> None:
-        assert self.version >= 0, "an unconditional write cannot be told apart from someone else's"
+        assert self.version >= 0, "an unconditional write cannot be distinguished from someone else's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ Operation = Create | CreateSequence | SetData | Delete | Check
 
 
 class Landed(Enum):
-    """What reading back says of a write whose answer was lost."""
+    """What reading back shows of a write whose response was lost."""
 
     YES = "yes"
     NO = "no"
@@ -81,7 +82,7 @@ class Landed(Enum):
 
 
 def landed(operation: Create | SetData | Delete, node: Node | None, session_id: int) -> Landed:
-    """What `node`, read after the lost answer, says of `operation`."""
+    """What `node`, read after the lost response, shows of `operation`."""
     match operation:
         case Create():
             if node is None:

@@ -23,7 +23,7 @@ LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = "/log_dir_event_notification/log_dir_event_"
 
 SUSPICIONS = "/highwater/suspicions"
-SHUTTING_DOWN = "/highwater/leavers"
+SHUTTING_DOWN = "/highwater/shutdowns"
 REGISTRATIONS = "/highwater/registrations"
 
 PERSISTENT = (
@@ -89,7 +89,7 @@ def suspicion(broker: BrokerId, broker_epoch: int) -> str:
 
 
 def shutting_down(broker: BrokerId, broker_epoch: int) -> str:
-    """Says that this registration has asked to leave."""
+    """Notes that this registration has requested its controlled shutdown."""
     return f"{SHUTTING_DOWN}/{note_name(broker, broker_epoch)}"
 
 

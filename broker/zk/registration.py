@@ -97,9 +97,9 @@ class Registration:
         self._mine: list[RecordedSession] = record.read()
         self._registered = False
         self._trace: Node | None = None
-        """As read before the latest attempt: that one may have succeeded without our being told."""
+        """As read before the latest attempt, which may have succeeded although its response was lost."""
         self.epoch_before: int | None = None
-        """Broker epoch of this broker's last registration before this object's first; None where nobody knows."""
+        """Broker epoch of this broker's last registration before this object's first; None where that is not known."""
 
     def register(self) -> int:
         """Own `/brokers/ids/N`; returns the broker epoch. Any thread, one after the other.
@@ -140,7 +140,7 @@ class Registration:
             time.sleep(_POLL_S)
 
     def _try_create(self, path: str, data: bytes) -> None:
-        """Whether it is ours is read afterwards: an answer may be lost, another may be first."""
+        """Whether the znode is this session's is read later: a response may be lost, another broker may be first."""
         where = paths.registration(self._broker.id)
         trace: Create | SetData
         if self._trace is None:

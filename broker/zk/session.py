@@ -107,7 +107,7 @@ class ZkSession:
     def close(self) -> None:
         """End the session: its ephemeral znodes go at once. Calls in flight fail. Idempotent; any thread but kazoo's.
 
-        A server that does not answer is not waited for beyond some seconds: the session is left to expire, and calls
+        A server that does not respond is not waited for beyond some seconds: the session is left to expire, and calls
         in flight stay where they are.
         """
         self._closing.set()
@@ -144,14 +144,16 @@ class ZkSession:
 
     @property
     def session_timeout_ms(self) -> float:
-        """As the server granted it: what was asked for, clipped to the server's bounds. Before that, as asked for."""
+        """As the server granted it: the requested time-out, clipped to the server's bounds. Before that, the requested
+        one.
+        """
         return self._session_timeout_ms
 
     @property
     def session_deadline_ms(self) -> float:
         """Monotonic ms from which on ZooKeeper may have expired our session, whatever the client has reported.
 
-        Of the session at hand: when it is renewed this rises, once the listeners have heard of it.
+        Of the session at hand: when it is renewed this rises, once the listeners were called.
         """
         return self._contact.touched_ms + self.session_timeout_ms
 
@@ -215,7 +217,7 @@ class ZkSession:
 
     def _on_proof(self, result: Any, sent_ms: float) -> None:
         self._unanswered.popleft()
-        # Of a session that is over, or that another server holds, a multi is carried out too: to tell just that.
+        # A multi is carried out also for a session that is over, or that another server holds; its results say that.
         if result.successful() and not any(isinstance(each, _NOT_OURS) for each in result.value):
             self._proven(sent_ms)
 

@@ -1,10 +1,11 @@
 """What ZooKeeper's leader surely knows of a session: the last time that it was touched there. Pure.
 
-Reads say nothing: a follower that is cut off from its quorum answers them from its own memory, while the leader hears
-no more of its sessions and expires them. A *proof* is a request that the quorum has carried out: the server that took
-it had a leader that led. But such a request does not touch the session at the leader. A follower tells its leader of
-its sessions in its answers to the leader's pings, one every half tick, in the same stream as the requests that it
-forwards. So a proof vouches for what came enough before it; see docs/adr/0009.
+Reads prove nothing: a follower that is cut off from its quorum serves them from its own memory, while the leader gets
+no more news of its sessions and expires them. A *proof* is a request that the quorum has carried out: the server that
+took it had a leader with a quorum. But such a request does not touch the session at the leader. A follower sends its
+leader its sessions in its responses to the leader's pings, one every half tick, in the same stream as the requests that
+it forwards. So a proof shows that requests which were sent long enough before it have reached the leader; see
+docs/adr/0009.
 Source: LearnerHandler.run (PING, REQUEST, REVALIDATE), LearnerSessionTracker.touchSession, Leader.lead; ZooKeeper 3.9.
 """
 
@@ -28,10 +29,11 @@ class SessionContact:
         time-out has passed since."""
 
     def joined(self, session_id: int, sent_ms: float) -> None:
-        """A server let us in, asked at sent_ms. Before the answer to any request on that connection.
+        """A server accepted the session, requested at sent_ms. Called before the response to any request on that
+        connection.
 
-        Opening a session goes through the quorum, and touches it at the leader. So does the return to one, but a
-        leader that leads no more may be the one that was asked: this counts with the next proof.
+        Opening a session goes through the quorum, and touches it at the leader. So does the return to one, but that may
+        be a deposed leader's work: this counts with the next proof.
         """
         with self._lock:
             if session_id != self._session_id:

@@ -1,6 +1,6 @@
 """Topics, their settings, and producer ids, as brokers (not the controller) read and write them.
 
-Settings are written before the topic, so that whoever sees the topic sees them. Topics and settings have no term: any
+Settings are written before the topic, so that a reader of the topic finds them. Topics and settings have no term: any
 broker may write them, each write is conditional. Blocking; worker thread.
 Source: kafka.zk.AdminZkClient, ZkProducerIdManager, ZkConfigManager.
 """
@@ -111,7 +111,7 @@ class ZkTopicStore:
         return self._client.children(paths.CONFIG_TOPICS) or []
 
     def report_log_failure(self) -> None:
-        """Let the controller ask this broker which of its replicas are offline."""
+        """Notify the controller of failed files: it sends LeaderAndIsr, whose response names the offline replicas."""
         self._client.create_sequence(paths.LOG_DIR_EVENT_PREFIX, codecs.encode_log_dir_event(self._broker_id))
 
     def claim_producer_ids(self) -> tuple[int, int]:

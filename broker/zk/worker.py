@@ -1,4 +1,4 @@
-"""One thread that does a broker's blocking ZooKeeper work in the order in which it was asked for.
+"""One thread that does a broker's blocking ZooKeeper work in the order in which it was submitted.
 
 The controller has its own thread; this one is for everything else: registering, topic settings, producer ids, creating
 topics. A task reports to the loop by itself. A task that raises is logged by name, and the next one runs.
@@ -34,7 +34,7 @@ class ZkWorker:
     def stop(self) -> None:
         """End after the tasks that are queued. Close the ZooKeeper client first: blocked tasks then fail at once.
 
-        Where ZooKeeper does not even answer that, a task that hangs is left behind.
+        Where ZooKeeper does not even respond to that, a task that hangs is left behind.
         """
         self._tasks.put(None)
         if self._thread.ident is not None:

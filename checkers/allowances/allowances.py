@@ -2,11 +2,12 @@
 
 Not a person's choice: each line names a setting and something that was *seen* to happen. Allowed anomalies are counted
 and shown. acks=1 is decided record by record (`forgiven` in black_box/facts.py), because one run may mix acks, and
-retention by when the log was first said to start above it (expiry.py), of a refused read by when it was refused and by
-what its leader told of its start since (black_box/ends.py); an unclean election excuses findings of the partitions that
-saw one, rule by rule, and only what can have come of it: a finding that was complete before it stands, and so does one
-of what was written or shown since (checkers/evidence/unclean_elections.py). That a replica with the longest log was
-elected (docs/adr/0010) is allowed by what the controller's event log says of that very election; what it cost is not.
+retention by when a response first showed that the log starts above the record (expiry.py), of a refused read by when it
+was refused and by the log start that its leader reported since (black_box/ends.py); an unclean election excuses
+findings of the partitions that saw one, rule by rule, and only what can have come of it: a finding that was complete
+before the election stands, and so does one about records that were written or shown since
+(checkers/evidence/unclean_elections.py). The election of a replica for its longest log (docs/adr/0010) is allowed where
+the controller's event log names that very election; lost records are not.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ have deleted to past the sentinel. Grains: one row per believed line; one row pe
 offset) that a drain read.
 
 The first round reads the cluster as the faults and their end left it. Every later one comes after a broker was stopped
-and started for it, which may mend what was wrong: a leader whose readers stood still until then is read well by all of
-those. So it is wanted for itself.
+and started for it, which may repair what was wrong: a leader whose readers made no progress until then is read well in
+all later rounds. So the first round is required by itself.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def drain_checks(facts: Facts) -> Family:
 def _given_up(facts: Facts) -> DataFrame:
     """Readings of the first round that did not come to an end, and why; unknown.
 
-    A reader writes one line or the other, so a healthy run has none. Of the rounds after it nothing is said here: where
-    one fails, another one comes, and what counts is whether each replica was read to its end by then.
+    A reader writes one line or the other, so a healthy run has none. Later rounds are not judged here: where one fails,
+    another one follows, and what counts is whether each replica was read to its end in some round.
     """
     marked = facts.history.marks.where((F.col("f") == "drain-incomplete") & (F.col("phase") == CURRENT))
     return apply_rules(
@@ -143,8 +143,8 @@ def _gone(facts: Facts) -> DataFrame:
     """(p, gone, allowed_gone): acknowledged records that were read once, and that some later finished drain did not
     return; the second are those whose loss is attributable to an unclean election.
 
-    No proof of its own: what passes over such a record is a vanished read, and a drain that ends below it is doubted.
-    But a run that has one is not valid (`none` of the checker's entry in the catalogue).
+    No proof of its own: a poll that passes over such a record is a vanished read, and a drain that ends below it is
+    doubted. But a run with such a record is not valid (`none` of the checker's entry in the catalogue).
     """
     marked = facts.history.marks.where(F.col("f") == "drain-complete").select(
         "p", "leader", "reader", "phase", "time_ns"
@@ -185,7 +185,7 @@ def _with_expired(facts: Facts, acked: DataFrame) -> DataFrame:
 
 
 def _log_starts(facts: Facts) -> DataFrame:
-    """(p, log_start): the highest that any answer told."""
+    """(p, log_start): the highest that any response had."""
     return (
         facts.history.requests.where(F.col("outcome") == "ok")
         .groupBy("p")

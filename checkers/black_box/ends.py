@@ -1,25 +1,26 @@
-"""Ends that were shown, and that a leader of the same or a later epoch denied: refused read, and end went back.
+"""Ends that were shown, and that a leader of the same or a later epoch denied: refused read, nonmonotonic end.
 
-Input grain: one row per wire poll or list_offsets. A row of a refused read proves: an answer in leader epoch e or below
-had shown that the log reaches offset o, and a poll at o, begun after that answer completed, was answered
-OFFSET_OUT_OF_RANGE in e. A row of an end that went back proves: such an answer had shown an end, and
-ListOffsets(latest), asked after it, told a lower one in e.
+Input grain: one row per wire poll or list_offsets. A row of a refused read proves: a response in leader epoch e or
+below had shown that the log reaches offset o, and a poll at o, begun after that response, was refused as
+OFFSET_OUT_OF_RANGE in e. A row of a nonmonotonic end proves: such a response had shown an end, and the response to a
+ListOffsets(latest) that was sent after it had a lower end in e.
 
-Both rest on one thing: the leader of e has all that was shown in epochs up to e, whenever it was shown, for a leader
-that was deposed commits nothing without those who were in sync with it. So its log reaches o, whatever it knows of the
-watermark; it refuses what lies beyond its log's end, not beyond a watermark that lags (KAFKA-725). And it tells an end
-only once its watermark has reached the start of its epoch (KIP-207), with or without read_committed: there are no
-transactions here, and without them the last stable offset is the watermark. What is shown in an epoch above e says
-nothing of e: who was deposed may be behind, and says so.
+Both rest on one thing: the leader of e has all that was shown in epochs up to e, whenever it was shown, for a deposed
+leader commits nothing without the replicas that were in sync with it. So the log of e's leader reaches o, whatever its
+watermark is; a leader refuses offsets beyond its log's end, not beyond a watermark that lags (KAFKA-725). And it
+returns an end only once its watermark has reached the start of its epoch (KIP-207), with or without read_committed:
+there are no transactions here, and without them the last stable offset is the watermark. An end that was shown in an
+epoch above e proves nothing about e: a deposed leader may be behind, and return its lower end.
 
-A broker compares the epoch of the request (current_leader_epoch) with its own before anything else, so an error that
-says nothing of epochs is one of that epoch; what neither request nor answer names an epoch of is not judged. Source:
-Partition.fetchRecords, fetchOffsetForTimestamp, LocalLog.read. A wire request goes to who leads in the epoch that it
-names, by Metadata: a follower of that epoch (KIP-392) may lack what was shown, and refuses it by right.
+A broker compares the epoch of the request (current_leader_epoch) with its own before anything else, so an error other
+than a wrong epoch is one of that epoch; where neither request nor response names an epoch nothing is judged. Source:
+Partition.fetchRecords, fetchOffsetForTimestamp, LocalLog.read. A wire request goes to the leader of the epoch that it
+names, by Metadata: a follower of that epoch (KIP-392) may lack records that were shown, and then rightly refuses the
+offset.
 
 A log may begin above o where retention can have fired, and deleted the record below o by when the refusal came
-(checkers/allowances/expiry.py). That it did not is known by an answer of the same leader, asked after the refusal,
-that told a start at or below o: in one epoch a log's start never falls. An unclean election parts leaders
+(checkers/allowances/expiry.py). That it did not is known by a later response of the same leader with a log start at or
+below o: in one epoch a log's start never falls. Leaders before and after an unclean election are not compared
 (checkers/evidence/unclean_elections.py).
 """
 
@@ -78,12 +79,12 @@ def end_checks(facts: Facts) -> Family:
 
 
 def _requests(facts: Facts) -> DataFrame:
-    """Wire requests with an answer in a known leader epoch: `epoch`; `shown_end`; `log_start`, where told; `checker`,
-    and the `offset` that is judged: at which a read was refused, or that was told as the end.
+    """Wire requests with a response in a known leader epoch: `epoch`; `shown_end`; `log_start`, where the response has
+    it; `checker`, and the `offset` that is judged: of the refused read, or the end that was returned.
     """
     ok, out_of_range = F.col("outcome") == "ok", is_poll() & (F.col("error") == OUT_OF_RANGE)
     wire = F.coalesce("reader", F.lit("wire")) == "wire"
-    # Who answers a request of an epoch, answers it in that epoch.
+    # A response to a request that names an epoch is of that epoch.
     epoch = F.coalesce(known_epoch(response_epoch()), known_epoch(F.col("leader_epoch")))
     return (
         facts.history.requests.where(wire & (ok | out_of_range))
@@ -105,10 +106,10 @@ def _requests(facts: Facts) -> DataFrame:
 
 
 def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
-    """One row per request that denied what had been shown. by: by which answer; of several by one that no unclean
-    election parts from it, if there is any, and there by that which showed most.
+    """One row per request that denied what had been shown. by: the response that had shown it; of several one with no
+    unclean election in between, if there is any, and of these the one that showed most.
     """
-    # The log reaches the offset of a read: an end there is enough. An end that was told must be no lower.
+    # For a read it is enough that an end at its offset was shown. A returned end must be no lower than the shown one.
     least = F.col("offset") + F.when(F.col("checker") == REFUSED, 0).otherwise(1)
     judged = requests.where(F.col("checker").isNotNull()).select(
         "p",
@@ -125,12 +126,12 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
         F.lit(1).alias("turn"),
         F.struct("shown_end", "op", "complete_ns").alias("shown"),
     )
-    # Each is asked of every epoch up to its own: there are few.
+    # Each is compared with every epoch up to its own: there are few.
     epochs = shown.select("p", "shown_in").distinct()
     requested = judged.join(F.broadcast(epochs), on="p", how="inner").where(
         F.col("shown_in") <= F.col("requested.epoch")
     )
-    # At equal times the question stands before the answer: it was not certainly asked after it.
+    # At equal times the request counts as the earlier one: it was not certainly sent after the response.
     before = Window.partitionBy("p", "shown_in").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     beyond = (
         requested.unionByName(shown, allowMissingColumns=True)
@@ -154,7 +155,7 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
 
 
 def _with_start(denied: DataFrame, requests: DataFrame) -> DataFrame:
-    """With `started`: whether the same leader said later that its log began at that offset or below."""
+    """With `started`: whether a later response of the same leader had a log start at that offset or below."""
     reported = requests.where(F.col("log_start").isNotNull()).select(
         "p", "epoch", F.col("invoke_ns").alias("later_ns"), "log_start"
     )
@@ -169,10 +170,9 @@ def _with_start(denied: DataFrame, requests: DataFrame) -> DataFrame:
 
 
 def _with_deleted(facts: Facts, denied: DataFrame) -> DataFrame:
-    """With `deleted`: whether retention can have deleted the record just below that offset by when the answer came.
-
-    That one is gone wherever the log starts above the offset; at 0, the one there is. When it was sent is known of what
-    was read there, or acknowledged by all; of anything else it may have been any time.
+    """With `deleted`: whether retention can have deleted the record just below that offset by when the response came.
+    That record is gone wherever the log starts above the offset; at offset 0 the record at 0 is taken. When it was sent
+    is known only where it was read, or acknowledged with acks=all; else it may have been sent at any time.
     """
     reported = F.coalesce("min_read_offset", F.when(F.col("send.acks") == -1, F.col("ack_offset")))
     sent = (
@@ -192,7 +192,7 @@ def _with_deleted(facts: Facts, denied: DataFrame) -> DataFrame:
 
 
 def _figures(requests: DataFrame) -> DataFrame:
-    """What was asked in a leader epoch when something had been shown in it, or in a lower one.
+    """Requests that were judged: sent in a leader epoch when an end had been shown in it, or in a lower one.
 
     An end of 0 is nothing: no end is below it, and no read at it is out of range.
     """

@@ -4,9 +4,9 @@ Grains: `by_value` one row per (partition, value) that was sent or read there; `
 offset) that an acknowledgement or a poll named. One shuffle each; both are cached, because nearly every checker
 starts here.
 
-*Forgiven*: an acks=1 record that nobody read, in a partition whose leader changed after its send began, or answered by
-a broker that had been deposed by then. Its loss is what acks=1 allows; it stays out of the version order, so that the
-record which took its offset is not held against the broker (counted by `lost`).
+*Forgiven*: an acks=1 record that nobody read, in a partition whose leader changed after its send began, or acknowledged
+by a broker that had been deposed by then. acks=1 allows its loss; it stays out of the version order, so that the record
+at its offset is no finding (counted by `lost`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Facts:
 
     @property
     def acked(self) -> DataFrame:
-        """Of by_value what an answer confirmed, and nothing forgives the loss of."""
+        """Rows of by_value that a response acknowledged, without the forgiven ones."""
         return self.by_value.where(F.col("acked") & ~F.col("forgiven"))
 
 
@@ -61,17 +61,18 @@ def build_facts(
 
 
 def response_log_start() -> Column:
-    """Of a row of `requests`: the log start that its answer tells, or null."""
+    """Of a row of `requests`: the log start in its response, or null."""
     earliest = (F.col("f") == "list_offsets") & (F.col("timestamp") == -2)
     return F.coalesce("log_start", F.when(earliest, F.col("end_offset")))
 
 
 def expired(facts: Facts, rows: DataFrame) -> DataFrame:
-    """rows(p, offset, sent_ns, …) with `expired`: whether a log start above the record was told when retention can have
-    deleted it.
+    """rows(p, offset, sent_ns, …) with `expired`: whether a response had a log start above the record when retention
+    can have deleted it.
 
-    The first such answer since its send was begun counts; who tells one later may only repeat it. An answer from before
-    tells of another record that had the offset, and when the same start was told last is then all that is known.
+    The first such response since the record's send was begun counts; later ones may only repeat it. A response from
+    before the send is about another record that had the offset, and then only the last response with the same start is
+    known to be about this one.
     """
     if facts.expiry is None:
         return rows.withColumn("expired", F.lit(False))
@@ -109,7 +110,7 @@ def ack_epochs(history: History, events: DataFrame) -> DataFrame:
     """(op, ack_epoch): the leader epoch in which a send was acknowledged, by its leader's event log.
 
     Offsets are given again after a loss, and by two leaders at once where one was deposed: the line was written by the
-    broker that was asked, while the request was under way.
+    broker that got the request, while the request was in flight.
     """
     sent = history.ops.where(
         (F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull()
@@ -126,9 +127,9 @@ def ack_epochs(history: History, events: DataFrame) -> DataFrame:
 def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | None = None) -> DataFrame:
     """One row per (p, value): how it was sent, how often, where and when it was read.
 
-    acked: an ok answer named its offset (`ack_offset`). known_offset: the acknowledged offset, else the lowest read.
+    acked: an ok response had its offset (`ack_offset`). known_offset: the acknowledged offset, else the lowest read.
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
-    epoch: the leader epoch under which it was written, where an answer or `acks` (see `ack_epochs`) says.
+    epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says.
     """
     sent = history.sends.select(
         "p",
@@ -174,7 +175,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         sent_op = acks.withColumnRenamed("op", "sent_op")
         grouped = grouped.join(sent_op, on=F.col("send.op") == F.col("sent_op"), how="left").drop("sent_op")
     acked = (F.col("send.outcome") == "ok") & F.col("send.offset").isNotNull()
-    # Whoever led before the last change, and has not heard of it, may still answer.
+    # The leader before the last change may not know of it yet, and still acknowledge.
     deposed = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(False)) & F.col("changed_ns").isNotNull()
     return (
         grouped.join(
@@ -202,18 +203,18 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
 
 
 def known_epoch(column: Column) -> Column:
-    """Null where the history has -1: not told."""
+    """Null where the history has -1: not known."""
     return F.when(column >= 0, column)
 
 
 def stamped() -> Column:
-    """The leader epoch in a record's batch; the real client does not tell it."""
+    """The leader epoch in a record's batch; the real client does not report it."""
     return known_epoch(F.col("epoch"))
 
 
 def seen_in() -> Column:
-    """Of a row of `polls`: the highest leader epoch that is known to have had the record there: whose leader showed it,
-    or wrote it; null where neither is told.
+    """Of a row of `polls`: the highest leader epoch that is known to have had the record there: that of the leader that
+    showed it, or wrote it; null where neither is known.
     """
     return F.greatest(stamped(), known_epoch(F.col("leader_epoch")))
 

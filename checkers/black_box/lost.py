@@ -22,7 +22,7 @@ UNSEEN = "unseen"
 
 
 def covered_ranges(requests: DataFrame, *keys: str) -> DataFrame:
-    """covered(*keys, start_offset, end_offset): disjoint half-open ranges that answered polls passed over.
+    """covered(*keys, start_offset, end_offset): disjoint half-open ranges that successful polls passed over.
 
     keys: what to keep apart, by default the partition.
     """

@@ -2,8 +2,8 @@
 
 Input grain: Facts.by_offset, then every sighting of the offsets in conflict. A row of inconsistent offset proves two
 values at one offset; a row of vanished read proves that a value had been read there before the other one was seen
-there. Of several such pairs a row tells one: one that no unclean election parts, if there is any, for nothing excuses
-that; else the one that was complete first.
+there. Of several such pairs a row holds one: a pair with no unclean election in between, if there is any, for nothing
+excuses it; else the pair that was complete first.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ def _sightings(facts: Facts, at: DataFrame) -> DataFrame:
     acknowledgements at these offsets.
 
     written: the leader epoch under which it was written. epoch: the highest that is known to have had it there for
-    good; acks=1 tells of none. epoch_interval: how many unclean elections had come by then. Null where not known.
-    What acks=1 confirmed, and was read there, counts by its reads: it may have been lost in between, and brought back.
+    good; acks=1 shows none. epoch_interval: how many unclean elections had come by then. Null where not known. A record
+    that acks=1 confirmed, and that was read there, counts by its reads: it may have been lost in between, and brought
+    back.
     """
     polls = facts.history.polls.where(F.col("value").isNotNull()).select(
         "p",
@@ -95,7 +96,7 @@ def _inconsistent(facts: Facts, sightings: DataFrame) -> DataFrame:
     lost_epoch, missed_epoch = span(F.col("low_epoch"), F.col("high_epoch"))
     pairs = _pairs(sightings).withColumn("lost_epoch", lost_epoch).withColumn("missed_epoch", missed_epoch)
     if facts.unclean:
-        # Leaders whose logs no unclean election parts, and all the more one leader, have one value there.
+        # Leaders with no unclean election in between, and all the more one leader, have one value there.
         near = union([_pairs(sightings, "epoch_interval"), _pairs(sightings, "written")])
         columns = ("to_ns", "one", "other", "from_ns")
         parted_by_none = (

@@ -1,8 +1,8 @@
 """Real-time order, nonmonotonic send, staleness: offsets against the clock of the harness.
 
-Input grain: one row per value whose offset is known. Real-time order: a was certainly in the log before b was
-invoked, yet b stands below a. A record is certainly in the log from its acknowledgement or its first read, whichever
-came first, so sends whose answer was lost take part once they are read. Staleness is measured, never invalid.
+Input grain: one row per value whose offset is known. Real-time order: a was certainly in the log before b was invoked,
+yet b stands below a. A record is certainly in the log from its acknowledgement or its first read, whichever came first,
+so sends whose response was lost take part once they are read. Staleness is measured, never invalid.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def real_time_checks(facts: Facts) -> Family:
     higher = Window.partitionBy("p").orderBy(F.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
     judged = placed.withColumn("earliest_above", first.over(higher))
     if facts.unclean:
-        # What no unclean election parts from it comes first: nothing excuses that.
+        # A record with no unclean election in between comes first: nothing excuses it.
         near = Window.partitionBy("p", "epoch_interval").orderBy(F.col("offset").desc())
         since = F.col("since")
         in_vain = F.col("epoch").isNotNull() & (since["effective_ns"] < F.col("invoke_ns"))
@@ -87,7 +87,7 @@ def _shown(facts: Facts) -> DataFrame:
     """(p, epoch_interval, offset, shown): when a record was first known to be in the log for good, in each epoch
     interval that had it.
 
-    shown: as `earliest_above`. acks=1 tells of none.
+    shown: as `earliest_above`. acks=1 shows none.
     """
     acks = facts.acked.where(F.col("send.acks") == -1).select(
         "p",

@@ -1,12 +1,12 @@
 """What consecutive polls and the inside of one poll say: vanished read, skips, steps back.
 
-Inside one answer: every offset that any poll ever read and that lies in [position, next_position) must be in the
-answer. If it is not and had been read before, it *vanished*; otherwise the answer *skipped* it (int-poll-skip).
-Offsets out of order or outside of the range are an int-nonmonotonic poll. Between polls the wire reader asks for a
-position of its own choice, as `assign` does, so a jump there is counted, not held against the broker; a client that
-keeps its position itself is judged by what it says that it is (`client_position`), where the history has it. Right
-after a poll that is the next position by definition; it is evidence where something may have moved it: after a change
-of leader, or a poll that failed, while there is load.
+Inside one response: every offset that any poll ever read and that lies in [position, next_position) must be in the
+response. If it is not and had been read before, it *vanished*; otherwise the response *skipped* it (int-poll-skip).
+Offsets out of order or outside of the range are an int-nonmonotonic poll. Between polls the wire reader chooses its
+position, as `assign` does, so a jump there is counted and is no finding; a client that keeps its position itself is
+judged by the position that it reports (`client_position`), where the history has it. Right after a poll that is the
+next position by definition; it is evidence where something may have moved it: after a change of leader, or a poll that
+failed, while there is load.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Phantom read, aborted read, duplicate: what one value of one partition says by itself.
+"""Fabricated value, aborted read, duplicate: what one value of one partition proves by itself.
 
-Input grain: Facts.by_value, and operations whose answer came and could not be read. A row of phantom read proves that
-a broker returned something that nobody had sent to that partition by then, or that does not match its own hash, or that
-is no answer at all; of aborted read, a send that certainly failed; of duplicate, one value at two offsets although it
-was sent once.
+Input grain: Facts.by_value, and operations whose response could not be decoded. A row of fabricated value proves that a
+broker returned something that nobody had sent to that partition by then, or that does not match its own hash, or bytes
+that are no response at all; of aborted read, a send that certainly failed; of duplicate, one value at two offsets
+although it was sent once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Read above the high watermark, from what clients saw alone.
 
-Input grain: one row per answered wire poll or list_offsets. A row proves: an answer in leader epoch e showed offset o,
-or told a HW or an end beyond it, and a request invoked after that answer completed was answered in e with HW <= o.
-Within an epoch the HW never falls, so o had been shown above it. The HW in the same answer does not bound what that
-answer shows: it may be older than the read.
+Input grain: one row per wire poll or list_offsets with a response. A row proves: a response in leader epoch e showed
+offset o, or had a HW or an end beyond it, and the response to a request that was sent after it had HW <= o in e. Within
+an epoch the HW never falls, so o had been shown above it. The HW of the same response does not bound what that response
+shows: it may be older than the read.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def visibility_checks(facts: Facts) -> Family:
         "hw",
         "complete_ns",
     )
-    # At equal times the question stands before the answer: it was not certainly asked after it.
+    # At equal times the request counts as the earlier one: it was not certainly sent after the response.
     before = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
     judged = (
         shown.unionByName(bounded).withColumn("highest", F.max("shown").over(before)).where(F.col("hw").isNotNull())
     )
     above = judged.where(F.col("hw") < F.col("highest.shown_end"))
-    # One row per answer that showed too much, not one per later question.
+    # One row per response that showed too much, not one per later request.
     witnessed = above.groupBy("p", "epoch", "highest").agg(F.min(F.struct("hw", "op", "complete_ns")).alias("later"))
     found = apply_rules(
         witnessed,

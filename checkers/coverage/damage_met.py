@@ -1,11 +1,11 @@
-"""Whether a broker met the damage that a file fault did. That bytes differed once is no fault to a system that never
-looked at them.
+"""Whether a broker met the damage that a file fault did: changed bytes that no broker ever reads cannot do any harm,
+and prove nothing.
 
-Its event log is what can tell: after the damage a broker opened the log that the file belongs to (`recovered`), perhaps
-to find it shorter than it had been (`cut`: the first time; what it finds later, others may have caused); for a file of
-no partition it *started*. Where no event log tells, or an older history does not say which file it was, a broker that
-was killed for the damage and answered again has started. Opened is not read: a bit in a segment that recovery need not
-scan may wait for its reader for good.
+Its event log shows it: after the damage a broker opened the log that the file belongs to (`recovered`), perhaps to find
+it shorter than it had been (`cut`: the first time; what it finds later, others may have caused); for a file of no
+partition it *started*. Where there is no event log, or an older history does not say which file it was, a broker that
+was killed for the damage and then served requests has started. Opened is not read: recovery need not scan every
+segment, and a changed bit in one may never be read.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _meeting(fault: Fault, found: Sequence[Opening]) -> Meeting | None:
             first = min(mine, key=lambda one: one.at_ns)
             return Meeting("cut" if first.shorter else "started" if p is None else "opened", first.at_ns, p)
         if any(one.node in fault.targets for one in found):
-            # There is an event log, and it tells of nothing.
+            # There is an event log, and it shows no such event.
             return None
     if killed_for_it(fault) and fault.stop_ns is not None and fault.stop_observed:
         return Meeting("started", fault.stop_ns, p)
@@ -107,7 +107,7 @@ def can_have_elected(fault: Fault, met: Mapping[int, Meeting], p: str) -> bool:
 
 
 def unmet(faults: Iterable[Fault], met: Mapping[int, Meeting]) -> list[str]:
-    """Damage that nothing shows to have been met, in words."""
+    """Damage that nothing shows to have been met, in sentences."""
     return [
         f"{fault.fault} of {fault.file or 'a file'} on {', '.join(fault.targets)}"
         for fault in faults

@@ -35,7 +35,7 @@ def unexplained(marks: Marks) -> list[str]:
 
 
 def not_fired(info: RunInfo, faults: Iterable[Fault], unavailable: Mapping[str, str]) -> list[str]:
-    """Kinds that the run file asks for, that these nodes can do, and that never came about."""
+    """Kinds of faults in the run file that these nodes can do, and that never came about."""
     return sorted(set(info.fault_kinds) - {fault.fault for fault in faults} - set(unavailable))
 
 
@@ -48,7 +48,7 @@ def copied(marks: Marks) -> frozenset[str]:
 def uncopied_evidence(marks: Marks, info: RunInfo) -> dict[str, list[str]]:
     """Source → what was not copied of a node, though its folder may be there.
 
-    A node that no line speaks of is one of a run that broke off before all was copied.
+    A node without a line belongs to a run that broke off before all was copied.
     """
     copies = [mark for mark in marks if mark["f"] == "evidence"]
     said = [(mark["node"], mark["error"]) for mark in copies if mark["error"]]

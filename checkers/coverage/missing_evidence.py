@@ -27,7 +27,7 @@ def missing_evidence_of(
     rows: Sequence[Row],
     marks: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[str]]:
-    """Source → what is missing of it. A doubtful event log is a hole for every rule that rests on event logs."""
+    """Source → what is missing of it. A doubtful event log counts as missing for all rules that rest on event logs."""
     missing_evidence = {source: list(texts) for source, texts in prepared.missing_evidence.items()}
     for source, texts in uncopied_evidence(marks, info).items():
         missing_evidence.setdefault(source, []).extend(texts)

@@ -108,7 +108,7 @@ def work_in(history: History, quiet_windows: Sequence[QuietWindow]) -> dict[Quie
     """For each of these times: partition → what the load tried there and got done, of what it began in it; where it
     went on, of what was done by then.
 
-    acks=0 is acknowledged by nobody, and an empty answer is one.
+    A send with acks=0 is never acknowledged, and an empty response to a poll counts as work.
     """
     if not quiet_windows:
         return {}
@@ -143,7 +143,7 @@ def load_gaps(history: History, partitions: Sequence[str]) -> list[str]:
     Sentinels and drains reach every partition of a healed cluster; they say nothing of what it did before.
     """
     ok, main = F.col("outcome") == "ok", F.col("phase") == MAIN
-    # What acks=0 sent nobody acknowledges: that it got there is for the polls to show.
+    # Sends with acks=0 are never acknowledged: only polls show whether they arrived.
     acked = F.col("base_offset").isNotNull() | (F.col("acks") == 0)
     wrote = history.ops.where((F.col("f") == "send") & main & ok & acked & ~F.col("sentinel"))
     read = history.requests.where((F.col("f") == "poll") & main & ok & (F.col("returned") > 0))
@@ -187,7 +187,7 @@ def elections_of(evidence: Evidence) -> list[Election]:
 def election_faults(
     found: Sequence[Election], faults: Sequence[Fault], info: RunInfo, met: Mapping[int, Meeting]
 ) -> list[str]:
-    """Kinds of faults that can have caused an election that nobody asked for: they touched the broker that led before,
+    """Kinds of faults that can have caused an election that was not requested: they touched the broker that led before,
     and it came between the first attempt to apply them and the end that was seen.
 
     A broker that was killed for a fault of its files lost its leadership by the kill. Damage beneath a running one

@@ -30,7 +30,7 @@ _NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class AroundFault:
-    """Whether acknowledged sends (w) and answered polls (r) lie before, during and after one fault; w_tried: any send
+    """Whether acknowledged sends (w) and successful polls (r) lie before, during and after one fault; w_tried: any send
     began during it.
     """
 
@@ -46,7 +46,7 @@ class AroundFault:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the run showed. None: there was no evidence from which to tell."""
+    """What the run showed. None: there was no evidence of it."""
 
     acknowledged: int
     elections: int | None
@@ -66,13 +66,12 @@ class Seen:
     load_gaps: Sequence[str] = ()
     """Partitions that the load did not reach, in sentences."""
     too_short: AbstractSet[int] = frozenset()
-    """Ids of the faults after which the load ended too soon for work to be asked for
-    (checkers/coverage/recovery.py).
+    """Ids of the faults after which the load ended too soon for work to be required (checkers/coverage/recovery.py).
     """
     unreached: Sequence[str] = ()
     """Partitions that the load did not reach again while no fault was in force, in sentences."""
     reached: int | None = None
-    """How many partitions the load reached again after the last fault, where that was too late in it to ask for all."""
+    """How many partitions the load reached again after the last fault, where that was too late in it to require all."""
 
 
 @dataclass(slots=True)

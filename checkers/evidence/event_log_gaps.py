@@ -1,4 +1,5 @@
-"""Which event logs lack something that shows: lines, a beginning, a life that ZooKeeper saw, an answer to a client.
+"""Which event logs lack something that shows: lines, a beginning, a life that ZooKeeper saw, an acknowledgement that a
+client got.
 
 Says what is missing, and of which brokers nothing is. What is cut off at the end of a log, and was seen by nobody, does
 not show.
@@ -35,7 +36,7 @@ def headless() -> Column:
 
 
 def unlogged_lives(lives: DataFrame, events: DataFrame, registrations: DataFrame) -> DataFrame:
-    """(b, czxids): lives of /brokers/ids/N that no incarnation of N tells of, but for those killed before they could.
+    """(b, czxids): lives of /brokers/ids/N that no incarnation of N has logged, but for those killed before they could.
 
     lives: see `incarnations`.
     """
@@ -54,9 +55,8 @@ def unlogged_lives(lives: DataFrame, events: DataFrame, registrations: DataFrame
 
 
 def unlogged_acks(history: History, events: DataFrame, timeline: DataFrame) -> DataFrame:
-    """Rows of `ops`: acknowledged sends whose `ack` line is not there, though it is written before the answer leaves.
-
-    Only sends answered before the asked node's log was copied. timeline: the lines about partitions.
+    """Rows of `ops`: acknowledged sends whose `ack` line is not there, though it is written before the response leaves.
+    Only sends acknowledged before the log of their node was copied. timeline: the lines about partitions.
     """
     logged = timeline.where(F.col("e") == "ack").select("p", F.col("base").alias("base_offset")).distinct()
     acked = history.ops.where((F.col("f") == "send") & (F.col("outcome") == "ok") & F.col("base_offset").isNotNull())
@@ -67,7 +67,7 @@ def unlogged_acks(history: History, events: DataFrame, timeline: DataFrame) -> D
 
 
 def _copied(history: History, events: DataFrame) -> DataFrame:
-    """(node, copied_ns): a send that was answered before then is older than the copy of that node's event log.
+    """(node, copied_ns): a send that was acknowledged before then is older than the copy of that node's event log.
 
     The harness writes its `evidence` lines once everything is copied, and no send is under way meanwhile. Where there
     is none, the log's last line stands for it, and a log cut off at its end hides what was cut.

@@ -22,7 +22,7 @@ _COPIES = ("logs", "logs-after")
 
 
 def failures(lines: Iterable[str]) -> list[str]:
-    """One text per unexpected traceback or CRITICAL line: the line that tells of it, and the exception."""
+    """One text per unexpected traceback or CRITICAL line: the line that reports it, and the exception."""
     found: list[str] = []
     before, level, inside = "", None, False
     for raw in lines:
@@ -47,7 +47,7 @@ def failures(lines: Iterable[str]) -> list[str]:
                 inside = True
             before, level = "", None
         elif line:
-            # Neither a record nor part of one that is known: whoever writes next did not go through logging.
+            # Neither a record nor part of a known one: the output that follows did not go through logging.
             before, level = line, None
     return [text[:_SHOWN] for text in found]
 

@@ -3,7 +3,7 @@
 Kafka's record batch v2 (org.apache.kafka.common.record.DefaultRecordBatch): every batch of every `.log` file of a
 partition folder becomes one row: offsets, epoch, producer, CRC verdict, a digest of its bytes, the values of its
 records where they can be read. What cannot be decoded is a row with `problem`, never silence. A torn tail (an append
-cut by kill -9 before recovery) is told apart by its position: only what lies at the end of the last file.
+cut by kill -9 before recovery) is recognised by its position: it lies at the end of the last file.
 """
 
 from __future__ import annotations

@@ -42,9 +42,8 @@ class Evidence:
     """events, batches, checkpoints: schema.EVENTS (readable lines), BATCH, CHECKPOINT. epochs: see `epochs_table`.
 
     segment_nodes: nodes whose log folders were copied whole; what the others hold is not known, and a part of it would
-    look like a log with a hole, or one that ends too soon. hurt_nodes: those whose files
-    a fault damaged. unclean: elections from outside the ISR, where the configuration allows them. expiry: what
-    retention can have deleted.
+    look like a log with a gap, or one that ends too soon. hurt_nodes: those whose files a fault damaged. unclean:
+    elections from outside the ISR, where the configuration allows them. expiry: what retention can have deleted.
     """
 
     info: RunInfo

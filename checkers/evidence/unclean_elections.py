@@ -1,12 +1,10 @@
-"""When a loss is attributable to an unclean election: from when, and until when.
-
-Such an election, under leader epoch e, costs what leaders of lower epochs had and its leader does not have. What a
-leader of e or later wrote or showed it did not cost, however long ago that was; nor what one of a lower epoch lacked.
-So a loss is attributable to it that shows after it, of something that was there in an epoch below e, and was missed
-in one that is not; where no evidence says in which epoch it was there, of something that was there before the last
-broker had acted as leader under such an epoch. Until then a deposed leader may still take records and show them.
-Unless the event logs of all who led before it are there, and whole, nobody knows how long that was, and there is no
-end.
+"""When a loss is attributable to an unclean election: from when, and until when. Such an election, under leader epoch
+e, loses records that leaders of lower epochs had and its leader does not have. It loses no record that a leader of e or
+later wrote or showed, however long ago; nor one that a leader of a lower epoch lacked. So a loss is attributable to it
+if it shows after the election, and if the record was there in an epoch below e and missing in e or above; where no
+evidence says in which epoch it was there, if it was there before the last broker acted as leader under a lower epoch.
+Until then a deposed leader may still take records and show them. Unless the event logs of all leaders before the
+election are there, and whole, that time is not known, and there is no end.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ WALL_SLACK_NS = 100_000_000
 """How far ZooKeeper's wall clock may be off the harness's, in what decides that something came before an election."""
 
 RESPONSE_NS = 1_000_000_000
-"""How long the answer of a leader that was deposed meanwhile may have been under way."""
+"""How long the response of a leader that was deposed meanwhile may have been under way."""
 
 
 @dataclass(frozen=True, slots=True)
 class UncleanElection:
     """from_ns: run time from which it can have cost anything. until_ns: until when somebody led under a lower epoch;
-    None where event logs do not tell.
+    None where event logs do not show it.
     """
 
     leader_epoch: int
@@ -89,7 +87,7 @@ def attributable(
 def span(there: Column, gone: Column) -> tuple[Column, Column]:
     """(lost_epoch, missed_epoch) of what was there in leader epoch `there`, and not in epoch `gone`; null: not known.
 
-    The second may be the lower one: who had been deposed may go on showing its own log.
+    The second may be the lower one: a deposed leader may go on showing its own log.
     """
     return F.when(there.isNotNull(), F.least(there, gone)), F.when(
         there.isNotNull() & gone.isNotNull(), F.greatest(there, gone)

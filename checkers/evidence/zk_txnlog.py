@@ -141,7 +141,7 @@ def _entries(path: Path) -> Iterator[bytes]:
                 raise ValueError(f"entry of {length} bytes at {file.tell()}")
             body = file.read(length)
             end = file.read(1)
-            # The last entry may be torn: the server was killed in the middle of its write, before answering.
+            # The last entry may be torn: the server was killed in the middle of its write, before it responded.
             if len(body) < length or end != b"B":
                 return
             if zlib.adler32(body) != checksum:

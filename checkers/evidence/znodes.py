@@ -70,7 +70,7 @@ def _states(znodes: DataFrame) -> DataFrame:
 
 
 def _eligible(state: Column) -> Column:
-    """A tool that rewrites leader or ISR may keep what it does not know: that says nothing of the new ISR."""
+    """A tool that rewrites leader or ISR may keep fields that it does not know: these are about the old ISR."""
     elr = state["elr"]
     valid = (elr["isr"] == state["isr"]) & (elr["leader_epoch"] == state["leader_epoch"])
     return F.when(valid, elr["replicas"]).otherwise(F.array().cast("array<int>"))

@@ -1,4 +1,4 @@
-"""The faults of a run, as its history tells of them: start and stop lines of the nemesis, paired. Pure.
+"""The faults of a run by its history: start and stop lines of the nemesis, paired. Pure.
 
 What a fault does, the line itself says by its `effects`: a kind that another package brings is judged like any other.
 

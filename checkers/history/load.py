@@ -1,7 +1,7 @@
 """history.jsonl → tables: ops, sends, requests, polls, marks; written as Parquet under the run's folder.
 
 Decides what an operation is: an invocation joined to its completion, `info` when it has none. Judges nothing. Grains:
-ops one row per client operation; sends one per value; requests one per answered or unanswered read, *an empty poll
+ops one row per client operation; sends one per value; requests one per read, with or without a response, *an empty poll
 has its row*; polls one per record returned; marks one per nemesis or harness line.
 """
 
@@ -114,12 +114,12 @@ def _off_s(line: bytes, length_ns: int) -> tuple[float, float]:
         drift = (float(params.get("rate", 1.0)) - 1.0) * length_ns / 1e9
         return max(0.0, step, strobe, drift), max(0.0, -step, strobe, -drift)
     except (ValueError, TypeError, AttributeError):
-        # What cannot be read excuses nothing; that the line is unreadable is told elsewhere.
+        # A line that cannot be read excuses nothing; `load_history` counts it as unreadable.
         return 0.0, 0.0
 
 
 def joined_operations(raw: DataFrame) -> DataFrame:
-    """One row per client invocation, with its completion's answer; `outcome` is info where there is none."""
+    """One row per client invocation, with its completion's response; `outcome` is info where there is none."""
     client = raw.where(F.col("kind") == "client")
     invokes = client.where(F.col("type") == "invoke").select(
         F.col("index").alias("op"),
@@ -183,7 +183,7 @@ def ops_table(operations: DataFrame) -> DataFrame:
 
 
 def sends_table(operations: DataFrame) -> DataFrame:
-    """One row per value sent; `offset` is null where the answer told none (info, fail, acks=0)."""
+    """One row per value sent; `offset` is null where the response had none (info, fail, acks=0)."""
     return (
         operations.where(F.col("f") == "send")
         .select("*", F.posexplode("values").alias("nth", "value"))

@@ -1,5 +1,6 @@
-"""What an answered request says of the log's end, as columns over `requests` of a history; both halves of the checkers
-go by them."""
+"""What a response shows of the log's end, as columns over `requests` of a history; black-box and white-box rules use
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ def requests_latest() -> Column:
 
 
 def response_epoch() -> Column:
-    """Leader epoch under which it was answered."""
+    """Leader epoch of the response."""
     return F.when(requests_latest(), F.col("leader_epoch_answered")).otherwise(F.col("leader_epoch"))
 
 
@@ -26,14 +27,12 @@ def carried_end() -> Column:
 
 
 def response_watermark() -> Column:
-    """The high watermark in a poll's answer; null where it has none, and for all else."""
+    """The high watermark in a poll's response; null where it has none, and for all else."""
     return F.when(is_poll(), F.col("hw"))
 
 
 def shown_end() -> Column:
-    """End of what the answer shows to be committed; null where it shows nothing.
-
-    An end offset, or a watermark told, shows that of all below it, with records or without: the greatest of what
-    is there.
+    """End of what the response shows to be committed; null where it shows nothing. An end offset, or a watermark, shows
+    that of all below it, with records or without: the greatest of these counts.
     """
     return F.when(requests_latest(), F.col("end_offset")).otherwise(F.greatest(carried_end(), response_watermark()))

@@ -16,7 +16,7 @@ from checkers.history.retention import Retention, retention_of
 from checkers.history.schema import HISTORY_VERSION
 
 RECORD_BYTES_MAX = 1_001_000
-"""Of one record with the largest value that a run file can ask for."""
+"""Bytes of one record with the largest value that a run file allows."""
 _OVERHEAD_BYTES = 61 + 28
 """Of a batch of its own: its header, and what a record has beside its value (DefaultRecordBatch, DefaultRecord)."""
 _LABEL_BYTES = 19 + 16 + 8
@@ -45,7 +45,7 @@ class RunInfo:
     fault_kinds: those that the run file asks for. skews_clocks: whether one of them can set a clock wrong; true where
     run.json does not say. request_timeout_ms: how long a client waits for an answer.
     record_bytes: what one record adds to a log at most. checkers: names of those that the workload and the system of
-    the run ask for; None: all. lines: how many its history has, where the run says so.
+    the run have; None: all. lines: how many its history has, where the run says so.
     """
 
     name: str

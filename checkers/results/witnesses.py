@@ -39,7 +39,7 @@ def history_lines(session: SparkSession, path: Path, ops: AbstractSet[int]) -> M
 def replica_holdings(
     batches: DataFrame, places: AbstractSet[tuple[str, int]]
 ) -> Mapping[tuple[str, int], list[dict[str, Any]]]:
-    """(partition, offset) → what each node's segment files hold there; nodes whose log ends before it are told too."""
+    """(partition, offset) → what each node's segment files hold there; also for nodes whose log ends before it."""
     if not places:
         return {}
     session = batches.sparkSession

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 
 def address(path: Path) -> str:
-    """A local file or folder as Spark is told of it. Hadoop takes it as it is, so nothing may be percent-encoded."""
+    """URI of a local file or folder for Spark. Hadoop takes it as it is, so nothing may be percent-encoded."""
     return f"file://{path.absolute()}"
 
 

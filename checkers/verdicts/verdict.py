@@ -1,8 +1,8 @@
 """Verdicts from findings and figures: worst first, and never valid without evidence.
 
-Pure: rows in, values out, no Spark, no files. invalid over unknown over valid; not applicable does not count. A
-checker is unknown when a partition lacks a figure that its catalogue entry needs, when the history or its evidence
-has a hole, or when it says so itself. What a record with lines missing seems to prove may be the work of the hole: such
+Pure: rows in, values out, no Spark, no files. invalid over unknown over valid; not applicable does not count. A checker
+is unknown when a partition lacks a figure that its catalogue entry needs, when lines of the history or its evidence are
+missing, or when it says so itself. What a record with lines missing seems to prove may come of the missing lines: such
 findings are shown, and the verdict is unknown; but not where a single line proves it.
 """
 
@@ -92,9 +92,9 @@ def judge(
 ) -> CheckResult:
     """One checker's verdict.
 
-    rows: this checker's findings and figures. partitions: where it must have seen something. missing_evidence: what
-    is missing of the evidence it rests on; doubted: so that a finding may come of the hole. allowed: why findings of
-    kind `allowed` are what the configuration and the faults permit.
+    rows: this checker's findings and figures. partitions: where it must have seen something. missing_evidence: what is
+    missing of the evidence it rests on; doubted: so that a finding may come of what is missing. allowed: why findings
+    of kind `allowed` are what the configuration and the faults permit.
     """
     result = CheckResult(spec.name, spec.group, spec.title, "valid", linearizability=spec.linearizability)
     found = [row for row in rows if row.kind != "figure"]

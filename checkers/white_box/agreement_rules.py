@@ -1,4 +1,4 @@
-"""Rule 1 between brokers and ZooKeeper: what a broker acted by is what ZooKeeper committed.
+"""Rule 1 between brokers and ZooKeeper: every state that a broker acted by was committed in ZooKeeper.
 
 Input grain: one row per role taken, or ISR taken for committed, in a broker's event log, matched by the state znode's
 version. A row of kind invalid proves that a broker acted by a state that never was.
@@ -28,7 +28,7 @@ def agreement_rules(evidence: Evidence) -> Family:
         .where(F.col("p").isin(*evidence.info.partitions))
         .crossJoin(F.broadcast(began))
         .where(F.col("drain_ns").isNull() | (F.col("t_ns") < F.col("drain_ns")))
-        # Who takes an ISR for committed leads, as who becomes leader does.
+        # A broker that takes an ISR for committed is the leader, as one that becomes leader is.
         .withColumn("led_by", F.when(F.col("e") == "become_follower", F.col("leader")).otherwise(F.col("b")))
         .select("b", "e", "p", "le", "pe", "led_by", "isr", "t_ns")
     )

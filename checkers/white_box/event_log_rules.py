@@ -96,7 +96,7 @@ def _torn(raw: DataFrame, lives: DataFrame) -> DataFrame:
 
 
 def _unlogged_registrations(evidence: Evidence, lives: DataFrame) -> DataFrame:
-    """Every life of /brokers/ids/N was told by an incarnation of N, or by one killed before it could tell."""
+    """Every life of /brokers/ids/N is in an event log of N, but for those killed before they could log it."""
     odd = unlogged_lives(lives, evidence.events, evidence.znodes.registrations).withColumn(
         "p", F.lit(None).cast("string")
     )
@@ -118,7 +118,7 @@ def _unlogged_registrations(evidence: Evidence, lives: DataFrame) -> DataFrame:
 
 
 def _unlogged_acks(evidence: Evidence) -> DataFrame:
-    """Every answer that a client got was told by its leader."""
+    """Every acknowledgement that a client got is in its leader's log."""
     return apply_rules(
         unlogged_acks(evidence.history, evidence.events, evidence.timeline),
         [
@@ -142,9 +142,8 @@ def _unlogged_acks(evidence: Evidence) -> DataFrame:
 
 
 def _unlogged_fetches(evidence: Evidence) -> DataFrame:
-    """Answers that a follower got although its leader's log has no such fetch: a leader logs it before it answers.
-
-    Logs are not copied at one instant: only what was answered before the drain, which comes before the copies.
+    """Responses that a follower got although its leader's log has no such fetch: a leader logs a fetch before it
+    responds. Logs are not copied at one instant: only responses before the drain, which comes before the copies.
     """
     drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
     began = drains.agg(F.min("invoke_ns").alias("drain_ns"))

@@ -1,9 +1,10 @@
-"""Rule 5's other half: what a leader believes of its followers is what they asked, and what they asked for they had.
+"""Rule 5's other half: a leader counts a follower up to the offset that it fetched from, and a follower fetches from no
+offset beyond its own log.
 
 Input grain: one row per partition named in a follower's fetch, at either end, matched by request id, so that order
-across brokers is causal. A row found proves that a leader counted, or let in, a follower beyond what it had asked
-for; that the two ends tell different offsets of one fetch; or that a follower asked beyond its own log. A fetch that
-the leader refused for what it said of the follower's log (it diverges, or is out of range) says nothing of that log.
+across brokers is causal. A row found proves that a leader counted, or let into the ISR, a follower beyond its fetch
+offset; that the two ends logged different offsets of one fetch; or that a follower fetched from beyond its own log. A
+fetch that the leader refused for its position (it diverges, or is out of range) proves nothing about that log.
 """
 
 from __future__ import annotations
@@ -32,12 +33,10 @@ def fetch_rules(evidence: Evidence) -> Family:
 
 
 def _claims(evidence: Evidence) -> DataFrame:
-    """HW advances and proposed joiners against what the member asked for last, in this epoch.
-
-    A follower may ask lower again: it has lost what it does not ask beyond. What it asked before counts no more once a
-    fetch was surely taken for what it says, which is one that was answered with records. Any other may have been
-    passed over, as one of a dead incarnation is that comes late: the highest offset since the last sure one bounds
-    what the leader may believe.
+    """HW advances and proposed joiners against the offset of the member's last fetch, in this epoch. A follower may
+    fetch from a lower offset again, when it has lost records. Its earlier, higher offsets count no more once a fetch
+    was surely counted, which is one whose response had records. Any other may have been passed over, as a late one of a
+    dead incarnation is: the highest offset since the last sure fetch bounds what the leader may count.
     """
     null_long = F.lit(None).cast("bigint")
     line = ("b", "i", "s", "t_ns", "p", "le")
@@ -97,7 +96,8 @@ def _claims(evidence: Evidence) -> DataFrame:
 
 
 def _outcomes(evidence: Evidence) -> DataFrame:
-    """(rid, b, p, refused, served): how leader b answered a fetch, as the follower's log has it, where either is true.
+    """(rid, b, p, refused, served): the outcome of a fetch from leader b, as the follower's log has it, where either is
+    true.
 
     refused: only for what is decided as the fetch arrives, and once for all. An error of another kind may come of a
     role that changed after the leader had rightly counted the fetch. served: with records, so it was not fenced.
@@ -124,7 +124,7 @@ def _both_ends(evidence: Evidence, sent: DataFrame) -> DataFrame:
         F.col("b").alias("leader"),
         F.col("t_ns").alias("received_ns"),
     )
-    # Correlation ids count per connection: a request's name is its rid together with whom it was sent to.
+    # Correlation ids count per connection: a request is named by its rid and the broker that it was sent to.
     joined = received.join(sent.select("rid", "leader", "p", "offset"), on=["rid", "leader", "p"], how="left")
     return apply_rules(
         joined,

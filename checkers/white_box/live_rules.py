@@ -1,13 +1,13 @@
 """Rule 15: who gets into an ISR, and how.
 
 Input grain: one row per (version of a partition's state, broker that it grants a place). An expansion, under the leader
-epoch of before, grants one to whom it adds: on the word of its leader, whose event log tells of the proposal. An
-election, under a new leader epoch, grants all of its ISR anew and adds nobody: it takes out, or it takes one replica
-alone, that is eligible (docs/adr/0010) or whose election was unclean; which of them it was is for rule 1 to say.
-Whoever is granted a place is registered then. A controller may write a moment after that ended, by at most the
-session's time-out: later than that its own session would have ended too. It may take brokers that are gone out one by
-one, each under a new leader epoch of the leader that stays (Kafka's does: ZkReplicaStateMachine); what such a write
-keeps is judged by the ones that follow it. New topics are not judged.
+epoch of before, grants one to the broker that it adds: by a proposal of the leader, whose event log has that proposal.
+An election, under a new leader epoch, grants all of its ISR anew and adds nobody: it takes out, or it takes one replica
+alone, that is eligible (docs/adr/0010) or whose election was unclean; rule 1 decides which of them it was. Whoever is
+granted a place is registered then. A controller may write a moment after that ended, by at most the session's time-out:
+later than that its own session would have ended too. It may take brokers that are gone out one by one, each under a new
+leader epoch of the leader that stays (Kafka's does: ZkReplicaStateMachine); what such a write keeps is judged by the
+ones that follow it. New topics are not judged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _rule(when: Column, detail: Column, at_ns: Column) -> Rule:
 
 
 def _dead(grace_ms: int, at_ns: Column) -> Rule:
-    """Who is granted a place is registered, or was until a session's time-out ago, or is being taken out."""
+    """A broker that is granted a place is registered, or was until a session's time-out ago, or is being taken out."""
     dead = (F.col("dead_ms").isNull() | (F.col("dead_ms") > grace_ms)) & F.col("going").isNull()
     who = F.when(F.col("added"), text("broker {b} entered the ISR", b=F.col("b"))).otherwise(
         text("an election left broker {b} in the ISR", b=F.col("b"))
@@ -70,8 +70,10 @@ def _added_by_election(at_ns: Column) -> Rule:
 
 
 def _not_proposed(at_ns: Column) -> Rule:
-    """An expansion is proposed by the leader, whose event log says so if it says anything of that version or later."""
-    # A topic made anew counts its versions from 0 again: which of its lives a line is of is not told.
+    """An expansion is proposed by the leader, whose event log has the proposal if it has anything of that version or
+    later.
+    """
+    # A topic made anew counts its versions from 0 again: a line does not say which of its lives it is of.
     leader_knew = (F.col("generation") <= 1) & (
         F.col("logged") >= F.struct(F.col("leader_epoch").alias("le"), F.col("version").alias("pe"))
     )
@@ -230,7 +232,7 @@ def _proposals(evidence: Evidence) -> DataFrame:
 
 
 def _logged_up_to(evidence: Evidence) -> DataFrame:
-    """(p, leader, told): the highest (leader epoch, version) of a partition that this broker's event log speaks of."""
+    """(p, leader, told): the highest (leader epoch, version) of a partition in this broker's event log."""
     knows = evidence.events.where(
         F.col("e").isin("become_leader", "become_follower", "isr_commit") & F.col("p").isNotNull()
     )

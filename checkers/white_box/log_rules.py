@@ -81,8 +81,8 @@ def log_rules(evidence: Evidence) -> Family:
 def _known_watermarks(evidence: Evidence, checkpoints: DataFrame, nodes: Sequence[str]) -> DataFrame:
     """(p, min_hw, replicas): the lowest HW over the replicas on these nodes whose HW is known, and how many those are.
 
-    A broker's log says it better than its checkpoint, which lags and may not be there yet. Only lines from before the
-    drain count: the files were copied after it began, so that they hold at least what those lines speak of.
+    The broker's event log is newer than its checkpoint, which lags and may not be there yet. Only lines from before the
+    drain count: the files were copied after it began, so that they hold at least what those lines are about.
     """
     drains = evidence.history.requests.where(F.col("phase").startswith("drain"))
     began = drains.groupBy("p").agg(F.min("invoke_ns").alias("drain_ns"))
@@ -170,7 +170,7 @@ def _across_replicas(evidence: Evidence, batches: DataFrame, held: DataFrame) ->
         .join(F.broadcast(tails), on="p", how="left")
     )
     places = _with_deleted(evidence, places)
-    # Who lacks it may be one whose log has not got as far as the last unclean election.
+    # A replica that lacks it may have a log that does not reach the last unclean election.
     behind = F.filter("tails", lambda tail: ~F.array_contains("nodes", tail["node"]))
     behind_epoch = F.array_min(F.transform(behind, lambda tail: tail["epoch"]))
     differs = Rule(

@@ -61,9 +61,9 @@ def _lives(evidence: Evidence) -> DataFrame:
     """(b, i, p, began_ns, opened, anew_at, taught, known): few rows. Nodes whose files a fault damaged are left out.
 
     opened: struct of the first `recovered` line. anew_at: where a log began anew above its old end. known: the highest
-    HW of any line since the log was last cut, opened or deleted in this incarnation; a cut lowers it, legal or not, for
-    that is for other rules to say. taught: the last leader epoch in which it took a higher one. heard: the last
-    in which it took a role, or cut.
+    HW of any line since the log was last cut, opened or deleted in this incarnation; a cut lowers it, legal or not:
+    other rules judge the cut. taught: the last leader epoch in which it took a higher one. heard: the last in which it
+    took a role, or cut.
     """
     deletes = (F.col("e") == "stop_replica") & F.coalesce("delete", F.lit(True))
     cut, opens = F.col("e") == "truncate", F.col("e") == "recovered"
@@ -96,5 +96,5 @@ def _lives(evidence: Evidence) -> DataFrame:
 
 
 def _made_anew(evidence: Evidence) -> DataFrame:
-    """Partitions of topics that were deleted and made again: which life a log was of is not told."""
+    """Partitions of topics that were deleted and made again: the evidence does not say which life a log was of."""
     return evidence.znodes.states.where(F.col("generation") > 1).select("p").distinct()

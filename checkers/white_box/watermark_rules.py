@@ -191,9 +191,9 @@ def _role_epoch() -> Rule:
 
 
 def _shown_to_clients(evidence: Evidence) -> DataFrame:
-    """What clients saw in an epoch, or were told is committed, lies below the highest HW that its leader ever logged.
-
-    Only answers that completed before their node's log was copied: for those every line had been written.
+    """Records that clients saw in an epoch, or watermarks and ends that they got, lie below the highest HW that its
+    leader ever logged. Only responses that completed before their node's log was copied: for those every line had been
+    written.
     """
     copied = evidence.events.groupBy("node").agg(F.max("t_ns").alias("copied_ns"))
     highest = evidence.epochs.select("p", F.col("le").alias("leader_epoch"), "leader_hw")

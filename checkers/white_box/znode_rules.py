@@ -125,7 +125,7 @@ def _isr_znode(evidence: Evidence) -> DataFrame:
 def _longest_logs(evidence: Evidence) -> DataFrame:
     """(p, leader_epoch, longest_log): elections among all replicas, none of which surely had what was committed.
 
-    They are allowed, and counted. What they cost is not: that is for the rules on records to say.
+    They are allowed, and counted. Records lost by them are not: the rules on records judge those.
     """
     announced = evidence.events.where((F.col("e") == "election") & (F.col("reason") == LONGEST_LOG))
     return announced.select("p", F.col("le").alias("leader_epoch"), F.lit(True).alias("longest_log")).distinct()
