@@ -2,13 +2,12 @@
 
 Decides how the process ends when a command does not return an exit code of its own: an error that nobody caught is
 255 with one line, for Python's own 1 would say *invalid*; Ctrl-C outside of a run is the quiet death by SIGINT that
-shells and make wait for (130). Must not know commands. Imports nothing at the top that takes time.
+shells and make wait for (130). Must not know commands. Imports nothing at the top that takes time: what an import is
+interrupted in is caught below alone.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 
 CRASH = 255
@@ -17,6 +16,8 @@ CRASH = 255
 def main() -> int:
     """Run the command line of this process; returns its exit code."""
     try:
+        import signal
+
         # `enter_sandbox` starts this program again with SIGINT held back until here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         from harness.commands import output
@@ -35,6 +36,9 @@ def main() -> int:
 
 
 def _die_of_interrupt() -> None:
+    import os
+    import signal
+
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGINT)

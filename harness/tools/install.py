@@ -6,6 +6,12 @@ do.
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":
+    # First of all: the other imports take as long as the look for what is missing, and Ctrl-C is to be quiet in them.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
 import os
 import shutil

@@ -83,6 +83,7 @@ def test_an_error_that_nobody_caught_is_a_crash_in_one_line() -> None:
 
 
 POINTS = [
+    ("signal", 1),
     ("harness.plan.plan", 1),
     ("harness.nodes.sandbox", 1),
     ("harness.runs.run", 1),
