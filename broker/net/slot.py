@@ -87,7 +87,7 @@ class Slot:
         self._owner.slot_fulfilled(self)
 
     def close_connection(self, reason: str, response: Sequence[Chunk] = _NOTHING) -> None:
-        """Send the responses to earlier requests, and to this one if it has any, then close; later requests get none."""
+        """Send the responses to earlier requests, and to this one where there is one, then close; none to later ones."""
         self.close_reason = reason
         self._owner.close_after(self)
         self.fulfil(response)
