@@ -1,5 +1,9 @@
 """One replica's log: append, write, read, truncate, flush. Implements `broker.runtime.ports.Log`.
 
+PartitionLog joins the parts of a log, which share its state (`LocalLog`) and do not know each other: `Truncation` cuts,
+`SegmentSwap` replaces segments that were cleaned, `SegmentReads` reads files, `Durability` flushes. Appends, and reads
+that the tail cache answers, are its own: no call lies between them and the state.
+
 Order of duties in a turn: append_as_… stages (the caller's memory, untouched by anyone until `write`), `write` puts all
 of it in the file, `flush` makes it durable. `leo` counts what is staged; reads and epoch answers never do.
 Invariants: log_start ≤ recovery point, written LEO ≤ LEO; without compaction offsets have no holes; a truncation is on
@@ -10,15 +14,16 @@ Source: kafka UnifiedLog, LocalLog.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from random import randrange
 
-from broker.log.files import checkpoints
+from broker.log.config import LogConfig
+from broker.log.local_log import LocalLog
+from broker.log.reads import SegmentReads
 from broker.log.segments.log_file import INT32_MAX
 from broker.log.segments.staging import StagedBatch, read_batches, stamp_batches, stamp_one
-from broker.log.segments.timestamp_lookup import first_record_at, newest_timestamp
-from broker.log.swap import SwappingLog
+from broker.log.swap import SegmentSwap
+from broker.log.truncation import Truncation
 from broker.model.append_info import AppendInfo
 from broker.model.ids import Epoch, Offset
 from broker.model.log_errors import CorruptLog, LogDirFailed, OffsetOutOfRange
@@ -28,10 +33,122 @@ from broker.wire.record_batch import BatchHeader
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
-class PartitionLog(SwappingLog):
+class PartitionLog:
     """A log whose segments are loaded; `recovery.load` makes one."""
 
-    _closed = False
+    def __init__(self, local: LocalLog) -> None:
+        """local: this log's alone from now on."""
+        self._local = local
+        self.topic_partition = local.topic_partition
+        self.path = local.path
+        self.durability = local.durability
+        self.snapshots = local.snapshots
+        self.cleaning = SegmentSwap(local)
+        """What a cleaner asks of a log, and the swap of what it cleaned."""
+        self._truncation = Truncation(local)
+        self._reads = SegmentReads(local)
+        self._dir = local.dir
+        self._environment = local.environment
+        self._segments = local.segments
+        self._epochs = local.epochs
+        self._staging = local.staging
+        self._tail = local.tail
+        self._closed = False
+
+    @property
+    def snapshot_at_roll(self) -> Callable[[Offset], bytes | None] | None:
+        """Asked for the producer state at the offset where a segment ends, when its roll is staged."""
+        return self._local.snapshot_at_roll
+
+    @snapshot_at_roll.setter
+    def snapshot_at_roll(self, ask: Callable[[Offset], bytes | None] | None) -> None:
+        """None: no snapshot is left then."""
+        self._local.snapshot_at_roll = ask
+
+    @property
+    def topic_id(self) -> str:
+        return self._local.topic_id
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self._local.log_start
+
+    @property
+    def leo(self) -> Offset:
+        return self._local.leo
+
+    @property
+    def written_leo(self) -> Offset:
+        return self._local.written_leo
+
+    @property
+    def recovery_point(self) -> Offset:
+        return self.durability.recovery_point
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self._staging.runs)
+
+    @property
+    def config(self) -> LogConfig:
+        return self._local.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """Takes effect with the next append, read or check."""
+        self._local.config = config
+
+    @property
+    def directory(self) -> str:
+        """The log.dirs entry that holds it."""
+        return self._dir.path
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the .log files, what is staged left out: what retention.bytes is held against."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_base_offsets(self) -> list[Offset]:
+        return self._segments.bases
+
+    @property
+    def has_holes(self) -> bool:
+        """Offsets may be missing: it is or was compacted. Once true it stays so."""
+        return self._local.has_holes
+
+    def allow_holes(self) -> None:
+        """It is compacted from now on, and a start will know it."""
+        self._local.allow_holes()
+        self.cleaning.note_compacted()
+
+    # Leader epochs
+
+    @property
+    def latest_epoch(self) -> Epoch:
+        return self._epochs.latest
+
+    @property
+    def epochs(self) -> list[tuple[Epoch, Offset]]:
+        return self._epochs.entries
+
+    @property
+    def history(self) -> Sequence[tuple[Epoch, Offset]]:
+        return () if self._local.has_holes else self._epochs.entries
+
+    def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
+        self._dir.check()
+        self._epochs.assign(epoch, start_offset)
+        # Not waited for: a thousand leaderships may begin at once, and until records follow only a restart looks.
+        self.durability.save_epochs_soon()
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        written = self._local.written_leo
+        found, end = self._epochs.end_offset_for(epoch, written)
+        return found, min(end, written)
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        return self._epochs.epoch_at(offset)
 
     # Append
 
@@ -43,7 +160,7 @@ class PartitionLog(SwappingLog):
         """
         if self._dir.failed is not None:
             raise self._dir.failed
-        base = self._leo
+        base = self._local.leo
         if header is None:
             staged, newest, _ = stamp_batches(batches, base, epoch)
         else:
@@ -61,8 +178,9 @@ class PartitionLog(SwappingLog):
         """
         if self._dir.failed is not None:
             raise self._dir.failed
+        local = self._local
         staged, newest, epochs = read_batches(
-            self.topic_partition, batches, self._leo, self._epochs.latest, self.has_holes, headers
+            self.topic_partition, batches, local.leo, self._epochs.latest, local.has_holes, headers
         )
         for epoch, start in epochs:
             if epoch != self._epochs.latest:
@@ -73,16 +191,18 @@ class PartitionLog(SwappingLog):
         size = len(view)
         base = batches[0][0]
         last = batches[-1][1]
+        local = self._local
+        config = local.config
         staging = self._staging
         now_ms = self._environment.now_ms
-        if staging.must_roll(size, newest, last, self.config, now_ms, self._segments.active.indexes.by_offset):
-            # Where a compacted log skips offsets the hole is in a segment, not between two: see recovery_scan.
-            start = self._leo if last - self._leo <= INT32_MAX else base
-            snapshot = self.snapshot_at_roll(start) if self.snapshot_at_roll is not None else None
-            jitter_ms = randrange(self.config.jitter_ms) if self.config.jitter_ms else 0
+        if staging.must_roll(size, newest, last, config, now_ms, self._segments.active.indexes.by_offset):
+            # Where a compacted log skips offsets the hole is in a segment, not between two: see segment_recovery.
+            start = local.leo if last - local.leo <= INT32_MAX else base
+            snapshot = local.snapshot_at_roll(start) if local.snapshot_at_roll is not None else None
+            jitter_ms = randrange(config.jitter_ms) if config.jitter_ms else 0
             staging.begin_segment(start, snapshot, now_ms(), jitter_ms)
         staging.add(view, batches, size)
-        self._leo = last + 1
+        local.leo = last + 1
         return _new(AppendInfo, (base, last, newest, size, len(batches)))
 
     def write(self) -> None:
@@ -95,32 +215,33 @@ class PartitionLog(SwappingLog):
         if not runs:
             return
         self._dir.check()
+        local = self._local
         tail = self._tail
         try:
             self.durability.epoch_file.save(sync=False)
             for run in runs:
                 if run.roll_at is not None:
-                    self._roll(run.roll_at, run.snapshot)
+                    local.roll(run.roll_at, run.snapshot)
                 segment = self._segments.active
                 segment.append(run.views)
                 tail.extend(run.batches, segment.size)
                 segment.add_all(run.batches)
-                self._written_leo = run.batches[-1][1] + 1
-            self._dir.note_end(self.topic_partition, self._written_leo)
+                local.written_leo = run.batches[-1][1] + 1
+            self._dir.note_end(self.topic_partition, local.written_leo)
         except OSError as error:
-            self._drop_staged()
+            local.drop_staged()
             raise self._dir.fail(error) from error
         except CorruptLog:
-            self._drop_staged()
+            local.drop_staged()
             raise
         runs.clear()
-        if self._written_leo - self.durability.recovery_point >= self.config.flush_messages:
+        if local.written_leo - self.durability.recovery_point >= local.config.flush_messages:
             self.flush()
 
     def discard_staged(self) -> None:
         """Forget what is staged; the views were the caller's memory, which is used again."""
         if self._staging.runs:
-            self._drop_staged()
+            self._local.drop_staged()
 
     # Read
 
@@ -130,30 +251,20 @@ class PartitionLog(SwappingLog):
         Raises OffsetOutOfRange when offset is below log_start_offset or above leo; CorruptLog; LogDirFailed;
         NoDescriptorFree.
         """
-        if offset < self._log_start or offset > self._leo:
-            raise OffsetOutOfRange(self.topic_partition, offset, self._log_start, self._leo)
-        limit = min(limit_offset, self._written_leo)
+        local = self._local
+        if offset < local.log_start or offset > local.leo:
+            raise OffsetOutOfRange(self.topic_partition, offset, local.log_start, local.leo)
+        written = local.written_leo
+        limit = min(limit_offset, written)
         if offset >= limit:
             return b""
         if self._dir.failed is not None:
             raise self._dir.failed
         active = self._segments.active
-        found = self._tail.find(offset, max_bytes, limit, self._written_leo, active.size, min_one_batch)
+        found = self._tail.find(offset, max_bytes, limit, written, active.size, min_one_batch)
         if found is not None:
             return FileSlice(active.log_file.fd, *found) if found[1] else b""
-        try:
-            place = self._segments.floor(offset)
-            while place < len(self._segments):
-                segment = self._segments.at(place)
-                end = self._segments.end_of(place, self._written_leo)
-                chunk = segment.read(offset, max_bytes, limit, end, min_one_batch)
-                self._environment.open_segments.touch(segment)
-                if chunk is not None:
-                    return chunk if chunk.length else b""
-                place += 1
-        except OSError as error:
-            self._read_failed(error)
-        return b""
+        return self._reads.read(offset, max_bytes, limit, min_one_batch)
 
     def read_bytes(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> memoryview:
         """What `read` finds, read. No older segment stays open for it that was not. Raises as `read`."""
@@ -161,16 +272,11 @@ class PartitionLog(SwappingLog):
             chunk = self.read(offset, max_bytes, limit_offset, min_one_batch)
             if not isinstance(chunk, FileSlice):
                 return memoryview(chunk)
-            try:
-                return memoryview(_content(chunk))
-            except OSError as error:
-                self._fail(error)
+            return memoryview(self._reads.content(chunk))
 
     def distrust(self) -> None:
         """Check again, at its next read, everything that was written or checked before; damage is CorruptLog then."""
-        self._tail.clear()
-        for segment in self._segments.made():
-            segment.distrust()
+        self._reads.distrust()
 
     def read_failed(self, error: OSError) -> LogDirFailed:
         """Who read a chunk in its file met that: the log dir goes offline. Returns what to raise."""
@@ -178,39 +284,65 @@ class PartitionLog(SwappingLog):
 
     def newest_timestamp(self) -> int:
         """The largest timestamp that a written batch claims, −1 without any. Raises as `read`."""
-        self._dir.check()
-        try:
-            return newest_timestamp(self._segments)
-        except OSError as error:
-            self._read_failed(error)
+        return self._reads.newest_timestamp()
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset. Raises as `read`."""
-        self._dir.check()
-        limit = min(limit_offset, self._written_leo)
-        try:
-            return first_record_at(self._segments, timestamp, self._log_start, limit)
-        except OSError as error:
-            self._read_failed(error)
+        return self._reads.offset_for_timestamp(timestamp, limit_offset)
 
-    # Durability
+    # Cuts
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop what is staged, and every batch that ends at or beyond `offset`.
+
+        Batches stay whole: when offset lies inside of one, leo becomes its base offset; in a hole, the hole's. Raises
+        LogDirFailed, CorruptLog.
+        """
+        self.cleaning.before_cut(offset)
+        self._truncation.truncate_to(offset)
+        self.cleaning.after_cut(offset)
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Throw everything away; the log is empty and begins at `offset`. Raises as `truncate_to`."""
+        self.cleaning.before_cut(-1)
+        self._truncation.truncate_fully_and_start_at(offset)
+        self.cleaning.after_cut(0)
+
+    def maybe_raise_log_start(self, offset: Offset) -> bool:
+        """Let the log begin at `offset`, ≤ leo; whole segments below it go with the next retention check."""
+        return self._truncation.maybe_raise_log_start(offset)
+
+    def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
+        """Remove the oldest segments that retention no longer wants, none during a swap; returns how many.
+
+        Raises LogDirFailed, CorruptLog, NoDescriptorFree.
+        """
+        return 0 if self.cleaning.under_way else self._truncation.delete_old_segments(wall_ms, high_watermark)
+
+    def lacks_values_below(self, offset: Offset) -> bool:
+        """Whether records below offset may have been cleaned away in favour of ones at or beyond it."""
+        return self.cleaning.lacks_values_below(offset)
+
+    def call_off_cleaning(self) -> None:
+        """The log is about to be deleted: no segment of it may be replaced any more."""
+        self.cleaning.call_off()
 
     def flush(self) -> None:
         """Make everything written durable and move the recovery point there. Raises LogDirFailed, CorruptLog."""
         self._dir.check()
-        if self.durability.is_due(self._written_leo):
+        if self.durability.is_due(self._local.written_leo):
             try:
-                self.durability.flush(self._written_leo, self.topic_id)
+                self.durability.flush(self._local.written_leo, self.topic_id)
             except OSError as error:
-                self._fail(error)
+                self._local.fail(error)
 
     def flush_in_background(self) -> None:
         """Begin a flush of everything written; the recovery point moves when it is done. Raises as `flush`."""
         self._dir.check()
         try:
-            self.durability.flush_in_background(self._written_leo, self.topic_id)
+            self.durability.flush_in_background(self._local.written_leo, self.topic_id)
         except OSError as error:
-            self._fail(error)
+            self._local.fail(error)
 
     def commit(self, then: Callable[[], None]) -> None:
         """Begin a flush beside others in the same dir, then call `then` on the loop; nothing while one is under way.
@@ -219,22 +351,13 @@ class PartitionLog(SwappingLog):
         """
         self._dir.check()
         try:
-            self.durability.commit(self._written_leo, self.topic_id, then)
+            self.durability.commit(self._local.written_leo, self.topic_id, then)
         except OSError as error:
-            self._fail(error)
+            self._local.fail(error)
 
     def set_topic_id(self, topic_id: str) -> None:
         """Write partition.metadata of a log that had none. Raises ValueError when it has another id."""
-        if self.topic_id and self.topic_id != topic_id:
-            raise ValueError(f"{self.topic_partition}: topic id is {self.topic_id}, not {topic_id}")
-        self._dir.check()
-        try:
-            checkpoints.write_atomically(
-                f"{self.path}/{checkpoints.PARTITION_METADATA}", checkpoints.format_partition_metadata(topic_id)
-            )
-        except OSError as error:
-            self._fail(error)
-        self.topic_id = topic_id
+        self._local.set_topic_id(topic_id)
 
     # Producer state
 
@@ -244,17 +367,15 @@ class PartitionLog(SwappingLog):
         try:
             self.snapshots.write(offset, content)
         except OSError as error:
-            self._fail(error)
+            self._local.fail(error)
 
     def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None:
         """The newest snapshot at or below `at_most` (the LEO by default). Raises LogDirFailed, NoDescriptorFree."""
-        offset = self._leo if at_most is None else at_most
+        offset = self._local.leo if at_most is None else at_most
         try:
             return self._environment.open_segments.with_room(lambda: self.snapshots.latest(offset))
         except OSError as error:
-            self._read_failed(error)
-
-    # The end
+            self._local.read_failed(error)
 
     def close(self, clean: bool) -> None:
         """Close all files; clean: everything is flushed and the indexes have their exact sizes first.
@@ -268,23 +389,12 @@ class PartitionLog(SwappingLog):
             try:
                 for segment in self._segments.made():
                     segment.finish()
-                self.durability.flush(self._written_leo, self.topic_id)
+                self.durability.flush(self._local.written_leo, self.topic_id)
                 self._segments.active.sync_indexes()
             except OSError as error:
-                self._fail(error)
+                self._local.fail(error)
         self._closed = True
-        self.abandon_swap()
-        self._graveyard.close()
+        self.cleaning.abandon_swap()
+        self._local.pending_deletions.close()
         for segment in self._segments.made():
             segment.close()
-
-
-def _content(piece: FileSlice) -> bytes:
-    """Short where the file is. Raises OSError."""
-    data = b""
-    while len(data) < piece.length:
-        more = os.pread(piece.fd, piece.length - len(data), piece.position + len(data))
-        if not more:
-            break
-        data += more
-    return data

@@ -8,7 +8,7 @@ Names tell how far it came, as in Kafka (whose recovery finishes our swaps and o
    could both be there under their final names.
 4. `.swap` goes, the .log's last: until then a start knows that there is work left.
 Renames are done on the loop's thread, where all other changes of the log are; what waits for the disk is not. Whoever
-shortens the log in between has the swap settled first: taken back before step 3, finished at once from there on.
+shortens the log in between calls `before_cut` first: the swap is taken back before step 3, finished at once after it.
 Source: kafka LocalLog.replaceSegments, LogLoader (removeTempFilesAndCollectSwapFiles).
 """
 
@@ -33,8 +33,8 @@ from broker.log.files.names import (
     remove_if_there,
     segment_path,
 )
+from broker.log.local_log import LocalLog
 from broker.log.segments.segment import Segment
-from broker.log.truncation import ShorteningLog
 from broker.model.ids import Offset, TopicPartition
 from broker.model.log_errors import CorruptLog
 
@@ -55,43 +55,54 @@ class _Swap:
         self.hidden = False
 
 
-class SwappingLog(ShorteningLog):
-    """A log whose inactive segments may be replaced."""
+class SegmentSwap:
+    """Replaces inactive segments of one log by cleaned ones, and knows up to where the log is clean."""
 
-    _swap: _Swap | None = None
-    cuts = 0
-    """How often what was given out to be cleaned lost its worth: the log was cut, or deleted."""
-    _superseded_from = 0
-    """Below this may be records that made a cleaning, unfinished as yet, remove older ones of their keys."""
+    __slots__ = ("_log", "_superseded_from", "_swap", "cuts")
+
+    def __init__(self, log: LocalLog) -> None:
+        self.cuts = 0
+        """How often what was given out to be cleaned lost its worth: the log was cut, or deleted."""
+        self._log = log
+        self._swap: _Swap | None = None
+        self._superseded_from: Offset = 0
+        """Below this may be records that made a cleaning, unfinished as yet, remove older ones of their keys."""
+
+    @property
+    def under_way(self) -> bool:
+        """Some segments are being replaced just now."""
+        return self._swap is not None
 
     @property
     def cleaned_until(self) -> Offset | None:
         """Where its dirty part begins, as checkpointed; None when nothing says so."""
-        return self._dir.cleaner_offsets.get(self.topic_partition)
+        log = self._log
+        return log.dir.cleaner_offsets.get(log.topic_partition)
 
     def note_cleaned(self, offset: Offset) -> None:
         """Checkpoint that everything below is clean."""
-        self._dir.cleaner_offsets.put(self.topic_partition, offset)
+        log = self._log
+        log.dir.cleaner_offsets.put(log.topic_partition, offset)
 
         def done(error: OSError | None) -> None:
             if error is not None:
-                self._dir.fail(error)
+                log.dir.fail(error)
 
-        self._environment.background(self._dir.cleaner_offsets.job(), done)
+        log.environment.background(log.dir.cleaner_offsets.job(), done)
 
-    def allow_holes(self) -> None:
+    def note_compacted(self) -> None:
         """It is compacted from now on, and a start will know it."""
-        super().allow_holes()
-        if self.topic_partition not in self._dir.cleaner_offsets:
-            self.note_cleaned(self._log_start)
+        log = self._log
+        if log.topic_partition not in log.dir.cleaner_offsets:
+            self.note_cleaned(log.log_start)
 
     def report_io_error(self, error: OSError) -> None:
         """A cleaning met it in this log's dir: as bad as if it had happened here."""
-        self._dir.fail(error)
+        self._log.dir.fail(error)
 
     def inactive_segments(self, below: Offset) -> list[Segment]:
         """Segments that end at or below this offset, the oldest first; never the active one."""
-        segments = self._segments
+        segments = self._log.segments
         return [segments.at(n) for n in range(len(segments) - 1) if segments.at(n + 1).base_offset <= below]
 
     def swap_in(self, old: Sequence[Segment], done: Swapped) -> bool:
@@ -101,28 +112,29 @@ class SwappingLog(ShorteningLog):
         once the new segment is in place, or done(False) when the log is shortened, closed or deleted first. Raises
         LogDirFailed; CorruptLog, with none of them held.
         """
-        self._dir.check()
+        log = self._log
+        log.dir.check()
         base = old[0].base_offset
-        place = self._segments.floor(base)
-        there = [self._segments.at(n) for n in range(place, min(place + len(old), len(self._segments) - 1))]
+        place = log.segments.floor(base)
+        there = [log.segments.at(n) for n in range(place, min(place + len(old), len(log.segments) - 1))]
         if self._swap is not None or len(there) != len(old) or any(a is not b for a, b in zip(there, old, strict=True)):
-            discard_cleaned(self.path, base)
+            discard_cleaned(log.path, base)
             return False
         try:
             for segment in old:
                 # Reads go on from the descriptors when the names are gone.
                 segment.open()
                 segment.hold_indexes()
-                self._segments.hold_open(segment)
+                log.segments.hold_open(segment)
         except OSError as error:
-            self._fail(error)
+            log.fail(error)
         except CorruptLog:
             self._let_go(old)
             raise
         self._swap = swap = _Swap(old, done)
         # First of all: the hole that this may leave before the next segment is believed after a power failure only
         # below a recovery point that is on disk.
-        self._environment.background(self._dir.recovery_points_job(), lambda error: self._begin(swap, error))
+        log.environment.background(log.dir.recovery_points_job(), lambda error: self._begin(swap, error))
         return True
 
     def supersedes_from(self, offset: Offset) -> None:
@@ -133,7 +145,7 @@ class SwappingLog(ShorteningLog):
         """Whether records below offset may have been cleaned away in favour of ones at or beyond it."""
         return max(self.cleaned_until or 0, self._superseded_from) > offset
 
-    def call_off_cleaning(self) -> None:
+    def call_off(self) -> None:
         """The log is about to be deleted: no segment of it may be replaced any more."""
         self.cuts += 1
         self.abandon_swap()
@@ -153,11 +165,11 @@ class SwappingLog(ShorteningLog):
         """Their names stay: they may close again, whether they were held or not."""
         for segment in segments:
             segment.let_indexes_go()
-            self._segments.release(segment)
+            self._log.segments.release(segment)
 
     def _begin(self, swap: _Swap, error: OSError | None) -> None:
         if self._step(swap, error, lambda: self._rename(swap.base, CLEANED_SUFFIX, SWAP_SUFFIX)):
-            self._environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
+            self._log.environment.background(self._sync_names, lambda error: self._hide_old(swap, error))
 
     def _hide_old(self, swap: _Swap, error: OSError | None) -> None:
         def hide() -> None:
@@ -166,7 +178,7 @@ class SwappingLog(ShorteningLog):
 
         if self._step(swap, error, hide):
             swap.hidden = True
-            self._environment.background(self._sync_names, lambda error: self._take_in(swap, error))
+            self._log.environment.background(self._sync_names, lambda error: self._take_in(swap, error))
 
     def _take_in(self, swap: _Swap, error: OSError | None) -> None:
         if self._step(swap, error, lambda: self._finish(swap)):
@@ -179,27 +191,29 @@ class SwappingLog(ShorteningLog):
         """
         if self._swap is not swap:
             return False
+        log_dir = self._log.dir
         try:
             if error is not None:
                 raise error
-            if self._dir.failed is None:
+            if log_dir.failed is None:
                 work()
         except OSError as failure:
-            self._dir.fail(failure)
-        if self._dir.failed is not None:
+            log_dir.fail(failure)
+        if log_dir.failed is not None:
             self.abandon_swap()
             return False
         return True
 
     def _finish(self, swap: _Swap) -> None:
         """Raises OSError, with the swap under way still: whoever gives it up tells its cleaning."""
+        log = self._log
         self._rename(swap.base, SWAP_SUFFIX, "")
-        new = Segment(self.topic_partition, self.path, swap.base, self.config.index_interval_bytes, gaps=True)
-        self._segments.replace(swap.old, new)
+        new = Segment(log.topic_partition, log.path, swap.base, log.config.index_interval_bytes, gaps=True)
+        log.segments.replace(swap.old, new)
         for segment in swap.old:
-            self._graveyard.bury(segment, self.config.file_delete_delay_ms)
+            log.pending_deletions.bury(segment, log.config.file_delete_delay_ms)
             if segment.base_offset != swap.base:
-                remove_if_there(segment_path(self.path, segment.base_offset, SNAPSHOT_SUFFIX))
+                remove_if_there(segment_path(log.path, segment.base_offset, SNAPSHOT_SUFFIX))
         self._swap = None
 
     def _rename(self, base: Offset, before: str, after: str) -> None:
@@ -207,57 +221,53 @@ class SwappingLog(ShorteningLog):
         # a .cleaned one is left the swap has not begun, and without a .log.swap indexes are all that is left to rename.
         suffixes = CLEANED_SUFFIXES if after == SWAP_SUFFIX else CLEANED_SUFFIXES[::-1]
         for suffix in suffixes:
-            path = segment_path(self.path, base, suffix)
+            path = segment_path(self._log.path, base, suffix)
             os.rename(path + before, path + after)
 
     def _sync_names(self) -> None:
+        path = self._log.path
         try:
-            fsync_dir(self.path)
+            fsync_dir(path)
         except FileNotFoundError:
             # The partition was deleted meanwhile; `abandon_swap` was called, or is about to be.
-            if os.path.exists(os.path.dirname(self.path)):
+            if os.path.exists(os.path.dirname(path)):
                 return
             raise
 
-    # Whoever shortens the log
+    # Around a cut of the log
 
-    def truncate_to(self, offset: Offset) -> None:
-        if offset < self._leo:
+    def before_cut(self, offset: Offset) -> None:
+        """Everything at or beyond offset is about to go: no swap is under way then. Raises LogDirFailed."""
+        if offset < self._log.leo:
             # Also a cleaning that swaps nothing in just now: segments change and stay the same objects.
             self.cuts += 1
-        self._settle_swap()
-        super().truncate_to(offset)
+        self._settle()
+
+    def after_cut(self, offset: Offset) -> None:
+        """Everything at or beyond offset is gone."""
         self._superseded_from = min(self._superseded_from, offset)
 
-    def truncate_fully_and_start_at(self, offset: Offset) -> None:
-        self.cuts += 1
-        self._settle_swap()
-        super().truncate_fully_and_start_at(offset)
-        self._superseded_from = 0
-
-    def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
-        """As its base, but not during a swap: the next check comes soon enough."""
-        return 0 if self._swap is not None else super().delete_old_segments(wall_ms, high_watermark)
-
-    def _settle_swap(self) -> None:
+    def _settle(self) -> None:
+        """Take a swap back before step 3, finish it at once from there on. Raises LogDirFailed."""
+        log = self._log
         swap = self._swap
         if swap is None:
             return
-        self._dir.check()
+        log.dir.check()
         try:
             if swap.hidden:
-                fsync_dir(self.path)
+                fsync_dir(log.path)
                 self._finish(swap)
             else:
                 self._release(swap)
-                discard_cleaned(self.path, swap.base)
+                discard_cleaned(log.path, swap.base)
                 for suffix in CLEANED_SUFFIXES:
-                    remove_if_there(segment_path(self.path, swap.base, suffix) + SWAP_SUFFIX)
+                    remove_if_there(segment_path(log.path, swap.base, suffix) + SWAP_SUFFIX)
                 # A start after a crash must not swap it in behind what is cut now.
-                fsync_dir(self.path)
+                fsync_dir(log.path)
                 self._swap = None
         except OSError as error:
-            failed = self._dir.fail(error)
+            failed = log.dir.fail(error)
             self.abandon_swap()
             raise failed from error
         # Either way what else was cleaned is of no use, and must not be swapped in before the cut is made.

@@ -98,7 +98,11 @@ class Log(Protocol):
     """
 
     topic_partition: TopicPartition
-    topic_id: str
+
+    @property
+    def topic_id(self) -> str:
+        """As Kafka prints it, "" where it has none yet."""
+        ...
 
     @property
     def log_start_offset(self) -> Offset:

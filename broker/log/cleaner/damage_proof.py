@@ -22,7 +22,7 @@ from broker.model.log_errors import CorruptLog
 
 def has_all(log: PartitionLog, segments: Iterable[Segment]) -> bool:
     """Whether these are still inactive segments of this log: retention has taken none."""
-    inactive = set(log.inactive_segments(LONG_MAX))
+    inactive = set(log.cleaning.inactive_segments(LONG_MAX))
     return all(segment in inactive for segment in segments)
 
 
@@ -36,7 +36,7 @@ def find_damage(
     away, and nothing must be made anew in its place.
     """
     try:
-        inactive = set(log.inactive_segments(LONG_MAX))
+        inactive = set(log.cleaning.inactive_segments(LONG_MAX))
         for segment, size in sizes.items():
             if segment in inactive:
                 _check_file(segment, size)

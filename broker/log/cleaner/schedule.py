@@ -103,7 +103,7 @@ class _Cleaning:
 
     def __init__(self, log: PartitionLog, segments: list[Segment], first_dirty: Offset, until: Offset) -> None:
         self.log = log
-        self.cuts = log.cuts
+        self.cuts = log.cleaning.cuts
         self.until = until
         self.segments = {segment.base_offset: segment for segment in segments}
         """Those that were given out and have not been replaced."""
@@ -118,7 +118,7 @@ class _Cleaning:
     @property
     def void(self) -> bool:
         """Its log was cut or deleted since it began."""
-        return self.log.cuts != self.cuts
+        return self.log.cleaning.cuts != self.cuts
 
 
 class LogCleaner:
@@ -159,7 +159,7 @@ class LogCleaner:
         for tp, cleaning in list(self._running.items()):
             if cleaning.void or logs.get(tp) is not cleaning.log:
                 self._call_off(cleaning)
-                cleaning.log.abandon_swap()
+                cleaning.log.cleaning.abandon_swap()
             elif not cleaning.log.config.compacts:
                 self._call_off(cleaning)
         while len(self._running) < self._settings.threads:
@@ -173,7 +173,7 @@ class LogCleaner:
         self._closed = True
         for cleaning in list(self._running.values()):
             self._call_off(cleaning)
-            cleaning.log.abandon_swap()
+            cleaning.log.cleaning.abandon_swap()
 
     # Choosing
 
@@ -200,9 +200,9 @@ class LogCleaner:
             return None
         config = log.config
         now_ms = self._wall_ms()
-        last_clean = log.cleaned_until
+        last_clean = log.cleaning.cleaned_until
         bases = log.segment_base_offsets
-        inactive = log.inactive_segments(LONG_MAX)
+        inactive = log.cleaning.inactive_segments(LONG_MAX)
         if log.recovery_point < min(stable, bases[-1]):
             # What lets an older value go has to be on disk as that one is, or a power failure takes both.
             log.flush_in_background()
@@ -222,7 +222,7 @@ class LogCleaner:
         if found.checkpoint_wrong:
             if last_clean is not None and last_clean > log.leo:
                 _logger.warning("%s: cleaned up to %d, but it ends at %d: all of it is dirty", tp, last_clean, log.leo)
-            log.note_cleaned(found.first_dirty)
+            log.cleaning.note_cleaned(found.first_dirty)
         facts = [SegmentFacts(segment.base_offset, segment.size) for segment in inactive]
         measure = dirtiness(facts, found)
         delay_ms = 0.0
@@ -241,7 +241,7 @@ class LogCleaner:
     def _start(self, chosen: _Candidate) -> None:
         log, found = chosen.log, chosen.found
         tp, config, settings = log.topic_partition, log.config, self._settings
-        segments = log.inactive_segments(found.first_uncleanable)
+        segments = log.cleaning.inactive_segments(found.first_uncleanable)
         job = CleaningJob(
             directory=log.path,
             bases=[segment.base_offset for segment in segments],
@@ -281,8 +281,8 @@ class LogCleaner:
             damage: CorruptLog | None = None
             try:
                 old = [cleaning.segments[base] for base in group.bases]
-                cleaning.log.supersedes_from(cleaning.until)
-                begun = cleaning.log.swap_in(old, partial(self._on_swapped, cleaning, group))
+                cleaning.log.cleaning.supersedes_from(cleaning.until)
+                begun = cleaning.log.cleaning.swap_in(old, partial(self._on_swapped, cleaning, group))
             except CorruptLog as error:
                 damage, begun = error, False
             except LogDirFailed as error:
@@ -326,7 +326,7 @@ class LogCleaner:
             stats = end.stats
             self.runs += 1
             self._failures.pop(tp, None)
-            log.note_cleaned(stats.end)
+            log.cleaning.note_cleaned(stats.end)
             _logger.info(
                 "%s: cleaned up to %d: %d keys%s, %d of %d records stay, %d of %d bytes",
                 tp, stats.end, stats.keys, " (map full, the rest comes next)" if stats.map_full else "",
@@ -340,7 +340,7 @@ class LogCleaner:
             return
         _discard_leftovers(log.path)
         if end.outcome == "failed" and end.errno not in _NO_ROOM:
-            log.report_io_error(OSError(end.errno, end.detail))
+            log.cleaning.report_io_error(OSError(end.errno, end.detail))
         elif cleaning.stopped:
             _logger.info("%s: cleaning called off %s", tp, end.detail)
         elif end.outcome == "uncleanable":

@@ -33,6 +33,7 @@ from broker.log.files.names import (
     set_aside,
     split_names,
 )
+from broker.log.local_log import LocalLog
 from broker.log.log import PartitionLog
 from broker.log.recovery.epoch_derivation import doubt
 from broker.log.recovery.epoch_recovery import derive_epochs, fill_epochs, read_epochs
@@ -164,19 +165,21 @@ class _Loader:
         was_clean = known.clean and not state.reason
         report = self._report(state, start, was_clean)
         log = PartitionLog(
-            tp,
-            self.log_dir,
-            path,
-            topic_id,
-            self.config,
-            self.environment,
-            state.segments,
-            leo=state.leo,
-            log_start_offset=start,
-            recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
-            epochs=state.epochs,
-            new=new or not was_clean,
-            has_holes=known.has_holes,
+            LocalLog(
+                tp,
+                self.log_dir,
+                path,
+                topic_id,
+                self.config,
+                self.environment,
+                state.segments,
+                leo=state.leo,
+                log_start_offset=start,
+                recovery_point=state.leo if was_clean else min(recovery_point, state.leo),
+                epochs=state.epochs,
+                new=new or not was_clean,
+                has_holes=known.has_holes,
+            )
         )
         if log.snapshots.remove_above(state.leo, others):
             checkpoints.fsync_dir(path)

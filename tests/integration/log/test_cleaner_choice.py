@@ -56,7 +56,7 @@ def _two_logs(path: str) -> tuple[DiskLogStore, PartitionLog, PartitionLog]:
     _fill(first, 3)
     _fill(second, 3)
     # Cleaned up to its middle: the other one is dirtier, each time.
-    second.note_cleaned(second.segment_base_offsets[len(second.segment_base_offsets) // 2])
+    second.cleaning.note_cleaned(second.segment_base_offsets[len(second.segment_base_offsets) // 2])
     return store, first, second
 
 
@@ -74,7 +74,7 @@ def test_log_whose_cleanings_die_does_not_keep_others_from_theirs(path: str) -> 
     # And then it is as good as any.
     for log in store.logs().values():
         _fill(log, 3)
-    first.note_cleaned(0)
+    first.cleaning.note_cleaned(0)
     cleaner.check()
     assert runner.started[-1] == str(TP)
     runner.tell()
@@ -117,7 +117,7 @@ def test_tombstones_that_are_kept_for_ever_are_no_obstacle(path: str) -> None:
     bench = cleaner_for(store, Clock(now=1e12))
     for _ in range(2):
         bench.cleaner.check()
-        log.note_cleaned(0)
+        log.cleaning.note_cleaned(0)
     assert not bench.cleaner.uncleanable
     assert bench.cleaner.runs == 2
     assert [(row.key, row.value) for row in records_of(log) if row.key == b"gone"] == [(b"gone", None)]

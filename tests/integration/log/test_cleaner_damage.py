@@ -45,7 +45,7 @@ Harm = Callable[[Path], None]
 
 
 def _job(log: PartitionLog, io_buffer_bytes: int) -> CleaningJob:
-    segments = log.inactive_segments(log.leo)
+    segments = log.cleaning.inactive_segments(log.leo)
     return CleaningJob(
         directory=log.path,
         bases=[segment.base_offset for segment in segments],
@@ -118,7 +118,7 @@ def _named(harm: Harm) -> str:
 
 
 def _file(log: PartitionLog, place: int) -> Path:
-    return Path(log.inactive_segments(log.leo)[place].path(".log"))
+    return Path(log.cleaning.inactive_segments(log.leo)[place].path(".log"))
 
 
 def _log(path: str) -> tuple[DiskLogStore, PartitionLog]:
@@ -195,7 +195,7 @@ def test_damage_that_a_cleaning_meets_is_told_of_and_keeps_no_other_log_from_its
     other = store.create(OTHER, TOPIC_ID, {})
     append_overwriting(other, 60)
     # The damaged one is the dirtier, each time.
-    other.note_cleaned(other.segment_base_offsets[len(other.segment_base_offsets) // 2])
+    other.cleaning.note_cleaned(other.segment_base_offsets[len(other.segment_base_offsets) // 2])
     damaged = _file(log, 1)
     harm(damaged)
     bench = _Bench(store)
@@ -234,11 +234,11 @@ def test_cleaning_that_misses_a_file_behind_its_first_swap_keeps_no_other_from_i
     """One that is there when its log looks."""
     store, log = _log(path)
     append_overwriting(store.create(OTHER, TOPIC_ID, {}), 60)
-    oldest = log.inactive_segments(log.leo)[0]
+    oldest = log.cleaning.inactive_segments(log.leo)[0]
     bench = _Bench(store)
 
     def miss(_: int) -> None:
-        if bench.started[-1] == str(TP) and log.inactive_segments(log.leo)[0] is not oldest:
+        if bench.started[-1] == str(TP) and log.cleaning.inactive_segments(log.leo)[0] is not oldest:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
     bench.between = miss

@@ -92,7 +92,7 @@ def test_cut_in_the_middle_of_a_swap_comes_first(path: str, steps: int, anew: bo
     clock.advance(20)
     bench.cleaner.check()
     assert log.leo == (1000 if anew else log.leo) <= (1000 if anew else 5)
-    assert (log.cleaned_until or 0) <= log.leo
+    assert (log.cleaning.cleaned_until or 0) <= log.leo
     rows = records_of(log)
     assert all(record.offset < 5 for record in rows)
     info = log.append_as_leader(keyed([(b"after", b"the cut")]), 9)
@@ -149,7 +149,7 @@ def test_partition_deleted_in_the_middle_of_a_swap_takes_no_dir_offline(path: st
     clock.work()
     assert store.offline_dirs == []
     fresh = store.create(TP, TOPIC_ID, {})
-    assert (fresh.leo, fresh.cleaned_until) == (0, 0)
+    assert (fresh.leo, fresh.cleaning.cleaned_until) == (0, 0)
     kill(store)
 
 
@@ -188,11 +188,11 @@ def test_retention_waits_for_a_swap(path: str) -> None:
 def test_segments_deleted_during_a_cleaning_call_it_off(path: str) -> None:
     clock = PatientClock()
     store, log, bench = _ready(path, clock)
-    old = log.inactive_segments(60)
+    old = log.cleaning.inactive_segments(60)
     log.maybe_raise_log_start(50)
     assert log.delete_old_segments(0, 60) > 0
     told: list[bool] = []
-    assert log.swap_in(old, told.append) is False
+    assert log.cleaning.swap_in(old, told.append) is False
     assert not told
     assert bench.cleaner.uncleanable == {}
     assert records_of(log)[0].offset >= 50
@@ -254,7 +254,7 @@ def test_dir_that_fails_before_the_last_step_of_a_swap_ends_its_cleaning(path: s
     store, log, bench = _ready(path, clock)
     bench.cleaner.check()
     clock.work(2)
-    log.report_io_error(OSError(errno.EIO, "Input/output error"))
+    log.cleaning.report_io_error(OSError(errno.EIO, "Input/output error"))
     clock.work()
     assert _names(path, ".swap"), "nothing more is done in that dir"
     assert bench.cleaner._running == {}
@@ -350,7 +350,7 @@ def test_checkpoint_holds_every_compacted_log_and_forgets_deleted_ones(path: str
     kill(store)
     store = open_store(path, Clock(), COMPACTED)
     log = store.logs()[TP]
-    assert log.cleaned_until == cleaned
+    assert log.cleaning.cleaned_until == cleaned
     log.truncate_to(cleaned - 5)
     assert read_offsets(file)[TP] <= cleaned - 5
     store.delete(TP)
@@ -456,7 +456,7 @@ def test_cut_before_the_first_swap_calls_the_cleaning_off(path: str, refilled: b
     assert records_of(log) == rows
     assert cleaner.runs == 0
     assert not cleaner.uncleanable
-    assert (log.cleaned_until or 0) <= bases[1] + 1
+    assert (log.cleaning.cleaned_until or 0) <= bases[1] + 1
     assert not _names(path, ".swap", ".cleaned")
     cleaner.check()
     runner.tell()
@@ -482,7 +482,7 @@ def test_topic_that_is_not_compacted_any_more_loses_nothing_to_a_cleaning_under_
         assert stops == ["stopped"], "its process is not left to go on for hours"
     runner.tell()
     assert records_of(log) == rows
-    assert (cleaner.runs, cleaner.uncleanable, log.cleaned_until) == (0, {}, 0)
+    assert (cleaner.runs, cleaner.uncleanable, log.cleaning.cleaned_until) == (0, {}, 0)
     assert not _names(path, ".swap", ".cleaned")
     store.update_config("t", COMPACTED)
     cleaner.check()

@@ -59,7 +59,7 @@ def cleaned_halfway(path: str) -> list[int]:
     cleaner_for(store, clock).cleaner.check()
     # Three waits for each group.
     clock.work(3 * 6)
-    assert open_log(store).cleaned_until == 0
+    assert open_log(store).cleaning.cleaned_until == 0
     append(store, range(200, 260), 1000)
     return flushed(store, path)
 
@@ -175,7 +175,7 @@ def test_hole_is_not_believed_for_a_checkpoint_of_what_recovery_has_cut_since(pa
     append(store, range(100), 1000)
     open_log(store).flush()
     cleaner_for(store, clock).cleaner.check()
-    cleaned_until, bases = open_log(store).cleaned_until or 0, open_log(store).segment_base_offsets
+    cleaned_until, bases = open_log(store).cleaning.cleaned_until or 0, open_log(store).segment_base_offsets
     kill(store)
     with Path(path, "t-0", f"{bases[3]:020d}.log").open("r+b") as file:
         file.seek(65)

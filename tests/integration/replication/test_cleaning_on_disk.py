@@ -347,7 +347,7 @@ def test_nothing_above_the_watermark_is_cleaned(cluster: DiskCluster) -> None:
     _cleaner(cluster, 1).check()
     after = [record for record in records_of(_log(cluster, 1)) if record.offset < committed]
     assert last_values(after) == last_values(before)
-    assert (_log(cluster, 1).cleaned_until or 0) <= committed
+    assert (_log(cluster, 1).cleaning.cleaned_until or 0) <= committed
 
 
 @pytest.mark.parametrize("harm", ["flipped", "shorter", "gone"])
@@ -357,7 +357,7 @@ def test_damage_that_a_cleaning_meets_takes_the_replica_offline_and_it_is_fetche
     """Also where the leader meets it: it would serve that, and stay in the ISR."""
     _write(cluster, 1, range(40))
     expected = last_values(_consume(cluster, 1))
-    path = Path(_log(cluster, 1).inactive_segments(1 << 40)[1].path(".log"))
+    path = Path(_log(cluster, 1).cleaning.inactive_segments(1 << 40)[1].path(".log"))
     content = path.read_bytes()
     *_, (last, _) = iter_batches(memoryview(content), verify_crc=True)
     if harm == "gone":

@@ -73,7 +73,7 @@ def test_compacted_log_has_the_last_value_of_every_key_and_nothing_that_was_not_
                     clock.advance(rng.choice([1, 600, 1500]))
                 case "cut":
                     # Never below what may have been cleaned: that is committed.
-                    floor = max(log.cleaned_until or 0, log.log_start_offset)
+                    floor = max(log.cleaning.cleaned_until or 0, log.log_start_offset)
                     log.truncate_to(rng.randrange(floor, log.leo + 1))
                     written = {offset: record for offset, record in written.items() if offset < log.leo}
                     newest_of_producer.clear()
@@ -95,7 +95,7 @@ def test_compacted_log_has_the_last_value_of_every_key_and_nothing_that_was_not_
             assert all(written[record.offset] == record for record in found)
             there = {record.offset for record in found}
             start = log.log_start_offset
-            uncleaned = max(log.cleaned_until or 0, start)
+            uncleaned = max(log.cleaning.cleaned_until or 0, start)
             assert all(offset in there for offset in written if offset >= uncleaned)
             expected = last_values([record for _, record in sorted(written.items()) if record.offset >= start])
             held = last_values(found)

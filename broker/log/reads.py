@@ -1,0 +1,83 @@
+"""Reads of one log from its segments' files: by offset, where the tail cache has nothing, and by time.
+
+Whatever cannot be opened or read is sorted here: no descriptor is free, the log dir fails, or the log is damaged.
+Source: kafka LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
+"""
+
+from __future__ import annotations
+
+import os
+
+from broker.log.local_log import LocalLog
+from broker.log.segments.timestamp_lookup import Found, first_record_at, newest_timestamp
+from broker.model.ids import Offset
+from broker.wire.chunks import Chunk, FileSlice
+
+
+class SegmentReads:
+    """Every method raises LogDirFailed, NoDescriptorFree, CorruptLog."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: LocalLog) -> None:
+        self._log = log
+
+    def read(self, offset: Offset, max_bytes: int, limit: Offset, min_one_batch: bool) -> Chunk:
+        """As `PartitionLog.read`, from the files. limit ≤ written LEO."""
+        log = self._log
+        segments = log.segments
+        written = log.written_leo
+        try:
+            place = segments.floor(offset)
+            while place < len(segments):
+                segment = segments.at(place)
+                end = segments.end_of(place, written)
+                chunk = segment.read(offset, max_bytes, limit, end, min_one_batch)
+                log.environment.open_segments.touch(segment)
+                if chunk is not None:
+                    return chunk if chunk.length else b""
+                place += 1
+        except OSError as error:
+            log.read_failed(error)
+        return b""
+
+    def content(self, piece: FileSlice) -> bytes:
+        """The bytes of what `read` found; short where the file is."""
+        try:
+            return _content(piece)
+        except OSError as error:
+            self._log.fail(error)
+
+    def newest_timestamp(self) -> int:
+        """The largest timestamp that a written batch claims, −1 without any."""
+        log = self._log
+        log.dir.check()
+        try:
+            return newest_timestamp(log.segments)
+        except OSError as error:
+            log.read_failed(error)
+
+    def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> Found | None:
+        """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
+        log = self._log
+        log.dir.check()
+        try:
+            return first_record_at(log.segments, timestamp, log.log_start, min(limit_offset, log.written_leo))
+        except OSError as error:
+            log.read_failed(error)
+
+    def distrust(self) -> None:
+        """Check again, at its next read, everything that was written or checked before; damage is CorruptLog then."""
+        self._log.tail.clear()
+        for segment in self._log.segments.made():
+            segment.distrust()
+
+
+def _content(piece: FileSlice) -> bytes:
+    data = b""
+    while len(data) < piece.length:
+        more = os.pread(piece.fd, piece.length - len(data), piece.position + len(data))
+        if not more:
+            break
+        data += more
+    return data
