@@ -8,6 +8,7 @@ import pytest
 
 from broker.core.admin import topic_names
 from broker.model.ids import TopicPartition
+from broker.model.log_errors import LogDirFailed
 from broker.runtime.replicas.append import AppendOrigin
 from broker.runtime.replicas.replica import PendingAppend
 from broker.wire.errors import ErrorCode
@@ -233,6 +234,16 @@ def test_what_the_turn_staged_is_written_before_the_role_goes(appends: Appends) 
     assert appends.node.log.values() == ["a", "b"]
     appends.end_turn()
     assert appends.results == [(ErrorCode.NONE, 0), (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
+
+
+def test_what_the_turn_staged_is_thrown_away_where_its_replica_goes_offline(appends: Appends) -> None:
+    """The staged bytes lie in a buffer that later requests fill: they may never be written any more."""
+    appends.append(acks=1)
+    replicas = appends.node.up.replicas
+    replicas.take_offline(replicas.by_partition[T0], LogDirFailed("/data", 5, "Input/output error"))
+    assert appends.node.log.staged == []
+    appends.end_turn()
+    assert appends.results == [(ErrorCode.KAFKA_STORAGE_ERROR, -1)]
 
 
 def test_wait_that_times_out_is_done_once_and_leaves_the_batch_in_the_log(appends: Appends) -> None:
