@@ -13,6 +13,7 @@ from broker.wire.messages import fetch
 from broker.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.support.following_broker import Follower, result
 from tests.support.memory_node import TOPIC, TOPIC_ID
+from tests.support.settled_cluster import settled
 
 pytestmark = pytest.mark.guarantee("R1")
 
@@ -258,3 +259,14 @@ def test_log_found_damaged_by_a_cut_after_an_out_of_range_answer_goes_offline(
     follower.turn()
     assert (replica.offline, replica.damaged) == (True, True)
     assert not follower.manager.fetchers.fetchers[1].follows(replica)
+
+
+def test_follower_whose_log_fails_goes_offline_and_is_fetched_for_no_more() -> None:
+    cluster = settled()
+    node = cluster.nodes[2]
+    replica = node.up.replicas.by_partition[(TOPIC, 0)]
+    node.log.fail_writes = True
+    cluster.produce(1, "a", acks=1)
+    cluster.settle()
+    assert replica.offline
+    assert not any(fetcher.follows(replica) for fetcher in node.up.fetchers.fetchers.values())
