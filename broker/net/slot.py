@@ -87,7 +87,7 @@ class Slot:
         self._owner.slot_fulfilled(self)
 
     def close_connection(self, reason: str, response: Sequence[Chunk] = _NOTHING) -> None:
-        """Send the responses to earlier requests, and to this one where there is one, then close; none to later ones."""
+        """Send the responses to earlier requests, and to this one if it has any, then close. Later ones get none."""
         self.close_reason = reason
         self._owner.close_after(self)
         self.fulfil(response)
@@ -103,7 +103,7 @@ class Slot:
 
 
 def take_fulfilled(slots: deque[Slot], output: OutputQueue) -> tuple[int, str | None]:
-    """Move the responses at the front of `slots` to `output`, up to the first that is open or closes the connection.
+    """Move the responses at the front of `slots` to `output`, up to the first that is open, or that closes all.
     Neighbouring small responses are joined. Returns the bytes of the length prefixes that were added, and the reason
     when a slot asks to close.
     """
