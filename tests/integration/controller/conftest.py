@@ -27,10 +27,12 @@ from broker.zk.controller_store import ZkControllerStore
 from broker.zk.registration import Registration, prepare
 from broker.zk.session import SessionEvent
 from broker.zk.session_file import SessionFile
+from tests.support.folder_server import FolderServer
 from tests.support.wait import eventually
-from tests.support.zookeeper import ZooKeeperServer, start_zookeeper
+from tests.support.zookeeper import ZooKeeperServer
 
 _numbers = itertools.count()
+_server = FolderServer()
 _MESSAGES: dict[int, tuple[Any, Any]] = {
     ApiKey.LEADER_AND_ISR: (LeaderAndIsrRequest, LeaderAndIsrResponse),
     ApiKey.UPDATE_METADATA: (UpdateMetadataRequest, UpdateMetadataResponse),
@@ -215,11 +217,14 @@ def topic_id(name: str) -> str:
     return (name + "A" * 22)[:22]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    running = start_zookeeper(tmp_path_factory.mktemp("zookeeper"))
-    yield running
-    running.stop()
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    _server.end_before(item, nextitem)
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> ZooKeeperServer:
+    return _server.running(tmp_path_factory.mktemp("zookeeper"))
 
 
 @pytest.fixture

@@ -32,14 +32,17 @@ def proxy(server: ZooKeeperServer) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def cut_off(cluster: Cluster, server: ZooKeeperServer, proxy: Proxy) -> Node:
+def cut_off(cluster: Cluster, server: ZooKeeperServer, proxy: Proxy) -> Iterator[Node]:
     """Broker 1, controller, behind the proxy; broker 2 is not."""
     direct, cluster.hosts = cluster.hosts, cluster.hosts.replace(str(server.port), str(proxy.port))
     node = cluster.add(1)
     cluster.hosts = direct
     assert cluster.active() is node
     cluster.add(2)
-    return node
+    yield node
+    # While the proxy is open: a controller that cannot reach ZooKeeper takes 5 s to resign.
+    node.stop()
+    cluster.remove(node)
 
 
 def cut(node: Node, proxy: Proxy, meanwhile: Callable[[], None] = lambda: None) -> None:

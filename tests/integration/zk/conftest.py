@@ -8,16 +8,21 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from broker.zk.client import ZkClient
-from tests.support.zookeeper import ZooKeeperServer, start_zookeeper
+from tests.support.folder_server import FolderServer
+from tests.support.zookeeper import ZooKeeperServer
 
 _numbers = itertools.count()
+_server = FolderServer()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    running = start_zookeeper(tmp_path_factory.mktemp("zookeeper"))
-    yield running
-    running.stop()
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    _server.end_before(item, nextitem)
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> ZooKeeperServer:
+    return _server.running(tmp_path_factory.mktemp("zookeeper"))
 
 
 @pytest.fixture
