@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.rows.at_head import AtHead
 from benchmarks.rows.base import Row
 from benchmarks.rows.catch_up import CatchUp
 from benchmarks.rows.consume import LeanConsume, LibraryConsume
@@ -22,6 +21,7 @@ from benchmarks.rows.footprint import LoadedMemory, Start
 from benchmarks.rows.latency import FixedLoad, OneInFlight
 from benchmarks.rows.on_disk import OnDisk
 from benchmarks.rows.produce import LeanProduce, LibraryProduce, SmallRequests, ToolProduce
+from benchmarks.rows.tail_read import TailRead
 from benchmarks.warm_up import WarmUp
 
 MB = 1_000_000
@@ -91,8 +91,8 @@ def full(folder: Path) -> Plan:
         FixedLoad(1, 10_000, 1024, 6.0),
         FixedLoad(-1, 40_000, 1024, 5.0),
         FixedLoad(-1, 250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH, bulk=True),
-        AtHead(10_000, 1024, 5.0),
-        AtHead(250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH, consumers=2, behind_rate=50_000),
+        TailRead(10_000, 1024, 5.0),
+        TailRead(250_000, 200, 5.0, linger_us=5000, batch_bytes=LARGE_BATCH, consumers=2, behind_rate=50_000),
         OneInFlight(-1, 12_000),
         OneInFlight(1, 20_000),
         OnDisk(OneInFlight(-1, 2_000)),

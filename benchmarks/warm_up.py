@@ -16,11 +16,11 @@ from types import MappingProxyType
 from benchmarks.bench import Bench
 from benchmarks.measure.guard import VoidRun
 from benchmarks.process import BenchmarkFailed
-from benchmarks.rows.at_head import AtHead
 from benchmarks.rows.base import Found, Row
 from benchmarks.rows.consume import LeanConsume, LibraryConsume
 from benchmarks.rows.latency import FixedLoad, OneInFlight
 from benchmarks.rows.produce import LeanProduce, LibraryProduce, SmallRequests, ToolProduce
+from benchmarks.rows.tail_read import TailRead
 
 CLOSE = 0.05
 PASSES_MIN = 2
@@ -104,7 +104,7 @@ def loads(wanted: WarmUp) -> list[tuple[Row, str]]:
         (OneInFlight(-1, max(size // 50_000, 1000)), _PER_REQUEST),
         (OneInFlight(1, max(size // 20_000, 2000)), _PER_REQUEST),
         (LeanConsume(1024, 6, size, passes=5), _PER_BYTE),
-        (AtHead(10_000, 1024, 2.0), _PER_BYTE),
+        (TailRead(10_000, 1024, 2.0), _PER_BYTE),
         (LibraryProduce(-1, 1024, 6, _LARGE, size), _PER_BYTE),
         (LibraryConsume(1024, 6, size), _PER_BYTE),
         (ToolProduce(-1, 1024, 6, _SMALL, size // 3), _PER_BYTE),

@@ -161,7 +161,7 @@ class ActiveFaults:
         params: Mapping[str, object] | None = None,
         error: str | None = None,
     ) -> None:
-        """Record a fault of that name that was asked for and did not come about; f: `unavailable` or `skipped`."""
+        """Record a fault of that name that was scheduled and did not come about; f: `unavailable` or `skipped`."""
         kind = self.faults[name].kind
         self._record.nemesis(
             f,

@@ -1,4 +1,4 @@
-"""A view of nodes on which no system runs: enough to ask which faults these nodes can do."""
+"""A view of nodes on which no system runs: enough to probe which faults these nodes can do."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class ClusterView(Protocol):
     def restart_broker(self, node: str) -> None:
         """Start the broker process of a node that was killed or stopped, with the clock settings in force there.
 
-        Returns once it answers; does nothing when it is alive. Raises TimeoutError when it does not answer.
+        Returns once it responds; does nothing when it is alive. Raises TimeoutError when it does not respond.
         """
         ...
 

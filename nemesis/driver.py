@@ -63,7 +63,7 @@ class Nemesis:
         self._clock_s = clock_s
         self.in_force = ActiveFaults(view, record, faults, catalogue)
         self.unavailable: dict[str, str] = {}
-        """Kinds that the run file asks for and these nodes cannot do: what is missing."""
+        """Kinds in the run file that these nodes cannot do → what is missing for them."""
 
     def active(self) -> list[str]:
         """The faults in force, as the console shows them: `pause n1`."""
@@ -98,7 +98,7 @@ class Nemesis:
             thread.join()
         self._watch()
         if errors:
-            # A lane that ended early injected less than the run file asks for.
+            # A lane that ended early injected less than the run file demands.
             raise errors[0]
 
     def heal_all(self) -> list[str]:
@@ -119,7 +119,7 @@ class Nemesis:
         self.in_force.record_absence("unavailable", kind, missing, error=missing)
 
     def _say_skipped(self, slot: Slot) -> None:
-        """A slot that came to nothing: the schedule asked for it, and the run does not show it."""
+        """A slot that came to nothing: the schedule has it, and the run does not show it."""
         why = "it could no longer be over in time, or what it claims was never free"
         self.in_force.record_absence("skipped", slot.kind, why, params={"target": slot.target})
 
@@ -172,7 +172,7 @@ class Nemesis:
 
 
 def mix_of(plan: Plan, catalogue: Catalogue | None = None) -> Mix | None:
-    """The mix that a run file asks for, with the timing that its settings set; None without [faults].
+    """The mix of a run file, with the timing that its settings set; None without [faults].
 
     Raises PlanError for a kind that the catalogue (None: of what is installed) does not have.
     """
@@ -194,6 +194,6 @@ def mix_of(plan: Plan, catalogue: Catalogue | None = None) -> Mix | None:
 
 
 def nemesis_of(plan: Plan, view: ClusterView, record: Recorder) -> Nemesis:
-    """The nemesis that a run file asks for, with the faults that are installed."""
+    """The nemesis of a run file, with the faults that are installed."""
     catalogue = load_catalogue()
     return Nemesis(mix_of(plan, catalogue), plan.seed_drawn, view, record, catalogue=catalogue)

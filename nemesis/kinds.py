@@ -87,8 +87,8 @@ class InScript(Enum):
 class Parameter:
     """One key of an injection's `params`.
 
-    drawn: how a random mix chooses it, in words. script: whether a step may give it; default: what it is in a script
-    that does not, if it is not drawn.
+    drawn: how a random mix chooses it, as a text for the page of faults. script: whether a step may give it; default:
+    what it is in a script that does not, if it is not drawn.
     """
 
     name: str
@@ -120,7 +120,9 @@ class Turn(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The brokers' own clocks, as far as the run file sets them; None: not known, nothing is asked of durations."""
+    """The brokers' own clocks, as far as the run file sets them; None: not known, and then durations have no lower
+    bound.
+    """
 
     session_s: float | None = None
     lag_s: float | None = None

@@ -68,7 +68,7 @@ def default_recovery_s(time_limit_s: float) -> float:
 
 
 def timing_of(settings: Mapping[str, str]) -> Timing:
-    """The timing that server.properties sets in so many words; what it leaves to defaults stays unknown."""
+    """The timing that server.properties sets explicitly; settings that it leaves to defaults stay unknown."""
     return Timing(
         session_s=_seconds(settings.get("zookeeper.session.timeout.ms")),
         lag_s=_seconds(settings.get("replica.lag.time.max.ms")),

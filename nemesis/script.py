@@ -1,4 +1,4 @@
-"""Carries out a scripted sequence, step by step: known bugs are told as scripts.
+"""Carries out a scripted sequence, step by step: known bugs are written as scripts.
 
 No step sleeps: each waits for what it names, up to its time-out. Faults of a script are the same faults, with the same
 lines in the history, as those of a random mix. Must not know how a record is sent: the harness does that.

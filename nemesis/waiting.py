@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], timeout_s: float, interval_s: float = 0.1) -> T:
-    """Call until the answer is true or the time is up; the last answer. Called at least once."""
+    """Call until the result is true or the time is up; the last result. Called at least once."""
     deadline = time.monotonic() + timeout_s
     while True:
         met = condition()

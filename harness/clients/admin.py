@@ -18,8 +18,8 @@ from harness.plan.plan import TopicPlan
 
 REQUEST_TIMEOUT_S = 1.0
 PAUSE_S = 0.2
-# Errors of CreateTopics that another try cannot mend. INVALID_REPLICATION_FACTOR is absent: the controller may not have
-# taken note of every broker yet.
+# Errors of CreateTopics that another try cannot repair. INVALID_REPLICATION_FACTOR is absent: the controller may not
+# have taken note of every broker yet.
 _HOPELESS = (
     "INVALID_CONFIG",
     "INVALID_PARTITIONS",

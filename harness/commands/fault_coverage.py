@@ -1,4 +1,4 @@
-"""Which of a run file's faults came about in none of a night's runs: what they would find, nobody has looked for.
+"""Which of a run file's faults came about in none of a night's runs: bugs that only these show were not looked for.
 
 Decides how many runs are enough to hold that against the night. A run of all faults has seven of fourteen kinds or so:
 that twenty such runs leave one out by chance has odds of one to a hundred thousand.

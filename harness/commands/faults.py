@@ -1,8 +1,7 @@
 """`highwater doctor`'s rows about faults: what real local nodes of this machine can be made to suffer.
 
-Decides how the faults are asked: on nodes that are made for it in a sandbox of their own. Must not know how a fault
-probes.
-Part of the command line: it plugs the nemesis into the harness.
+Decides how the faults are probed: on nodes that are made for it in a sandbox of their own. Must not know how a fault
+probes. Part of the command line: it plugs the nemesis into the harness.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ LIMIT_S = 120.0
 
 
 def fault_rows() -> Sequence[Row]:
-    """One row for each fault, on local nodes; one row that says why when they cannot be asked."""
+    """One row for each fault, on local nodes; one row with the reason where they cannot be probed."""
     root = str(Path(__file__).resolve().parents[2])
     command = sandbox.sandbox_command([sys.executable, "-m", "harness.commands.faults"])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        return [Row("faults", State.MISSING, f"asking them did not end in {LIMIT_S:g} s")]
+        return [Row("faults", State.MISSING, f"the probes did not end in {LIMIT_S:g} s")]
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["it said nothing"]
         return [Row("faults", State.MISSING, f"local nodes cannot be made: {said[-1]}")]
@@ -46,7 +45,9 @@ def fault_rows() -> Sequence[Row]:
 
 
 def main() -> int:
-    """Inside the sandbox: make three brokers' nodes and a ZooKeeper's, ask every fault, print the answers as JSON."""
+    """Inside the sandbox: make three brokers' nodes and a ZooKeeper's, probe every fault, print what is missing for
+    each as JSON.
+    """
     with tempfile.TemporaryDirectory() as folder:
         nodes = make_nodes("local", 3, 1, run_dir=Path(folder), source=broker_source(None))
         try:

@@ -1,7 +1,7 @@
 """Compiled modules of a broker package (docs/adr/0017): whether there are any, and whether a node's Python takes them.
 
-Decides what counts as a compiled module. Must not know kinds of nodes. A compiled module lies beside its source, and
-a Python that it was not made for passes it over without a word: what ran would not be what the run was to judge.
+Decides what counts as a compiled module. Must not know kinds of nodes. A compiled module lies beside its source, and a
+Python for which it was not built ignores it without an error: the run would then judge other code than intended.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class ImageMissing(Exception):
 
 
 class NodeImage:
-    """The image as its inputs define it; nothing is built before it is asked for."""
+    """The image as its inputs define it; nothing is built before `name` is called."""
 
     def __init__(self) -> None:
         self.suite, self.mirror = suite_and_mirror()

@@ -44,7 +44,7 @@ def make_namespace(place: Place) -> None:
 
 def remove(names: Sequence[str]) -> None:
     """Take namespaces and bridge away again, as far as they exist."""
-    # The kernel takes a namespace apart some time after it is deleted; its links go at once when asked.
+    # The kernel takes a namespace apart some time after it is deleted; its links are gone as soon as they are deleted.
     for link in [*(f"hw-{name}" for name in names), BRIDGE]:
         subprocess.run(["ip", "link", "del", link], capture_output=True, check=False, env=environment())
     for name in names:

@@ -1,8 +1,8 @@
 """Connections from inside a run's sandbox to servers outside of it: a ZooKeeper ensemble of somebody else's.
 
 Decides how a connected socket gets into the sandbox. A *gatekeeper* process stays in the network of the caller and
-connects where it was told to, and nowhere else; each connected socket is handed through a socket pair that the sandbox
-inherits. A `Forwarder` inside listens where nodes can reach it. Must not know what is said on the connections.
+connects to the configured addresses, and nowhere else; each connected socket is handed through a socket pair that the
+sandbox inherits. A `Forwarder` inside listens where nodes can reach it. Must not know what is said on the connections.
 Executed by its file name as the gatekeeper: standard library only. The gatekeeper ends when nobody holds the other end
 of its socket pair, so it outlives no run, however that ends.
 """
@@ -92,7 +92,7 @@ class Forwarder:
 
 
 def connect_any(servers: Sequence[Address]) -> socket.socket:
-    """The first that answers. Raises ConnectionError with what each said."""
+    """The first address that accepts. Raises ConnectionError with the error of each."""
     said: list[str] = []
     for host, port in servers:
         try:

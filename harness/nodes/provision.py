@@ -1,7 +1,7 @@
 """What a machine that came from elsewhere gets before it runs a broker or a ZooKeeper server.
 
-Decides: what is uploaded where in `node.root`, and when what the node has itself is used instead. Must not know:
-SSH. Each thing is uploaded once, when it is first asked for: only ZooKeeper's nodes need a Java.
+Decides: what is uploaded where in `node.root`, and when what the node has itself is used instead. Must not know: SSH.
+Each thing is uploaded once, when a node first needs it: only ZooKeeper's nodes need a Java.
 """
 
 from __future__ import annotations

@@ -82,7 +82,9 @@ def outer_process() -> tuple[int, int] | None:
 
 
 def start_ticks(pid: int | str) -> int:
-    """When a process began, in clock ticks since boot, to tell it from a later one of that pid. OSError when gone."""
+    """When a process began, in clock ticks since boot, to distinguish it from a later one of that pid. OSError when
+    gone.
+    """
     stat = Path(f"/proc/{pid}/stat").read_text()
     return int(stat.rpartition(")")[2].split()[19])
 
@@ -261,8 +263,8 @@ def _init(command: Sequence[str], alive_fd: int, status_fd: int, outer: tuple[in
 
 
 def _exec(command: Sequence[str]) -> NoReturn:
-    # Own process group: what the terminal sends comes through the outer process, once. A background group that
-    # touches the terminal would be stopped; ignoring these two turns that into an error for whoever reads it.
+    # Own process group: what the terminal sends comes through the outer process, once. A background group that touches
+    # the terminal would be stopped; ignoring these two turns that into an error of the read.
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)

@@ -23,7 +23,7 @@ from harness.nodes.provision import Provision
 
 _CONNECT_TIMEOUT_S = 20.0
 _SESSIONS_PER_CONNECTION = 8
-"""sshd's MaxSessions is 10 unless it is told otherwise."""
+"""sshd's MaxSessions is 10 unless its configuration says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

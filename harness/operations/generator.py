@@ -1,9 +1,9 @@
 """Generators: pure values that say which operation comes next, and when.
 
 Decides operation, thread and time, from a seed and from what has completed. Must not know sockets, clocks or
-threads: time is a value in the context. Invariants: `next` and `update` change nothing and return what follows, so
-asking twice with the same context gives the same op; an op names a thread that is free in the context.
-After Jepsen's jepsen.generator: one pure generator, one impure interpreter.
+threads: time is a value in the context. Invariants: `next` and `update` change nothing and return what follows, so two
+calls with the same context give the same op; an op names a thread that is free in the context. After Jepsen's
+jepsen.generator: one pure generator, one impure interpreter.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Stagger:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """Ends with the first op that would be at or after length_ns from when it was first asked."""
+    """Ends with the first op that would be at or after length_ns from the first call."""
 
     length_ns: int
     inner: Generator

@@ -60,7 +60,7 @@ class History:
     """Appends to one history.jsonl; safe to use from many threads.
 
     origin_ns: CLOCK_MONOTONIC at the run's origin; `time_ns` of a line counts from it. A completion carries the time at
-    which its answer was seen, which may be before the time of the line above it.
+    which its response was seen, which may be before the time of the line above it.
     """
 
     def __init__(

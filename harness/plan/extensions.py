@@ -1,7 +1,7 @@
 """The names that a run file may use for workloads and systems: this package's own, and those of installed packages.
 
 Decides which implementation a name stands for. Own ones are one line each below; a package outside adds one by an entry
-point of the group. An implementation is imported when a run asks for it, so that this floor knows names only. Must not
+point of the group. An implementation is imported when a run names it, so that this floor knows names only. Must not
 know what an implementation does: `harness.workloads.base` and `harness.systems.base` say that.
 """
 

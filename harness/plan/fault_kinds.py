@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 STOPS_PROCESS = "stops-process"
-"""While it lasts, the daemon of each target is gone or stands still."""
+"""While it lasts, the daemon of each target is gone or does not run."""
 CUTS_LINKS = "cuts-links"
 """While it lasts, packets between nodes are lost; `params.grudge` says on which links."""
 NAMES_NO_VICTIM = "names-no-victim"
@@ -24,7 +24,7 @@ EFFECTS = frozenset({STOPS_PROCESS, CUTS_LINKS, NAMES_NO_VICTIM, SKEWS_CLOCK, DA
 
 @dataclass(frozen=True, slots=True)
 class KnownFault:
-    """A kind of fault, as far as files about runs speak of it.
+    """A kind of fault, as far as run files, histories and results name it.
 
     name: as run files and histories have it, unique among all kinds. family: what it belongs to, such as `process`.
     effects: some of `EFFECTS`. at_random: in a random mix also where the run file names no kinds.
@@ -36,7 +36,7 @@ class KnownFault:
     at_random: bool = True
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a name that a run file cannot hold, or an effect that nobody could read."""
+        """Raises ValueError for a name that a run file cannot hold, or an effect that the checkers do not know."""
         for text in (self.name, self.family):
             if not text or not text.replace("-", "").isalnum() or text != text.lower() or not text.isascii():
                 raise ValueError(f"fault {self.name!r}, family {self.family!r}: names are of a-z, 0-9 and -")

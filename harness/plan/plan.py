@@ -196,7 +196,7 @@ class Plan:
 
     @property
     def copies_acknowledged(self) -> int:
-        """How many replicas surely hold a record when a process of the load is told that it is written."""
+        """How many replicas surely hold a record when a process of the load gets its acknowledgement."""
         return 1 if self.workload.acks == 1 else self.min_insync_replicas
 
     @property

@@ -1,4 +1,5 @@
 """One run from plan to verdict, its folder and its console.
 
-A Plan comes in; a run folder with history, evidence, verdict and report comes out.
+Uses nodes, systems, workloads and the nemesis, by the names in the plan. A Plan comes in; a run folder with history,
+evidence, verdict and report comes out.
 """

@@ -137,4 +137,4 @@ class Background:
         if self._failure is not None:
             raise RunFailed(f"{self.name}: {type(self._failure).__name__}: {self._failure}")
         if self._thread.is_alive():
-            raise RunFailed(f"{self.name}: has not ended {WORKERS_END_S:g} s after it was told to")
+            raise RunFailed(f"{self.name}: has not ended {WORKERS_END_S:g} s after it was stopped")

@@ -1,8 +1,8 @@
 """What is done to a replica's files on its node: one program, run there by the node's own Python. Pure here.
 
 It picks a file and a place by the seed it is given, damages it, reads it back, and prints what it did as JSON. Places
-that no format protects are left out, because nobody could tell and every system would be fooled: the leader epoch in a
-batch header lies outside of its CRC, and the text checkpoints carry none.
+that no format protects are left out, because no system could detect the damage: the leader epoch in a batch header lies
+outside of its CRC, and the text checkpoints carry none.
 """
 
 from __future__ import annotations

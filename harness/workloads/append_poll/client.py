@@ -22,7 +22,7 @@ from harness.operations.op import Completion, Invocation
 
 POLL_BYTES = 64 * 1024
 RESPONSE_GRACE_MS = 250
-"""How much longer than the broker's own time-out the client waits, so that REQUEST_TIMED_OUT can be told from
+"""How much longer than the broker's own time-out the client waits, so that REQUEST_TIMED_OUT can be distinguished from
 silence.
 """
 

@@ -19,7 +19,7 @@ _BEFORE_START_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class AtHead(Row):
+class TailRead(Row):
     """acks=all, records due at a fixed rate; `consumers` read all of them as they come, and another one as much of them
     as behind_rate says, from the start of the topic.
 
@@ -35,7 +35,7 @@ class AtHead(Row):
     consumers: int = 1
     behind_rate: int = 0
     partitions: int = 6
-    group: str = "Consume at the head"
+    group: str = "Tail read"
     metrics: tuple[str, ...] = (
         "krecords_per_s",
         "out_krecords_per_s",
@@ -91,7 +91,7 @@ class AtHead(Row):
             guard.check(produced.records)
 
     def _clients(self, bench: Bench, topic: str, records: int) -> tuple[LeanResult, list[LeanResult]]:
-        """What the producer and the consumers found; those at the head come first."""
+        """What the producer and the consumers found; those that read the tail come first."""
         start_ns = time.monotonic_ns() + _BEFORE_START_NS
         told = {"records": records, "start_ns": start_ns, "skip_ms": int(self.seconds * 200)}
         running: list[LeanRun] = []
