@@ -91,7 +91,8 @@ def commands(suite: Suite, paths: Sequence[str], options: Sequence[str]) -> list
     made: list[list[str]] = []
     if pairs:
         spared = [f"--ignore={TESTS / path}" for path in suite.alone if is_within(path, pairs)]
-        two = ["-n", "2", "--dist", "loadfile", "--durations=10"]
+        # In the order of their names, so that unit tests come last: each is quick, and both processes end together.
+        two = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=10"]
         made.append([*pytest, *two, *options, *spared, *(str(TESTS / path) for path in pairs)])
     if single:
         made.append([*pytest, "--durations=25", *options, *(str(TESTS / path) for path in single)])
