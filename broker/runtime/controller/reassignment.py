@@ -1,11 +1,11 @@
 """Reassignments, from the request to the last deleted log: the part of a controller's term that writes them.
 
-The steps and what they keep are in `core.reassignment`. All that is remembered here about a reassignment is which of
-the doomed replicas are deleted: a new controller reads the rest from the topics and goes on. `advance` is called after
-every batch of events, so that each reassignment goes on as soon as what it waits for has come (an ISR that grew, a
-broker that died or responded). A topic that is being deleted is left to its deletion, which covers doomed replicas too.
-A tool's request in `/admin/reassign_partitions` has only the topic's name: it is removed before the name is free, or
-the next topic of that name would be moved. Belongs to the controller's thread. Source:
+The steps and their invariants are in `core.controller.reassignment`. All that is remembered here about a reassignment
+is which of the doomed replicas are deleted: a new controller reads the rest from the topics and goes on. `advance` is
+called after every batch of events, so that each reassignment goes on as soon as what it waits for has come (an ISR that
+grew, a broker that died or responded). A topic that is being deleted is left to its deletion, which covers doomed
+replicas too. A tool's request in `/admin/reassign_partitions` has only the topic's name: it is removed before the name
+is free, or the next topic of that name would be moved. Belongs to the controller's thread. Source:
 KafkaController.processApiPartitionReassignment, onPartitionReassignment, processZkPartitionReassignment.
 """
 

@@ -1,6 +1,6 @@
 """Elections on request: ElectLeaders, `/admin/preferred_replica_election`, and the periodic rebalance.
 
-Belongs to the controller's thread; who is elected is decided in `core.preferred`.
+Belongs to the controller's thread; who is elected is decided in `core.controller.preferred`.
 Source: KafkaController.processReplicaLeaderElection, processAutoPreferredReplicaLeaderElection.
 """
 

@@ -1,7 +1,7 @@
 """What a follower does when its leader does not have its fetch offset: request the bounds of the leader's log, then
 decide.
 
-The decision is `core.epochs.out_of_range_reset`.
+The decision is `core.replication.epochs.out_of_range_reset`.
 Source: AbstractFetcherThread.handleOutOfRangeError.
 """
 

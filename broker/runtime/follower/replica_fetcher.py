@@ -1,10 +1,11 @@
 """The follower's side of replication: one fetcher per leader broker, one long poll, an incremental session.
 
-Follower rules live in `core.epochs` and `core.partition`; this sends positions, appends what comes, cuts where the
-leader's history says so, and learns the watermark. The LEO that a request states is written to the file: it is built
-after the turn's log writes. A partition that comes while a long poll is out does not wait for its end: a second request
-of the same session makes the leader respond to the first at once. The response to the older of two requests says
-nothing of the partitions that the newer one named: the leader's session moved only when that one came.
+Rules of a follower are in `core.replication.epochs` and `core.replication.partition`; this sends positions, appends
+what comes, cuts where the leader's history says so, and learns the watermark. The LEO that a request states is written
+to the file: it is built after the turn's log writes. A partition that comes while a long poll is out does not wait for
+its end: a second request of the same session makes the leader respond to the first at once. The response to the older
+of two requests says nothing of the partitions that the newer one named: the leader's session moved only when that one
+came.
 Source: AbstractFetcherThread, ReplicaFetcherThread, FetchSessionHandler; KIP-227, KIP-595, KIP-903.
 """
 

@@ -1,7 +1,7 @@
 """LeaderAndIsr and StopReplica: the controller's requests become roles.
 
-What is news and what a state makes of a replica is decided in `core.fencing` and `core.partition`; this makes the log,
-the fetchers and those who wait follow it.
+What is news and what a state makes of a replica is decided by `core.replication.fencing` and
+`core.replication.partition`; this makes the log, the fetchers and those who wait follow it.
 Source: ReplicaManager.becomeLeaderOrFollower, stopReplicas; KIP-380 (broker epoch), KIP-516 (topic ids).
 """
 

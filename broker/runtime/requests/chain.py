@@ -1,12 +1,10 @@
 """What every request passes before its handler: measure, authorise, throttle.
 
 A chain is put before each handler once, when the dispatcher's routes are made. A step that nobody plugged in is left
-out of the route, so a broker without ACLs, quotas and metrics calls its handlers directly.
-Order: the measure begins first, so that what was refused or held is counted with its whole time; a request is
-authorised before it is throttled, so that one that is refused waits for nothing.
-Where they will be plugged in: ACLs as `Authorizer` (`broker.runtime.security`), client quotas as `ClientQuotaManager`
-(`broker.runtime.quotas`), request metrics as `RequestMetrics` (`broker.runtime.metrics`), all three by
-`broker.server.data_plane`, which makes the dispatcher.
+out of the route, so a broker without ACLs, quotas and metrics calls its handlers directly. Order: the measure begins
+first, so that what was refused or held is counted with its whole time; a request is authorised before it is throttled,
+so that one that is refused waits for nothing. `broker.server.data_plane`, which makes the dispatcher, is where they
+will be plugged in: ACLs as `Authorizer`, client quotas as `ClientQuotaManager`, request metrics as `RequestMetrics`.
 Source: kafka.server.KafkaApis.handle, RequestHandlerHelper; KIP-219 for the order among throttled requests.
 """
 

@@ -27,7 +27,7 @@ class PeerEvidenceRequest(Message):
 
 @dataclass(slots=True)
 class PeerEvidenceResponse(Message):
-    """evidence: a `core.suspicion.Evidence`."""
+    """evidence: a `broker.core.controller.suspicion.Evidence`."""
 
     API: ClassVar[ApiKey] = ApiKey.PEER_EVIDENCE
 

@@ -21,6 +21,15 @@ _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _DOCUMENT = re.compile(r"(?<![\w.-])((?:[\w.-]+/|\.\./)*[\w-]+\.md)\b(?!/)")
 _DECISION = re.compile(r"\bADRs?,? (\d+)(?:(?:,| and) (\d+))*|docs/adr/(\d{4})|\badr/(\d{4})")
 _GUARANTEE = re.compile(r"(?<![\w.\-/'\"`=#{])([RCLKHV])(\d{1,2})(?![\w\-/'\"`=}])")
+_SLASHED = re.compile(r"(?<![\w.\-/'\"`=#{])[RCLKHV]\d{1,2}(?:/[RCLKHV]\d{1,2})+(?![\w\-/'\"`=}])")
+_MODULE = re.compile(r"`((?:broker\.(?!id\b|rack\b)|core\.|harness\.|nemesis\.|checkers\.|benchmarks\.)\w+(?:\.\w+)*)`")
+_SOURCE = re.compile(r"(?<![\w/<.])((?:broker|harness|nemesis|checkers|benchmarks|tools|tests)/[a-z_0-9/]+\.py)\b")
+_RULE = re.compile(r"\b[Rr]ules? (\d+)\b")
+_RULES = {
+    number
+    for cell in re.findall(r"^\| (\d[\d, ]*) \|", (ROOT / "docs" / "checkers.md").read_text("utf-8"), re.MULTILINE)
+    for number in re.findall(r"\d+", cell)
+}
 _GUARANTEES = {entry.id for entry in guarantees.read_table()}
 _DECISIONS = {path.name[:4] for path in (ROOT / "docs" / "adr").glob("0*.md")}
 _PATH = re.compile(r"`((?:broker|harness|nemesis|checkers|benchmarks|tools|tests|docs|examples)/[\w./*<>-]+)`")
@@ -79,15 +88,38 @@ def is_here(mention: str, path: Path) -> bool:
     return any((folder / mention).exists() for folder in (ROOT, path.parent, ROOT / "docs", ROOT / "docs" / "adr"))
 
 
+def is_module(name: str) -> bool:
+    """`broker.core.replication.leader`, also without `broker.`, and with the name of something in it."""
+    for place in (ROOT, ROOT / "broker"):
+        path, parts = place, name.split(".")
+        while parts and (path / parts[0]).is_dir():
+            path /= parts.pop(0)
+        if path == place:
+            continue
+        file = path / f"{parts[0]}.py" if parts else path
+        if not parts or (len(parts) == 1 and file.exists()):
+            return True
+        if not file.exists():
+            file, parts = path / "__init__.py", [parts[0], *parts]
+        return file.exists() and re.search(rf"\b{parts[1]}\b", file.read_text(encoding="utf-8")) is not None
+    return False
+
+
 def missing_of(text: str, path: Path) -> Iterator[str]:
-    """Each document, decision and guarantee that a line names and that is not here."""
+    """Each document, decision, guarantee, rule of the checkers, module and source that a line names and is not here."""
     for found in _DOCUMENT.finditer(text):
         if found[1] not in _OF_OTHERS and not is_here(found[1], path):
             yield found[1]
     for found in _DECISION.finditer(text):
         yield from (f"ADR {digits}" for digits in re.findall(r"\d+", found[0]) if digits.zfill(4) not in _DECISIONS)
-    yield from (found[0] for found in _GUARANTEE.finditer(text) if found[0] not in _GUARANTEES)
-    if re.search(r"\bof the design\b|\bthe design documents?\b|\bdesign/", text):
+    named = [*(found[0] for found in _GUARANTEE.finditer(text))]
+    named += [id_ for found in _SLASHED.finditer(text) for id_ in found[0].split("/")]
+    yield from (id_ for id_ in named if id_ not in _GUARANTEES)
+    yield from (f"rule {found[1]}" for found in _RULE.finditer(text) if found[1] not in _RULES)
+    yield from (found[1] for found in _MODULE.finditer(text) if not is_module(found[1]))
+    if ROOT / "tests" not in path.parents:  # tests name files of small trees that they make
+        yield from (found[1] for found in _SOURCE.finditer(text) if not (ROOT / found[1]).exists())
+    if re.search(r"\bthe design\b|\bdesign/", text):
         yield "a design that is not here"
 
 
@@ -150,6 +182,11 @@ def test_what_is_named_is_here(folder: str) -> None:
         ("Source: R12 and L6 of docs/guarantees.md; docs/adr/0010, ADR 7, checkers.md.", []),
         ("(H99), R0: see performance.md and ADR 99.", ["performance.md", "ADR 99", "H99", "R0"]),
         ("C5 of the design", ["a design that is not here"]),
+        ("as the design has it", ["a design that is not here"]),
+        ("L1/R99, rule 2 of docs/checkers.md, rules 98", ["R99", "rule 98"]),
+        ("`core.replication.leader`, `broker.core.replication.leader.Leader`, `broker.id`, `broker.core.admin`", []),
+        ("`core.leader`, `broker.log.Nothing`", ["core.leader", "broker.log.Nothing"]),
+        ("broker/cli.py and checkers/black_box/nothing.py", ["checkers/black_box/nothing.py"]),
         ("names = ('R99', x.C50, -K77, CC21)", []),
     ],
 )
