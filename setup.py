@@ -14,7 +14,7 @@ from setuptools import Extension, setup
 HOT = {
     "core/producers": "state",
     "core/replication": "epochs fencing follower isr leader partition purgatory watermark",
-    "log": "local_log log reads swap truncation",
+    "log": "local_log log producers reads swap truncation",
     "log/durability": "durability",
     "log/epochs": "cache checkpoint",
     "log/files": "batch_scan",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,6 +10,11 @@ from broker.log.files.open_segments import OpenSegments
 
 Job = Callable[[], None]
 Done = Callable[[OSError | None], None]
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970, by a clock that somebody may set."""
+    return time.time_ns() // 1_000_000
 
 
 def run_inline(job: Job, done: Done) -> None:
@@ -33,7 +39,7 @@ class Environment:
     background(job, done): job on any thread, then done(its OSError or None) on the loop's thread.
     flush(dir, job, done): the same on threads of that log dir alone, several jobs at once.
     remove(job, done): the same on a thread for deletions, in the order in which they were asked for. No stop waits for
-    more than the job at hand: done may never be called. open_segments: of all logs in it.
+    more than the job at hand: done may never be called. open_segments: of all logs in it. wall_ms: since 1970.
     """
 
     now_ms: Callable[[], float]
@@ -42,3 +48,4 @@ class Environment:
     flush: Callable[[str, Job, Done], None] = flush_inline
     remove: Callable[[Job, Done], None] = run_inline
     open_segments: OpenSegments = field(default_factory=OpenSegments)
+    wall_ms: Callable[[], int] = wall_clock_ms

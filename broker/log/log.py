@@ -18,7 +18,9 @@ from collections.abc import Callable, Sequence
 from random import randrange
 
 from broker.log.config import LogConfig
+from broker.log.files.batch_scan import end_offset_in_file
 from broker.log.local_log import LocalLog
+from broker.log.producers import ProducerStateManager
 from broker.log.reads import SegmentReads
 from broker.log.segments.log_file import INT32_MAX
 from broker.log.segments.staging import StagedBatch, read_batches, stamp_batches, stamp_one
@@ -28,7 +30,7 @@ from broker.model.append_info import AppendInfo
 from broker.model.ids import Epoch, Offset
 from broker.model.log_errors import CorruptLog, LogDirFailed, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
-from broker.wire.record_batch import BatchHeader
+from broker.wire.record_batch import BatchHeader, end_offset_of, iter_batches
 
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
@@ -53,17 +55,10 @@ class PartitionLog:
         self._epochs = local.epochs
         self._staging = local.staging
         self._tail = local.tail
+        self._producer_state = ProducerStateManager(local, self.read_bytes)
+        self.producers = self._producer_state.states
+        """Who appended what, what is staged included."""
         self._closed = False
-
-    @property
-    def snapshot_at_roll(self) -> Callable[[Offset], bytes | None] | None:
-        """Asked for the producer state at the offset where a segment ends, when its roll is staged."""
-        return self._local.snapshot_at_roll
-
-    @snapshot_at_roll.setter
-    def snapshot_at_roll(self, ask: Callable[[Offset], bytes | None] | None) -> None:
-        """None: no snapshot is left then."""
-        self._local.snapshot_at_roll = ask
 
     @property
     def topic_id(self) -> str:
@@ -150,8 +145,6 @@ class PartitionLog:
     def epoch_at(self, offset: Offset) -> Epoch:
         return self._epochs.epoch_at(offset)
 
-    # Append
-
     def append_as_leader(self, batches: memoryview, epoch: Epoch, header: BatchHeader | None = None) -> AppendInfo:
         """Stamp base offsets and epoch in place (batches is writable) and stage. The caller has validated them.
 
@@ -168,7 +161,21 @@ class PartitionLog:
             staged, newest = [one], one[2]
         if epoch != self._epochs.latest:
             self._epochs.assign(epoch, base)
-        return self._stage(batches, staged, newest)
+        info = self._stage(batches, staged, newest)
+        if header is None:
+            self._producer_state.take([header for _, header in iter_batches(batches, verify_crc=False)])
+        elif header.producer_id >= 0 and not header.is_control:
+            last, now_ms = info.last_offset, self._environment.now_ms()
+            self.producers.append(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.last_sequence,
+                base,
+                last,
+                now_ms,
+            )
+        return info
 
     def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
         """Stage batches that carry their offsets and epochs; they start at `leo` and have no holes.
@@ -185,7 +192,11 @@ class PartitionLog:
         for epoch, start in epochs:
             if epoch != self._epochs.latest:
                 self._epochs.assign(epoch, start)
-        return self._stage(batches, staged, newest)
+        info = self._stage(batches, staged, newest)
+        if headers is None:
+            headers = [header for _, header in iter_batches(batches, verify_crc=False)]
+        self._producer_state.take(headers)
+        return info
 
     def _stage(self, view: memoryview, batches: list[StagedBatch], newest: int) -> AppendInfo:
         size = len(view)
@@ -243,8 +254,6 @@ class PartitionLog:
         if self._staging.runs:
             self._local.drop_staged()
 
-    # Read
-
     def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
         """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
 
@@ -274,6 +283,13 @@ class PartitionLog:
                 return memoryview(chunk)
             return memoryview(self._reads.content(chunk))
 
+    def end_offset_of(self, chunk: Chunk) -> Offset:
+        """Where what `read` found ends, if not empty; of a file little but headers is read.
+
+        Raises CorruptBatch where these are no batches, one behind the other, any more; OSError.
+        """
+        return end_offset_in_file(*chunk) if isinstance(chunk, FileSlice) else end_offset_of(memoryview(chunk))
+
     def distrust(self) -> None:
         """Check again, at its next read, everything that was written or checked before; damage is CorruptLog then."""
         self._reads.distrust()
@@ -290,23 +306,26 @@ class PartitionLog:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset. Raises as `read`."""
         return self._reads.offset_for_timestamp(timestamp, limit_offset)
 
-    # Cuts
-
     def truncate_to(self, offset: Offset) -> None:
         """Drop what is staged, and every batch that ends at or beyond `offset`.
 
         Batches stay whole: when offset lies inside of one, leo becomes its base offset; in a hole, the hole's. Raises
-        LogDirFailed, CorruptLog.
+        LogDirFailed, CorruptLog; ProducersUnread, with the log cut, where its producers would have to be read.
         """
+        before = self._local.leo
         self.cleaning.before_cut(offset)
         self._truncation.truncate_to(offset)
         self.cleaning.after_cut(offset)
+        if self._local.leo != before:
+            self._producer_state.cut()
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Throw everything away; the log is empty and begins at `offset`. Raises as `truncate_to`."""
         self.cleaning.before_cut(-1)
         self._truncation.truncate_fully_and_start_at(offset)
         self.cleaning.after_cut(0)
+        # Also what lies below the new beginning: what its producers wrote since is in no log that is here.
+        self.producers.clear(offset)
 
     def maybe_raise_log_start(self, offset: Offset) -> bool:
         """Let the log begin at `offset`, ≤ leo; whole segments below it go with the next retention check."""
@@ -322,10 +341,6 @@ class PartitionLog:
     def lacks_values_below(self, offset: Offset) -> bool:
         """Whether records below offset may have been cleaned away in favour of ones at or beyond it."""
         return self.cleaning.lacks_values_below(offset)
-
-    def call_off_cleaning(self) -> None:
-        """The log is about to be deleted: no segment of it may be replaced any more."""
-        self.cleaning.call_off()
 
     def flush(self) -> None:
         """Make everything written durable and move the recovery point there. Raises LogDirFailed, CorruptLog."""
@@ -359,23 +374,13 @@ class PartitionLog:
         """Write partition.metadata of a log that had none. Raises ValueError when it has another id."""
         self._local.set_topic_id(topic_id)
 
-    # Producer state
+    def restore_producers(self) -> None:
+        """Rebuild `producers` from the log. Raises LogDirFailed, CorruptLog, ProducersUnread: it is in part then."""
+        self._producer_state.restore()
 
-    def write_producer_snapshot(self, offset: Offset, content: bytes) -> None:
-        """Keep the producer state as it was when the log ended at `offset`."""
-        self._dir.check()
-        try:
-            self.snapshots.write(offset, content)
-        except OSError as error:
-            self._local.fail(error)
-
-    def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None:
-        """The newest snapshot at or below `at_most` (the LEO by default). Raises LogDirFailed, NoDescriptorFree."""
-        offset = self._local.leo if at_most is None else at_most
-        try:
-            return self._environment.open_segments.with_room(lambda: self.snapshots.latest(offset))
-        except OSError as error:
-            self._local.read_failed(error)
+    def snapshot_producers(self) -> None:
+        """Leave a snapshot of `producers` at the log's end, for a quick start. Raises LogDirFailed."""
+        self._producer_state.leave_snapshot()
 
     def close(self, clean: bool) -> None:
         """Close all files; clean: everything is flushed and the indexes have their exact sizes first.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from broker.core.producers.state import ProducerStates
 from broker.model.append_info import AppendInfo
 from broker.model.ids import Epoch, Offset, TopicPartition
 from broker.model.log_errors import LogDirFailed
@@ -214,6 +215,29 @@ class Log(Protocol):
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: Offset) -> tuple[int, Offset, Epoch] | None:
         """(timestamp, offset, epoch) of the first record at or after timestamp below limit_offset."""
+        ...
+
+    @property
+    def producers(self) -> ProducerStates:
+        """Who appended what, what is staged included; the log notes each append, and cuts it with itself."""
+        ...
+
+    def restore_producers(self) -> None:
+        """Rebuild `producers` from what is written, as a start must before the first append.
+
+        Raises LogDirFailed, CorruptLog, ProducersUnread: it is in part then, and the replica has to go offline.
+        """
+        ...
+
+    def snapshot_producers(self) -> None:
+        """Leave `producers` where a quick start finds them. Raises LogDirFailed."""
+        ...
+
+    def end_offset_of(self, chunk: Chunk) -> Offset:
+        """Where a chunk that `read` returned ends, if not empty. Of a file little but headers is read.
+
+        Raises CorruptBatch where these are no batches, one behind the other, any more; OSError.
+        """
         ...
 
     def flush(self) -> None:

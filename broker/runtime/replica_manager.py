@@ -184,7 +184,7 @@ class ReplicaManager:
             for replica in self.replicas.by_partition.values():
                 if not replica.offline:
                     try:
-                        replica.snapshot_producers(self._loop.now_ms())
+                        replica.log.snapshot_producers()
                     except LogDirFailed as failure:
                         self.replicas.take_offline(replica, failure)
             self.checkpoint_high_watermarks()
@@ -328,7 +328,7 @@ class ReplicaManager:
     def _expire_producers(self) -> None:
         now = self._loop.now_ms()
         for replica in self.replicas.by_partition.values():
-            replica.producers.expire(now, self.settings.producer_id_expiration_ms)
+            replica.log.producers.expire(now, self.settings.producer_id_expiration_ms)
 
     def _every(self, name: str, interval_ms: float, duty: Callable[[], None]) -> None:
         def run() -> None:

@@ -166,6 +166,16 @@ def iter_batches(
         position += header.batch_length + LENGTH_PREFIX_SIZE
 
 
+def end_offset_of(view: memoryview) -> int:
+    """Next offset after the last of the whole batches in view, −1 without any; raises CorruptBatch as read_header."""
+    position, end = 0, -1
+    while position < len(view):
+        header = read_header(view, position)
+        end = header.last_offset + 1
+        position += header.size
+    return end
+
+
 def checked_headers(view: memoryview) -> tuple[list[BatchHeader], int]:
     """(headers, bytes) of the whole batches in view, their CRCs checked; a last batch may be cut off.
 

@@ -33,7 +33,7 @@ class DiskCluster(MemoryCluster):
         super().__init__(**options)
 
     def start(self, i: int, tell: bool = True) -> None:
-        environment = Environment(self.loop.now_ms, self.loop.call_later)
+        environment = Environment(self.loop.now_ms, self.loop.call_later, wall_ms=lambda: self.wall_ms)
         dirs = [str(self._folder / name) for name in (str(i), self.second_dirs.get(i)) if name is not None]
         self._stores[i] = DiskLogStore(dirs, environment, defaults={"segment.bytes": "2000"})
         self.nodes[i].store = self._stores[i]  # type: ignore[assignment]

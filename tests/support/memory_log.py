@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from broker.core.producers.state import ProducerStates
 from broker.model.append_info import AppendInfo
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed, OffsetOutOfRange, UnexpectedAppendOffset
 from broker.wire.chunks import Chunk
-from broker.wire.record_batch import BatchHeader, read_header, stamp
+from broker.wire.record_batch import BatchHeader, end_offset_of, read_header, stamp
 from broker.wire.records import decode_records
 from tests.support.chunks import chunk_view
 
@@ -16,9 +17,13 @@ from tests.support.chunks import chunk_view
 class MemoryLog:
     """A log as a list of batches; as plain as can be."""
 
-    def __init__(self, topic_partition: TopicPartition, topic_id: str) -> None:
+    def __init__(
+        self, topic_partition: TopicPartition, topic_id: str, now_ms: Callable[[], float] = lambda: 0.0
+    ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
+        self.now_ms = now_ms
+        self.producers = ProducerStates()
         self.start = 0
         self.batches: list[tuple[int, int, int, bytes]] = []
         self.staged: list[tuple[int, int, int, memoryview]] = []
@@ -104,6 +109,7 @@ class MemoryLog:
         self.assign_epoch(epoch, base)
         last = base + header.last_offset_delta
         self.staged.append((base, last, epoch, batches))
+        self._note_producer(read_header(batches))
         return AppendInfo(base, last, header.max_timestamp, len(batches), 1)
 
     def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
@@ -117,9 +123,33 @@ class MemoryLog:
             view = batches[position : position + header.size]
             last = header.last_offset
             self.staged.append((header.base_offset, last, header.partition_leader_epoch, view))
+            self._note_producer(header)
             position += header.size
             count += 1
         return AppendInfo(first, last, -1, len(batches), count)
+
+    def _note_producer(self, header: BatchHeader) -> None:
+        if header.producer_id >= 0 and not header.is_control:
+            self.producers.append(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.last_sequence,
+                header.base_offset,
+                header.last_offset,
+                self.now_ms(),
+            )
+
+    def restore_producers(self) -> None:
+        self.producers.clear(self.start)
+        for _, last, _, data in self.batches:
+            if last >= self.start:
+                self._note_producer(read_header(memoryview(data)))
+
+    def snapshot_producers(self) -> None: ...
+
+    def end_offset_of(self, chunk: Chunk) -> int:
+        return end_offset_of(chunk_view(chunk))
 
     def write(self) -> None:
         if self.fail_writes:
@@ -164,12 +194,15 @@ class MemoryLog:
         self.staged.clear()
 
     def truncate_to(self, offset: int) -> None:
+        before = self.leo
         self.staged.clear()
         # A flush that was under way no longer vouches for what comes behind the cut.
         self.commits = [(min(target, offset), then) for target, then in self.commits]
         self.flushed = min(self.flushed, offset)
         self.batches = [batch for batch in self.batches if batch[1] < offset]
         self.epochs = [entry for entry in self.epochs if entry[1] < min(offset, self.written_leo)]
+        if self.leo != before and not self.producers.cut(self.written_leo):
+            self.restore_producers()
 
     def lacks_values_below(self, offset: int) -> bool:
         return self.lacks_values
@@ -179,6 +212,7 @@ class MemoryLog:
         self.batches.clear()
         self.epochs.clear()
         self.start = self.flushed = offset
+        self.producers.clear(offset)
         self.commits = [(offset, then) for _, then in self.commits]
 
     def newest_timestamp(self) -> int:
@@ -207,6 +241,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._logs: dict[TopicPartition, MemoryLog] = {}
+        self.now_ms: Callable[[], float] = lambda: 0.0
         self.checkpointed: dict[TopicPartition, int] = {}
         self.unclean: dict[TopicPartition, str] = {}
         self.strays: list[MemoryLog] = []
@@ -230,7 +265,7 @@ class MemoryStore:
         self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str], *, new: bool = True
     ) -> MemoryLog:
         if topic_partition not in self._logs:
-            self._logs[topic_partition] = MemoryLog(topic_partition, topic_id)
+            self._logs[topic_partition] = MemoryLog(topic_partition, topic_id, lambda: self.now_ms())
             if not new:
                 self.mark_unclean(topic_partition, "made anew")
         return self._logs[topic_partition]

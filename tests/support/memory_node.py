@@ -92,6 +92,9 @@ class Node:
     connected: list[Callable[[], None]] = field(default_factory=list)
     """Tell those who wait for an answer of this broker that their connection is gone."""
 
+    def __post_init__(self) -> None:
+        self.store.now_ms = self.loop.now_ms
+
     @property
     def log(self) -> MemoryLog:
         return self.store.logs()[TopicPartition(TOPIC, 0)]

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from broker.wire.record_batch import CRC_START, HEADER_SIZE, LENGTH_PREFIX_SIZE, MAGIC
+from broker.model.ids import Offset
+from broker.wire.record_batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX_SIZE, MAGIC, CorruptBatch
 
 # The front of wire's header, as far as the log needs it:
 # base offset, batch length, leader epoch, magic, crc, attributes, last offset delta, base and max timestamp
@@ -22,6 +23,7 @@ _HEADER = struct.Struct(">qiibIhiqq")
 _SMALLEST_LENGTH = HEADER_SIZE - LENGTH_PREFIX_SIZE
 _WINDOW_BYTES = 8192
 _CRC_CHUNK_BYTES = 1 << 20
+_LOOK_BYTES = 4096
 
 
 class BatchAt(NamedTuple):
@@ -102,6 +104,27 @@ def verify_bytes(data: memoryview, position: int) -> None:
         batch, crc = parse_header(data, offset, position + offset, position + len(data))
         _compare(batch, crc32c(data[offset + CRC_START : offset + batch.size]), crc)
         offset += batch.size
+
+
+def end_offset_in_file(fd: int, start: int, length: int) -> Offset:
+    """Next offset after the last batch of these bytes of a file, whole batches; little but their headers is read.
+
+    Raises CorruptBatch where these are no batches, one behind the other, any more; OSError.
+    """
+    position, stop, end = start, start + length, -1
+    block, block_at = b"", start
+    while position < stop:
+        if position + HEADER_SIZE > block_at + len(block):
+            block, block_at = os.pread(fd, min(_LOOK_BYTES, stop - position), position), position
+            if len(block) < HEADER_SIZE:
+                raise CorruptBatch(position - start, f"{len(block)} bytes of the file are left")
+        values = HEADER.unpack_from(block, position - block_at)
+        base, size, delta = values[0], values[1] + LENGTH_PREFIX_SIZE, values[6]
+        if size < HEADER_SIZE or position + size > stop or delta < 0 or base < max(end, 0):
+            raise CorruptBatch(position - start, f"base offset {base}, {delta} more, {size} bytes: no such batch")
+        end = base + delta + 1
+        position += size
+    return end
 
 
 def find_valid_batch(fd: int, start: int, end: int, offset: int, limit_bytes: int = 64 << 20) -> BatchAt | None:

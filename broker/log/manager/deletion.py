@@ -68,7 +68,7 @@ class LogDeletion:
         log = self._logs.get(tp)
         if log is not None:
             log.durability.discard()
-            log.call_off_cleaning()
+            log.cleaning.call_off()
         gone = [log_dir for log_dir in places if tp in self._logs.offline and not os.path.isdir(log_dir.file(str(tp)))]
         renamed = [self._rename(tp, log_dir, name) for log_dir in places if log_dir not in gone]
         self._logs.remove(tp, places)

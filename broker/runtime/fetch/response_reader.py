@@ -10,7 +10,7 @@ from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.runtime.event_log import EventLog
 from broker.runtime.fetch.partition_reader import PartitionReader
 from broker.runtime.fetch.sessions import FetchSession, FetchWait, SessionKey, SessionPartition
-from broker.runtime.replicas.replica import Replica, end_offset_of
+from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.wire.chunks import chunk_length
 from broker.wire.errors import ErrorCode
@@ -78,7 +78,7 @@ class ResponseReader:
         """Where what was read ends. None, and the replica offline, where its bytes were damaged since."""
         failure: CorruptLog | LogDirFailed
         try:
-            end = end_offset_of(result.records[0])
+            end = replica.log.end_offset_of(result.records[0])
             if end > replica.log.written_leo:
                 raise CorruptBatch(0, f"what follows ends at offset {end}, the log at {replica.log.written_leo}")
             return end

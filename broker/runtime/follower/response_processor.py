@@ -8,6 +8,7 @@ Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from broker.core.replication import epochs
 from broker.core.replication.partition import Following
@@ -89,10 +90,9 @@ class ResponseProcessor:
             replica.log.append_as_follower(view[:end], headers)
         replica.log.write()
         self._group_commit.note(replica)
-        runs = replica.take_producers(headers, self._loop.now_ms())
         event_log = self._event_log
         if event_log is not None:
-            for run in runs:
+            for run in _epoch_runs(headers):
                 event_log.emit("append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last)
 
     def _learn_high_watermark(self, replica: Replica, role: Following, high_watermark: int, rid: str) -> None:
@@ -107,6 +107,26 @@ class ResponseProcessor:
         """Delete what the leader has deleted; never beyond what is known to be committed."""
         if replica.log.maybe_raise_log_start(min(leader_log_start, replica.high_watermark)):
             self._delete_records.on_raised(replica)
+
+
+class EpochRun(NamedTuple):
+    """Neighbouring appended batches of one leader epoch; last is inclusive."""
+
+    epoch: Epoch
+    base: Offset
+    last: Offset
+
+
+def _epoch_runs(headers: Sequence[BatchHeader]) -> list[EpochRun]:
+    """The runs of one epoch each, in order, for the event log."""
+    runs: list[EpochRun] = []
+    for header in headers:
+        epoch = header.partition_leader_epoch
+        if runs and runs[-1].epoch == epoch:
+            runs[-1] = EpochRun(epoch, runs[-1].base, header.last_offset)
+        else:
+            runs.append(EpochRun(epoch, header.base_offset, header.last_offset))
+    return runs
 
 
 class StaleEpochBatch(CorruptBatch):

@@ -159,7 +159,7 @@ class Appender:
 
     def _settled_by_sequence(self, append: PendingAppend, replica: Replica, header: BatchHeader) -> bool:
         """True where the producer's sequence refuses the batch, or shows that the log has it already."""
-        error, repeated = replica.producers.check(
+        error, repeated = replica.log.producers.check(
             header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
         )
         if error is not _NONE:
@@ -194,17 +194,6 @@ class Appender:
             append.log_append_time = -1
             append.refuse(ErrorCode.KAFKA_STORAGE_ERROR, "")
             return
-        producer_id = header.producer_id
-        if producer_id >= 0:
-            replica.producers.append(
-                producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.last_sequence,
-                base,
-                last,
-                self._loop.now_ms(),
-            )
         if not replica.dirty:
             replica.dirty = True
             self._replicas.dirty.append(replica)

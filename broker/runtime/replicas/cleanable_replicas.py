@@ -30,7 +30,7 @@ class CleanableReplicas:
         replica = self._replicas.by_partition.get(topic_partition)
         if replica is None:
             return {}
-        return {pid: entry.batches[-1].last_offset for pid, entry in replica.producers if entry.batches}
+        return {pid: entry.batches[-1].last_offset for pid, entry in replica.log.producers if entry.batches}
 
     def on_damage(self, damage: CorruptLog) -> None:
         """The replica goes offline, to be fetched anew. A leader that is the whole ISR is served on: nobody could lead

@@ -48,11 +48,9 @@ class ReplicaHosting:
         Raises CorruptLog and LogDirFailed where the log cannot be read; the replica is in the registry all the same.
         """
         replica = Replica(self._replicas.broker_id, log, high_watermark)
-        replica.watch_rolls(self._loop.now_ms)
         self._replicas.add(replica)
-        now_ms = self._loop.now_ms()
-        replica.restore_producers(now_ms)
-        replica.producers.expire(now_ms, self._settings.producer_id_expiration_ms)
+        log.restore_producers()
+        log.producers.expire(self._loop.now_ms(), self._settings.producer_id_expiration_ms)
         self.configure(replica)
         if self._event_log is not None:
             self._event_log.emit(

@@ -6,10 +6,10 @@ All callbacks run on the loop's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from broker.core.replication.isr import Proposal
-from broker.model.ids import BrokerId, Offset, TopicPartition
+from broker.model.ids import BrokerId, TopicPartition
 
 
 class AlterPartitionResult(NamedTuple):
@@ -66,19 +66,4 @@ class TopicConfigs(Protocol):
 
     def live_brokers(self) -> Collection[BrokerId] | None:
         """None before the first UpdateMetadata."""
-        ...
-
-
-@runtime_checkable
-class SnapshotLog(Protocol):
-    """A log that can keep producer state beside its segments, so that a start need not read the whole log."""
-
-    snapshot_at_roll: Callable[[Offset], bytes | None] | None
-
-    def write_producer_snapshot(self, offset: Offset, content: bytes) -> None:
-        """Keep the state of all producers as it was when the log ended at `offset`. Raises LogDirFailed."""
-        ...
-
-    def latest_producer_snapshot(self, at_most: Offset | None = None) -> tuple[Offset, bytes] | None:
-        """(offset, content) of the newest up to `at_most`, else the LEO. Raises LogDirFailed, NoDescriptorFree."""
         ...

@@ -1,7 +1,6 @@
 """What is cut from a follower's log.
 
-How far to cut is decided in `broker.core.replication.epochs`; every cut is in the event log, and the producers' state
-follows the log.
+How far to cut is decided in `broker.core.replication.epochs`; every cut is in the event log.
 Source: Partition.truncateTo, truncateFullyAndStartAt.
 """
 
@@ -46,11 +45,13 @@ class ReplicaTruncation:
             return
         before = log.leo
         high_watermark = replica.high_watermark
-        log.truncate_to(offset)
-        replica.partition.truncated(log.leo)
-        if log.leo != before:
-            self._log_cut(replica, before, high_watermark, reason)
-            replica.cut_producers(self._loop.now_ms())
+        try:
+            log.truncate_to(offset)
+        finally:
+            # Also where the log was cut and its producers could not be read then.
+            if log.leo != before:
+                self._log_cut(replica, before, high_watermark, reason)
+            replica.partition.truncated(log.leo)
 
     def start_anew(self, replica: Replica, offset: Offset, reason: str = "out-of-range") -> None:
         """Empty a follower's log: it shares nothing with its leader's. Raises LogDirFailed."""
@@ -63,8 +64,6 @@ class ReplicaTruncation:
         replica.log.truncate_fully_and_start_at(offset)
         replica.partition.started_at(offset)
         self._log_cut(replica, before, high_watermark, reason)
-        # Also what lies below the new beginning: what its producers wrote since is in no log that is here.
-        replica.producers.clear(offset)
 
     def _in_isr(self, replica: Replica) -> bool:
         role = replica.partition.role

@@ -29,12 +29,12 @@ from tests.property.log.log_tools import (
 def test_log_roll_asks_for_producer_state_at_the_offset_where_the_segment_ends(path: str) -> None:
     store = open_store(path, Clock())
     log = open_log(store)
-    log.snapshot_at_roll = lambda offset: f"up to {offset}".encode()
+    log._local.snapshot_at_roll = lambda offset: f"up to {offset}".encode()
     append_values(store, range(20))
     base = log.segment_base_offsets[-1]
-    assert log.latest_producer_snapshot() == (base, f"up to {base}".encode())
+    assert log.snapshots.latest(log.leo) == (base, f"up to {base}".encode())
     log.truncate_to(base - 1)
-    offset, _ = log.latest_producer_snapshot() or (-1, b"")
+    offset, _ = log.snapshots.latest(log.leo) or (-1, b"")
     assert 0 < offset <= base - 1
     kill(store)
 

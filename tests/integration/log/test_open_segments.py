@@ -483,7 +483,7 @@ def _stopped_with_producers(path: str) -> None:
 
 
 def _last_sequence(replica: Replica) -> int:
-    [(_, entry)] = replica.producers
+    [(_, entry)] = replica.log.producers
     return entry.batches[-1].last_sequence
 
 
@@ -494,7 +494,7 @@ def test_producers_of_a_long_log_without_snapshots_are_read_with_few_descriptors
     replica = Replica(1, store.logs()[TP], 0)
     before = _descriptors()
     with descriptors_left(5):
-        replica.restore_producers(0.0)
+        replica.log.restore_producers()
     assert _last_sequence(replica) == 449
     assert _descriptors() == before
     kill(store)
@@ -506,9 +506,9 @@ def test_producers_that_no_descriptor_is_free_to_read_cost_no_log_dir(path: str,
     store = open_store(path, Turns(), MANY)
     replica = Replica(1, store.logs()[TP], 0)
     with descriptors_left(left), pytest.raises(ProducersUnread):
-        replica.restore_producers(0.0)
+        replica.log.restore_producers()
     assert store.offline_dirs == []
-    replica.restore_producers(0.0)
+    replica.log.restore_producers()
     assert _last_sequence(replica) == 449
     kill(store)
 

@@ -67,7 +67,7 @@ def test_store_files_have_kafkas_names_and_contents(path: str) -> None:
     store = open_store(path, Clock(), identity=(7, "cluster-x"))
     append_values(store, range(20), epoch=3)
     log = open_log(store)
-    log.write_producer_snapshot(5, b"state")
+    log.snapshots.write(5, b"state")
     store.checkpoint_high_watermarks({TP: 12, TopicPartition("elsewhere", 1): 3})
     store.registered(91)
     store.close(clean=True)

@@ -13,7 +13,6 @@ from broker.log.cleaner.cleaner import CleaningJob
 from broker.log.cleaner.process import OnEvent, Stop
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.log import PartitionLog
-from broker.runtime.replicas import replica as replica_module
 from broker.runtime.replicas.cleanable_replicas import CleanableReplicas
 from broker.wire.api import ApiKey
 from broker.wire.compression import Compression
@@ -462,19 +461,14 @@ def test_replica_that_ends_below_what_was_deleted_begins_anew_behind_it(cluster:
     assert [record.offset for record in records_of(log)] == list(range(77, 120))
 
 
-@pytest.mark.patches
 @pytest.mark.parametrize(("away_ms", "known"), [(3_600_000, True), (90_000_000, False)])
-def test_idle_producer_expires_also_while_its_broker_is_away(
-    cluster: DiskCluster, monkeypatch: pytest.MonkeyPatch, away_ms: int, known: bool
-) -> None:
-    wall = [1_700_000_000_000]
-    monkeypatch.setattr(replica_module, "_wall_ms", lambda: wall[0])
+def test_idle_producer_expires_also_while_its_broker_is_away(cluster: DiskCluster, away_ms: int, known: bool) -> None:
     cluster.produce_raw(1, keyed([(b"k", b"v")], 1, producer_id=5, producer_epoch=0, base_sequence=0))
     cluster.settle()
     cluster.stop(3)
-    wall[0] += away_ms
+    cluster.wall_ms += away_ms
     cluster.start(3, tell=False)
-    producers = dict(cluster.nodes[3].up.replicas.by_partition[(TOPIC, 0)].producers)
+    producers = dict(cluster.nodes[3].up.replicas.by_partition[(TOPIC, 0)].log.producers)
     assert (5 in producers) is known
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.files.batch_scan import end_offset_in_file
 from broker.model.log_errors import CorruptLog
-from broker.runtime.replicas.replica import end_offset_of
-from broker.wire.chunks import FileSlice
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import CorruptBatch, iter_batches
 from broker.wire.records import NewRecord, encode_batch
@@ -111,7 +110,7 @@ def test_end_of_damaged_bytes_in_a_file_is_an_error_and_found(tmp_path: Path, at
     struct.pack_into(layout, data, one + at, value)
     (tmp_path / "file").write_bytes(data)
     with (tmp_path / "file").open("rb") as file, pytest.raises(CorruptBatch) as damage:
-        end_offset_of(FileSlice(file.fileno(), 0, len(data)))
+        end_offset_in_file(file.fileno(), 0, len(data))
     assert damage.value.position == one
 
 
@@ -119,6 +118,6 @@ def test_end_of_bytes_that_the_file_no_longer_has_is_an_error(tmp_path: Path) ->
     data = _batches(3)
     (tmp_path / "file").write_bytes(data[: len(data) // 3 + _IN_A_HEADER])
     with (tmp_path / "file").open("rb") as file:
-        assert end_offset_of(FileSlice(file.fileno(), 0, len(data) // 3)) == 1
+        assert end_offset_in_file(file.fileno(), 0, len(data) // 3) == 1
         with pytest.raises(CorruptBatch, match="47 bytes of the file are left"):
-            end_offset_of(FileSlice(file.fileno(), 0, len(data)))
+            end_offset_in_file(file.fileno(), 0, len(data))

@@ -101,7 +101,6 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
     def append(replica: Replica, data: memoryview, epoch: int) -> None:
         replica.log.append_as_leader(data, epoch)
         replica.log.write()
-        replica.take_producers([read_header(data)], 0.0)
         appended[replica.topic_partition].append(bytes(data))
 
     for value in range(BATCHES):
@@ -109,7 +108,7 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
         append(other, batch(value + 500), 2)
         append(cleaned, keyed([(b"k%d" % (value % 5), b"%d" % value * 20)], 1000 + value), value // 9)
         if value == 12:
-            log.snapshot_producers(0.0)
+            log.log.snapshot_producers()
             if flushed:
                 log.log.flush()
                 store.checkpoint_recovery_points()
@@ -331,7 +330,7 @@ def _judge_producers(kept: Kept, replica: Replica, name: str) -> None:
                 gone.add(header.producer_id)
             else:
                 gone.discard(header.producer_id)
-    found = _newest(replica.producers)
+    found = _newest(replica.log.producers)
     assert found == {producer: truth[producer] for producer in found}, f"{name}: producers that the log does not have"
     assert truth.keys() - found.keys() <= gone, f"{name}: producers of the log are forgotten"
 
@@ -412,12 +411,11 @@ def _follow(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicP
     begin = read_header(memoryview(kept.batches[0])).base_offset
     if log.leo < begin or log.leo not in {begin, *(_last(content) + 1 for content in kept.batches)}:
         log.truncate_fully_and_start_at(begin)
-        replica.restore_producers(0.0)
+        replica.log.restore_producers()
     for content in kept.batches:
         if _last(content) >= log.leo:
             log.append_as_follower(memoryview(bytearray(content)))
             log.write()
-            replica.take_producers([read_header(memoryview(content))], 0.0)
     log.maybe_raise_log_start(kept.start)
     # Deleted records may come back in front, nothing may be missing there.
     rows = read_all(log, holes=True)

@@ -70,7 +70,7 @@ class PowerRun:
             try:
                 self.store = self._open(self.path)
                 self.log = self.store.create(TP, TOPIC_ID, self.topic_configs[TP.topic])
-                self.log.snapshot_at_roll = lambda _: _snapshot_after(self.rows[-1])
+                self.log._local.snapshot_at_roll = lambda _: _snapshot_after(self.rows[-1])
                 for _ in range(steps):
                     self._step()
                 if rng.random() < 0.3:
@@ -188,13 +188,13 @@ class PowerRun:
         """A whole one that a start would use was made of the records that are there."""
         before = {int.from_bytes(row[:8], "big"): previous for previous, row in pairwise(found)}
         before[log.leo] = found[-1] if found else b""
-        at = log.latest_producer_snapshot()
+        at = log.snapshots.latest(log.leo)
         while at is not None and at[0] > log.log_start_offset:
             offset, content = at
             if len(content) == len(_snapshot_after(b"")):
                 right = content == _snapshot_after(before.get(offset, b""))
                 assert right, f"the snapshot at {offset} stands for other bytes"
-            at = log.latest_producer_snapshot(offset - 1)
+            at = log.snapshots.latest(offset - 1)
 
 
 def _snapshot_after(row: bytes) -> bytes:
@@ -261,7 +261,7 @@ def test_snapshot_that_a_start_has_removed_does_not_come_back() -> None:
             store = open_store(disk.root, clock, TINY)
             append_values(store, range(20))
             log = store.logs()[TP]
-            log.write_producer_snapshot(20, b"of 20")
+            log.snapshots.write(20, b"of 20")
             log.flush()
             kill(store)
             last = f"{log.path}/{log.segment_base_offsets[-1]:020d}.log"

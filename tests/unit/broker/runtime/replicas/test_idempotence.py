@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from broker.core.producers import snapshot as producer_snapshot
 from broker.core.producers.state import ProducerStates
-from broker.model.ids import TopicPartition
-from broker.runtime.replicas.replica import Replica
+from broker.model.log_errors import ProducersUnread
+from broker.runtime.replicas.truncation import ReplicaTruncation
 from broker.wire.api import ApiKey
-from broker.wire.chunks import Chunk
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from broker.wire.record_batch import read_header
-from tests.property.log.compaction_tools import keyed
 from tests.support.memory_cluster import MemoryCluster, produced
-from tests.support.memory_log import MemoryLog
 from tests.support.memory_node import FakeSlot
 
 pytestmark = pytest.mark.guarantee("idempotent-producers")
@@ -179,40 +173,22 @@ def test_damaged_snapshot_is_none() -> None:
     assert producer_snapshot.decode(b"") is None
 
 
-class SnapshotMemoryLog(MemoryLog):
-    """Keeps snapshots, and remembers where it was read."""
+def test_cut_whose_producers_cannot_be_read_is_in_the_event_log(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(cluster, "a", 0)
+    cluster.settle()
+    node = cluster.nodes[3]
+    replica = node.up.replicas.by_partition[("t", 0)]
+    truncation = ReplicaTruncation(3, cluster.loop, node.store, node.event_log, node.up.remade_logs)
+    unread = ProducersUnread(replica.topic_partition, "reading its producers", "no descriptor is free")
 
-    def __init__(self) -> None:
-        super().__init__(TopicPartition("t", 0), "")
-        self.snapshot_at_roll: Callable[[int], bytes | None] | None = None
-        self.snapshots: dict[int, bytes] = {}
-        self.read_at: list[int] = []
+    def truncate_to(offset: int) -> None:
+        replica.log.truncate_fully_and_start_at(offset)
+        raise unread
 
-    def write_producer_snapshot(self, offset: int, content: bytes) -> None:
-        self.snapshots[offset] = content
-
-    def latest_producer_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
-        return max((kept for kept in self.snapshots.items() if at_most is None or kept[0] <= at_most), default=None)
-
-    def read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> Chunk:
-        self.read_at.append(offset)
-        return super().read(offset, max_bytes, limit_offset, min_one_batch)
-
-
-@pytest.mark.parametrize(("damaged", "first_read"), [([], 30), ([30], 20), ([20, 30], 10), ([10, 20, 30], 0)])
-def test_damaged_snapshot_costs_what_lies_behind_the_one_before(damaged: list[int], first_read: int) -> None:
-    log = SnapshotMemoryLog()
-    written = Replica(1, log, 0)
-    for sequence in range(35):
-        if sequence in (10, 20, 30):
-            written.snapshot_producers(0)
-        batch = keyed([(None, b"v")], producer_id=7, producer_epoch=0, base_sequence=sequence)
-        log.append_as_leader(batch, 0)
-        written.take_producers([read_header(batch, 0)], 0)
-        log.write()
-    for offset in damaged:
-        log.snapshots[offset] = b""
-    started = Replica(1, log, 0)
-    started.restore_producers(0)
-    assert log.read_at[0] == first_read
-    assert [(entry.batches[-1].last_offset, producer) for producer, entry in started.producers] == [(34, 7)]
+    monkeypatch.setattr(node.log, "truncate_to", truncate_to)
+    with pytest.raises(ProducersUnread):
+        truncation.truncate(replica, 0, "diverging-epoch")
+    node.event_log.flush()
+    assert [(line["from_leo"], line["to"]) for line in node.event_log.of("truncate")] == [(1, 0)]
