@@ -315,10 +315,8 @@ def _results(
             [spec.name for spec in left_out],
         ),
         "reasons": reasons,
-        "checkers": {
-            **{check.name: run_report.check_json(check) for check in checks},
-            "coverage": _coverage_json(coverage),
-        },
+        "checkers": {check.name: run_report.check_json(check) for check in checks}
+        | {"coverage": _coverage_json(coverage)},
         "durability": durable,
         "linearizability": run_report.linearizability(checks, left_out=any(spec.linearizability for spec in left_out)),
         "coverage": coverage.as_json(),
