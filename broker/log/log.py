@@ -20,7 +20,7 @@ from random import randrange
 from broker.log.config import LogConfig
 from broker.log.files.batch_scan import end_offset_in_file
 from broker.log.local_log import LocalLog
-from broker.log.producers import ProducerStateManager
+from broker.log.producers import ProducerStateManager, headers_of
 from broker.log.reads import SegmentReads
 from broker.log.segments.log_file import INT32_MAX
 from broker.log.segments.staging import StagedBatch, read_batches, stamp_batches, stamp_one
@@ -30,7 +30,7 @@ from broker.model.append_info import AppendInfo
 from broker.model.ids import Epoch, Offset
 from broker.model.log_errors import CorruptLog, LogDirFailed, OffsetOutOfRange
 from broker.wire.chunks import Chunk, FileSlice
-from broker.wire.record_batch import BatchHeader, end_offset_of, iter_batches
+from broker.wire.record_batch import BatchHeader, end_offset_of
 
 _new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
@@ -117,8 +117,6 @@ class PartitionLog:
         self._local.allow_holes()
         self.cleaning.note_compacted()
 
-    # Leader epochs
-
     @property
     def latest_epoch(self) -> Epoch:
         return self._epochs.latest
@@ -138,9 +136,8 @@ class PartitionLog:
         self.durability.save_epochs_soon()
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        written = self._local.written_leo
-        found, end = self._epochs.end_offset_for(epoch, written)
-        return found, min(end, written)
+        found, end = self._epochs.end_offset_for(epoch, self._local.written_leo)
+        return found, min(end, self._local.written_leo)
 
     def epoch_at(self, offset: Offset) -> Epoch:
         return self._epochs.epoch_at(offset)
@@ -163,7 +160,7 @@ class PartitionLog:
             self._epochs.assign(epoch, base)
         info = self._stage(batches, staged, newest)
         if header is None:
-            self._producer_state.take([header for _, header in iter_batches(batches, verify_crc=False)])
+            self._producer_state.take(headers_of(batches))
         elif header.producer_id >= 0 and not header.is_control:
             last, now_ms = info.last_offset, self._environment.now_ms()
             self.producers.append(
@@ -193,9 +190,7 @@ class PartitionLog:
             if epoch != self._epochs.latest:
                 self._epochs.assign(epoch, start)
         info = self._stage(batches, staged, newest)
-        if headers is None:
-            headers = [header for _, header in iter_batches(batches, verify_crc=False)]
-        self._producer_state.take(headers)
+        self._producer_state.take(headers_of(batches) if headers is None else headers)
         return info
 
     def _stage(self, view: memoryview, batches: list[StagedBatch], newest: int) -> AppendInfo:
