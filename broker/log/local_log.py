@@ -19,7 +19,7 @@ from broker.log.files.log_dir import LogDir
 from broker.log.files.open_segments import NO_DESCRIPTOR
 from broker.log.files.producer_snapshots import ProducerSnapshots
 from broker.log.segments.log_segments import Segments
-from broker.log.segments.pending_deletions import Graveyard
+from broker.log.segments.pending_deletions import PendingDeletions
 from broker.log.segments.segment import Segment
 from broker.log.segments.staging import Staging
 from broker.log.segments.tail_cache import Tail
@@ -28,7 +28,7 @@ from broker.model.log_errors import NoDescriptorFree
 
 
 class LocalLog:
-    """Invariants: log_start ≤ written LEO ≤ LEO; recovery point ≤ written LEO."""
+    """Invariants: log_start ≤ log end ≤ staged end; recovery point ≤ log end."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class LocalLog:
         """May be replaced; takes effect with the next append, read or check."""
         self.segments = segments
         self.epochs = epochs
-        self.leo = leo
+        self.staged_end_offset = leo
         """The next append's offset, what is staged included."""
-        self.written_leo = leo
-        """The end of what is in the files."""
+        self.log_end_offset = leo
+        """The LEO: the end of what is in the files."""
         self.log_start = log_start_offset
         self.has_holes = has_holes
         """Offsets may be missing: it is or was compacted. Once true it stays so."""
@@ -73,7 +73,7 @@ class LocalLog:
         self.durability = Durability(path, log_dir, environment, segments, epochs, recovery_point, new)
         self.staging = Staging()
         self.tail = Tail()
-        self.pending_deletions = Graveyard(environment)
+        self.pending_deletions = PendingDeletions(environment)
         self.aim_at_active()
         segments.keep_within(environment.open_segments)
 
@@ -123,9 +123,9 @@ class LocalLog:
 
     def drop_staged(self) -> None:
         """Forget what is staged: the end is that of the files again."""
-        if self.leo != self.written_leo:
-            self.leo = self.written_leo
-            self.epochs.truncate_from_end(self.leo)
+        if self.staged_end_offset != self.log_end_offset:
+            self.staged_end_offset = self.log_end_offset
+            self.epochs.truncate_from_end(self.staged_end_offset)
         self.aim_at_active()
 
     def aim_at_active(self) -> None:
@@ -139,7 +139,7 @@ class LocalLog:
 
     def delete_later(self, segment: Segment) -> None:
         """Hide its files now, remove them after file.delete.delay.ms. Raises OSError."""
-        self.pending_deletions.take(segment, self.config.file_delete_delay_ms)
+        self.pending_deletions.add(segment, self.config.file_delete_delay_ms)
 
     def fail(self, error: OSError) -> NoReturn:
         """Take the log dir offline. Raises LogDirFailed."""

@@ -5,9 +5,9 @@ PartitionLog joins the parts of a log, which share its state (`LocalLog`) and do
 that the tail cache answers, are its own: no call lies between them and the state.
 
 Order of duties in a turn: append_as_… stages (the caller's memory, untouched by anyone until `write`), `write` puts all
-of it in the file, `flush` makes it durable. `leo` counts what is staged; reads and epoch answers never do.
-Invariants: log_start ≤ recovery point, written LEO ≤ LEO; without compaction offsets have no holes; a truncation is on
-disk, and the checkpointed recovery point below it, before anything is appended behind it.
+of it in the file, `flush` makes it durable. `staged_end_offset` counts what is staged; reads and epoch ends never do.
+Invariants: log_start ≤ recovery point, log end ≤ staged end; without compaction offsets have no holes; a truncation is
+on disk, and the checkpointed recovery point below it, before anything is appended behind it.
 A failed system call takes the log dir offline (LogDirFailed); bytes that cannot be right are CorruptLog.
 Source: kafka UnifiedLog, LocalLog.
 """
@@ -69,12 +69,12 @@ class PartitionLog:
         return self._local.log_start
 
     @property
-    def leo(self) -> Offset:
-        return self._local.leo
+    def staged_end_offset(self) -> Offset:
+        return self._local.staged_end_offset
 
     @property
-    def written_leo(self) -> Offset:
-        return self._local.written_leo
+    def log_end_offset(self) -> Offset:
+        return self._local.log_end_offset
 
     @property
     def recovery_point(self) -> Offset:
@@ -136,8 +136,8 @@ class PartitionLog:
         self.durability.save_epochs_soon()
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        found, end = self._epochs.end_offset_for(epoch, self._local.written_leo)
-        return found, min(end, self._local.written_leo)
+        found, end = self._epochs.end_offset_for(epoch, self._local.log_end_offset)
+        return found, min(end, self._local.log_end_offset)
 
     def epoch_at(self, offset: Offset) -> Epoch:
         return self._epochs.epoch_at(offset)
@@ -150,7 +150,7 @@ class PartitionLog:
         """
         if self._dir.failed is not None:
             raise self._dir.failed
-        base = self._local.leo
+        base = self._local.staged_end_offset
         if header is None:
             staged, newest, _ = stamp_batches(batches, base, epoch)
         else:
@@ -175,7 +175,7 @@ class PartitionLog:
         return info
 
     def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
-        """Stage batches that carry their offsets and epochs; they start at `leo` and have no holes.
+        """Stage batches that carry their offsets and epochs; they start at `staged_end_offset` and have no holes.
 
         headers: of all of them in order, if the caller has them at hand. Raises UnexpectedAppendOffset or
         CorruptBatch, staging nothing.
@@ -184,7 +184,7 @@ class PartitionLog:
             raise self._dir.failed
         local = self._local
         staged, newest, epochs = read_batches(
-            self.topic_partition, batches, local.leo, self._epochs.latest, local.has_holes, headers
+            self.topic_partition, batches, local.staged_end_offset, self._epochs.latest, local.has_holes, headers
         )
         for epoch, start in epochs:
             if epoch != self._epochs.latest:
@@ -203,12 +203,12 @@ class PartitionLog:
         now_ms = self._environment.now_ms
         if staging.must_roll(size, newest, last, config, now_ms, self._segments.active.indexes.by_offset):
             # Where a compacted log skips offsets the hole is in a segment, not between two: see segment_recovery.
-            start = local.leo if last - local.leo <= INT32_MAX else base
+            start = local.staged_end_offset if last - local.staged_end_offset <= INT32_MAX else base
             snapshot = local.snapshot_at_roll(start) if local.snapshot_at_roll is not None else None
             jitter_ms = randrange(config.jitter_ms) if config.jitter_ms else 0
             staging.begin_segment(start, snapshot, now_ms(), jitter_ms)
         staging.add(view, batches, size)
-        local.leo = last + 1
+        local.staged_end_offset = last + 1
         return _new(AppendInfo, (base, last, newest, size, len(batches)))
 
     def write(self) -> None:
@@ -232,8 +232,8 @@ class PartitionLog:
                 segment.append(run.views)
                 tail.extend(run.batches, segment.size)
                 segment.add_all(run.batches)
-                local.written_leo = run.batches[-1][1] + 1
-            self._dir.note_end(self.topic_partition, local.written_leo)
+                local.log_end_offset = run.batches[-1][1] + 1
+            self._dir.note_end(self.topic_partition, local.log_end_offset)
         except OSError as error:
             local.drop_staged()
             raise self._dir.fail(error) from error
@@ -241,7 +241,7 @@ class PartitionLog:
             local.drop_staged()
             raise
         runs.clear()
-        if local.written_leo - self.durability.recovery_point >= local.config.flush_messages:
+        if local.log_end_offset - self.durability.recovery_point >= local.config.flush_messages:
             self.flush()
 
     def discard_staged(self) -> None:
@@ -252,13 +252,13 @@ class PartitionLog:
     def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
         """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
 
-        Raises OffsetOutOfRange when offset is below log_start_offset or above leo; CorruptLog; LogDirFailed;
+        Raises OffsetOutOfRange when offset is below log_start_offset or past what is staged; CorruptLog; LogDirFailed;
         NoDescriptorFree.
         """
         local = self._local
-        if offset < local.log_start or offset > local.leo:
-            raise OffsetOutOfRange(self.topic_partition, offset, local.log_start, local.leo)
-        written = local.written_leo
+        if offset < local.log_start or offset > local.staged_end_offset:
+            raise OffsetOutOfRange(self.topic_partition, offset, local.log_start, local.staged_end_offset)
+        written = local.log_end_offset
         limit = min(limit_offset, written)
         if offset >= limit:
             return b""
@@ -304,14 +304,14 @@ class PartitionLog:
     def truncate_to(self, offset: Offset) -> None:
         """Drop what is staged, and every batch that ends at or beyond `offset`.
 
-        Batches stay whole: when offset lies inside of one, leo becomes its base offset; in a hole, the hole's. Raises
+        Batches stay whole: when offset lies inside of one, the end becomes its base offset; in a hole, the hole's. Raises
         LogDirFailed, CorruptLog; ProducersUnread, with the log cut, where its producers would have to be read.
         """
-        before = self._local.leo
+        before = self._local.staged_end_offset
         self.cleaning.before_cut(offset)
         self._truncation.truncate_to(offset)
         self.cleaning.after_cut(offset)
-        if self._local.leo != before:
+        if self._local.staged_end_offset != before:
             self._producer_state.cut()
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
@@ -323,7 +323,7 @@ class PartitionLog:
         self.producers.clear(offset)
 
     def maybe_raise_log_start(self, offset: Offset) -> bool:
-        """Let the log begin at `offset`, ≤ leo; whole segments below it go with the next retention check."""
+        """Let the log begin at `offset`, ≤ the end; whole segments below it go with the next retention check."""
         return self._truncation.maybe_raise_log_start(offset)
 
     def delete_old_segments(self, wall_ms: float, high_watermark: Offset) -> int:
@@ -340,9 +340,9 @@ class PartitionLog:
     def flush(self) -> None:
         """Make everything written durable and move the recovery point there. Raises LogDirFailed, CorruptLog."""
         self._dir.check()
-        if self.durability.is_due(self._local.written_leo):
+        if self.durability.is_due(self._local.log_end_offset):
             try:
-                self.durability.flush(self._local.written_leo, self.topic_id)
+                self.durability.flush(self._local.log_end_offset, self.topic_id)
             except OSError as error:
                 self._local.fail(error)
 
@@ -350,7 +350,7 @@ class PartitionLog:
         """Begin a flush of everything written; the recovery point moves when it is done. Raises as `flush`."""
         self._dir.check()
         try:
-            self.durability.flush_in_background(self._local.written_leo, self.topic_id)
+            self.durability.flush_in_background(self._local.log_end_offset, self.topic_id)
         except OSError as error:
             self._local.fail(error)
 
@@ -361,7 +361,7 @@ class PartitionLog:
         """
         self._dir.check()
         try:
-            self.durability.commit(self._local.written_leo, self.topic_id, then)
+            self.durability.commit(self._local.log_end_offset, self.topic_id, then)
         except OSError as error:
             self._local.fail(error)
 
@@ -389,7 +389,7 @@ class PartitionLog:
             try:
                 for segment in self._segments.made():
                     segment.finish()
-                self.durability.flush(self._local.written_leo, self.topic_id)
+                self.durability.flush(self._local.log_end_offset, self.topic_id)
                 self._segments.active.sync_indexes()
             except OSError as error:
                 self._local.fail(error)

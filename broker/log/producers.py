@@ -55,7 +55,7 @@ class ProducerStateManager:
 
         The log is read for that only where the state does not know what to forget: all else would stand still.
         """
-        if not self.states.cut(self._log.written_leo):
+        if not self.states.cut(self._log.log_end_offset):
             self.restore()
 
     def restore(self) -> None:
@@ -74,7 +74,7 @@ class ProducerStateManager:
 
     def _replay(self) -> None:
         log = self._log
-        end = log.written_leo
+        end = log.log_end_offset
         position = log.log_start
         self.states.clear(position)
         kept = self._latest_snapshot(end)
@@ -112,7 +112,7 @@ class ProducerStateManager:
         content = self._snapshot()
         if content is not None:
             try:
-                log.snapshots.write(log.written_leo, content)
+                log.snapshots.write(log.log_end_offset, content)
             except OSError as error:
                 log.fail(error)
 

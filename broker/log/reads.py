@@ -23,10 +23,10 @@ class SegmentReads:
         self._log = log
 
     def read(self, offset: Offset, max_bytes: int, limit: Offset, min_one_batch: bool) -> Chunk:
-        """As `PartitionLog.read`, from the files. limit ≤ written LEO."""
+        """As `PartitionLog.read`, from the files. limit ≤ log end offset."""
         log = self._log
         segments = log.segments
-        written = log.written_leo
+        written = log.log_end_offset
         try:
             place = segments.floor(offset)
             while place < len(segments):
@@ -62,7 +62,7 @@ class SegmentReads:
         log = self._log
         log.dir.check()
         try:
-            return first_record_at(log.segments, timestamp, log.log_start, min(limit_offset, log.written_leo))
+            return first_record_at(log.segments, timestamp, log.log_start, min(limit_offset, log.log_end_offset))
         except OSError as error:
             log.read_failed(error)
 

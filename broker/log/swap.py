@@ -211,7 +211,7 @@ class SegmentSwap:
         new = Segment(log.topic_partition, log.path, swap.base, log.config.index_interval_bytes, gaps=True)
         log.segments.replace(swap.old, new)
         for segment in swap.old:
-            log.pending_deletions.bury(segment, log.config.file_delete_delay_ms)
+            log.pending_deletions.add_hidden(segment, log.config.file_delete_delay_ms)
             if segment.base_offset != swap.base:
                 remove_if_there(segment_path(log.path, segment.base_offset, SNAPSHOT_SUFFIX))
         self._swap = None
@@ -238,7 +238,7 @@ class SegmentSwap:
 
     def before_cut(self, offset: Offset) -> None:
         """Everything at or beyond offset is about to go: no swap is under way then. Raises LogDirFailed."""
-        if offset < self._log.leo:
+        if offset < self._log.staged_end_offset:
             # Also a cleaning that swaps nothing in just now: segments change and stay the same objects.
             self.cuts += 1
         self._settle()

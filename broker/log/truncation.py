@@ -29,7 +29,7 @@ class Truncation:
     def truncate_to(self, offset: Offset) -> None:
         """Drop what is staged, and every batch that ends at or beyond `offset`.
 
-        Batches stay whole: when offset lies inside of one, leo becomes its base offset; in a hole, the hole's.
+        Batches stay whole: when offset lies inside of one, the end becomes its base offset; in a hole, the hole's.
         """
         log = self._log
         log.dir.check()
@@ -38,7 +38,7 @@ class Truncation:
             self.truncate_fully_and_start_at(offset)
             return
         try:
-            if offset < log.leo:
+            if offset < log.staged_end_offset:
                 segment = log.segments.at(log.segments.floor(offset))
                 cut = segment.find(offset)
                 if cut is not None and cut.base_offset <= offset:
@@ -57,10 +57,10 @@ class Truncation:
                 if log.snapshots.remove_above(offset) or removed:
                     checkpoints.fsync_dir(log.path)
                 active = log.segments.active
-                log.leo = log.written_leo = active.truncate_to(offset)
+                log.staged_end_offset = log.log_end_offset = active.truncate_to(offset)
                 if active.size == 0:
                     active.created_ms = log.environment.now_ms()
-                log.tail.cut(log.leo)
+                log.tail.cut(log.staged_end_offset)
             # Also when nothing was cut: an epoch taken up at the end, under which nothing was written, may conflict.
             log.epochs.truncate_from_end(offset)
             log.durability.epoch_file.save(sync=True)
@@ -93,7 +93,7 @@ class Truncation:
                 log.durability.epoch_file.save(sync=True)
                 log.delete_later(oldest)
             log.tail.clear()
-            log.leo = log.written_leo = log.log_start = offset
+            log.staged_end_offset = log.log_end_offset = log.log_start = offset
             log.dir.note_end(log.topic_partition, offset)
             log.durability.restart_at(offset)
             log.epochs.clear()
@@ -107,7 +107,7 @@ class Truncation:
     def _lower_marks(self, offset: Offset) -> None:
         """Before anything at or beyond `offset` goes: no checkpoint may claim it durable, deleted or committed."""
         log = self._log
-        log.dir.note_end(log.topic_partition, min(offset, log.written_leo))
+        log.dir.note_end(log.topic_partition, min(offset, log.log_end_offset))
         log.durability.lower(offset)
         log.log_start = min(log.log_start, offset)
         if log.dir.checkpointed_recovery_points.get(log.topic_partition, 0) > offset:
@@ -122,12 +122,12 @@ class Truncation:
     # Old segments
 
     def maybe_raise_log_start(self, offset: Offset) -> bool:
-        """Let the log begin at `offset`, ≤ leo; whole segments below it go with the next retention check."""
+        """Let the log begin at `offset`, ≤ the end; whole segments below it go with the next retention check."""
         log = self._log
         if offset <= log.log_start:
             return False
-        if offset > log.leo:
-            raise OffsetOutOfRange(log.topic_partition, offset, log.log_start, log.leo)
+        if offset > log.staged_end_offset:
+            raise OffsetOutOfRange(log.topic_partition, offset, log.log_start, log.staged_end_offset)
         log.log_start = offset
         log.epochs.truncate_from_start(offset)
         return True
@@ -141,7 +141,9 @@ class Truncation:
         log = self._log
         log.dir.check()
         try:
-            count = expired_segments(log.segments, log.config, wall_ms, high_watermark, log.log_start, log.written_leo)
+            count = expired_segments(
+                log.segments, log.config, wall_ms, high_watermark, log.log_start, log.log_end_offset
+            )
         except OSError as error:
             log.read_failed(error)
         try:
@@ -166,7 +168,7 @@ class Truncation:
         if log.staging.runs:
             # What is staged belongs behind the old one.
             return 1
-        end = log.written_leo
+        end = log.log_end_offset
         log.roll(end, log.snapshot_at_roll(end) if log.snapshot_at_roll is not None else None)
         log.aim_at_active()
         return 0

@@ -94,8 +94,8 @@ class Peer(Protocol):
 class Log(Protocol):
     """One replica's log. Appends are staged; `write` puts all staged bytes in the file with one system call.
 
-    `leo` includes what is staged; `written_leo` does not. Nothing staged may be acknowledged, served or rest under a
-    response before `write` returned.
+    `log_end_offset` is Kafka's LEO, the end of what is written; `staged_end_offset` lies beyond it by what is staged.
+    Nothing staged may be acknowledged, served or rest under a response before `write` returned.
     """
 
     topic_partition: TopicPartition
@@ -111,13 +111,13 @@ class Log(Protocol):
         ...
 
     @property
-    def leo(self) -> Offset:
+    def staged_end_offset(self) -> Offset:
         """The next append's offset, what is staged included."""
         ...
 
     @property
-    def written_leo(self) -> Offset:
-        """The end of what `write` has put in the file."""
+    def log_end_offset(self) -> Offset:
+        """The LEO: the end of what `write` has put in the file."""
         ...
 
     @property
@@ -157,7 +157,7 @@ class Log(Protocol):
         ...
 
     def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
-        """Stage batches that carry their offsets and epochs; they must start at `leo`.
+        """Stage batches that carry their offsets and epochs; they must start at `staged_end_offset`.
 
         headers: of all of them in order, if the caller has them at hand.
         """
@@ -170,7 +170,7 @@ class Log(Protocol):
     def read(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> Chunk:
         """Whole batches from the one that holds `offset`, none at or beyond limit_offset; b"" when there is nothing.
 
-        Raises OffsetOutOfRange when offset is below log_start_offset or above leo.
+        Raises OffsetOutOfRange when offset is below log_start_offset or past what is staged.
         """
         ...
 
@@ -182,7 +182,7 @@ class Log(Protocol):
         ...
 
     def maybe_raise_log_start(self, offset: Offset) -> bool:
-        """Let the log begin at `offset`, ≤ leo; False where it begins there or later already."""
+        """Let the log begin at `offset`, ≤ the end; False where it begins there or later already."""
         ...
 
     def distrust(self) -> None:
@@ -194,7 +194,7 @@ class Log(Protocol):
         ...
 
     def discard_staged(self) -> None:
-        """Forget what is staged: `leo` is `written_leo` again, and the memory it lay in is the caller's."""
+        """Forget what is staged, whose memory is the caller's again: `staged_end_offset` is `log_end_offset`."""
         ...
 
     def truncate_to(self, offset: Offset) -> None:
@@ -241,7 +241,7 @@ class Log(Protocol):
         ...
 
     def flush(self) -> None:
-        """fsync everything that is written; `recovery_point` is `written_leo` then. Raises LogDirFailed, CorruptLog."""
+        """fsync what is written; `recovery_point` is `log_end_offset` then. Raises LogDirFailed, CorruptLog."""
         ...
 
     def commit(self, then: Callable[[], None]) -> None:

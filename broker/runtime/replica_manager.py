@@ -276,7 +276,7 @@ class ReplicaManager:
         if replica.offline:
             return
         log = replica.log
-        base = log.written_leo
+        base = log.log_end_offset
         try:
             log.write()
         except (LogDirFailed, CorruptLog) as failure:
@@ -287,7 +287,7 @@ class ReplicaManager:
         assert isinstance(role, Leader), "only a leader's appends are staged over a turn"
         if self._event_log is not None:
             self._event_log.emit(
-                "append", p=replica.name, le=role.leader_epoch, role="leader", base=base, last=log.written_leo - 1
+                "append", p=replica.name, le=role.leader_epoch, role="leader", base=base, last=log.log_end_offset - 1
             )
         if replica.group_commit:
             self.group_commit.note(replica)

@@ -124,7 +124,7 @@ class Script:
         return self.cluster.nodes[int(broker)].hw, int(offset)
 
     def see_leo(self, broker: str, offset: str) -> tuple[object, object]:
-        return self.cluster.nodes[int(broker)].log.leo, int(offset)
+        return self.cluster.nodes[int(broker)].log.staged_end_offset, int(offset)
 
     def see_log(self, broker: str, *values: str) -> tuple[object, object]:
         return self.cluster.nodes[int(broker)].log.values(), list(values)

@@ -98,8 +98,8 @@ class DiskCluster(MemoryCluster):
         log = self._stores[i].logs()[TopicPartition(TOPIC, 0)]
         found: list[str] = []
         position = log.log_start_offset
-        while position < log.written_leo:
-            view = log.read_bytes(position, 1 << 20, log.written_leo, True)
+        while position < log.log_end_offset:
+            view = log.read_bytes(position, 1 << 20, log.log_end_offset, True)
             start = 0
             while start < len(view):
                 header = read_header(view, start)

@@ -226,11 +226,11 @@ class MemoryCluster:
         log = store.logs().get(topic_partition)
         if log is None:
             return ReplicaReport(unclean=True)
-        epoch = log.epoch_at(log.written_leo - 1) if log.written_leo > log.log_start_offset else -1
+        epoch = log.epoch_at(log.log_end_offset - 1) if log.log_end_offset > log.log_start_offset else -1
         return ReplicaReport(
             topic_partition in store.unclean,
             epoch,
-            log.written_leo,
+            log.log_end_offset,
             log.log_start_offset,
             epochs=tuple(log.history),
             shortened=store.is_shortened(topic_partition),

@@ -42,12 +42,12 @@ class MemoryLog:
         return self.start
 
     @property
-    def written_leo(self) -> int:
+    def log_end_offset(self) -> int:
         return self.batches[-1][1] + 1 if self.batches else self.start
 
     @property
-    def leo(self) -> int:
-        return self.staged[-1][1] + 1 if self.staged else self.written_leo
+    def staged_end_offset(self) -> int:
+        return self.staged[-1][1] + 1 if self.staged else self.log_end_offset
 
     @property
     def dirty(self) -> bool:
@@ -67,13 +67,13 @@ class MemoryLog:
 
     def commit(self, then: Callable[[], None]) -> None:
         if not self.commits:
-            self.commits.append((self.written_leo, then))
+            self.commits.append((self.log_end_offset, then))
 
     def finish_commits(self) -> bool:
         """The disk is done with what was asked; True when there was anything."""
         commits, self.commits = self.commits, []
         for target, then in commits:
-            self.flushed = max(self.flushed, min(target, self.written_leo))
+            self.flushed = max(self.flushed, min(target, self.log_end_offset))
             then()
         return bool(commits)
 
@@ -82,7 +82,7 @@ class MemoryLog:
         self.staged.clear()
         self.commits.clear()
         self.batches = [batch for batch in self.batches if batch[1] < self.flushed]
-        self.epochs = [entry for entry in self.epochs if entry[1] < self.written_leo]
+        self.epochs = [entry for entry in self.epochs if entry[1] < self.log_end_offset]
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         if epoch > self.latest_epoch:
@@ -92,7 +92,7 @@ class MemoryLog:
         if epoch < 0 or not self.epochs:
             return -1, -1
         if epoch == self.latest_epoch:
-            return epoch, self.written_leo
+            return epoch, self.log_end_offset
         higher = [start for own, start in self.epochs if own > epoch]
         lower = [own for own, _ in self.epochs if own <= epoch]
         if not higher:
@@ -104,7 +104,7 @@ class MemoryLog:
 
     def append_as_leader(self, batches: memoryview, epoch: int, header: BatchHeader | None = None) -> AppendInfo:
         header = read_header(batches, 0)
-        base = self.leo
+        base = self.staged_end_offset
         stamp(batches, 0, base, epoch)
         self.assign_epoch(epoch, base)
         last = base + header.last_offset_delta
@@ -113,12 +113,12 @@ class MemoryLog:
         return AppendInfo(base, last, header.max_timestamp, len(batches), 1)
 
     def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
-        first, position = self.leo, 0
+        first, position = self.staged_end_offset, 0
         last = count = 0
         while position < len(batches):
             header = read_header(batches, position)
-            if header.base_offset != self.leo:
-                raise UnexpectedAppendOffset(self.topic_partition, header.base_offset, self.leo)
+            if header.base_offset != self.staged_end_offset:
+                raise UnexpectedAppendOffset(self.topic_partition, header.base_offset, self.staged_end_offset)
             self.assign_epoch(header.partition_leader_epoch, header.base_offset)
             view = batches[position : position + header.size]
             last = header.last_offset
@@ -159,12 +159,12 @@ class MemoryLog:
             self.writes += 1
         self.batches += [(base, last, epoch, bytes(view)) for base, last, epoch, view in self.staged]
         self.staged.clear()
-        if self.written_leo - self.flushed >= self.flush_messages:
-            self.flushed = self.written_leo
+        if self.log_end_offset - self.flushed >= self.flush_messages:
+            self.flushed = self.log_end_offset
 
     def read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> Chunk:
-        if not self.start <= offset <= self.leo:
-            raise OffsetOutOfRange(self.topic_partition, offset, self.start, self.leo)
+        if not self.start <= offset <= self.staged_end_offset:
+            raise OffsetOutOfRange(self.topic_partition, offset, self.start, self.staged_end_offset)
         found = b""
         for _base, last, _, data in self.batches:
             if last < offset or last >= limit_offset:
@@ -180,7 +180,7 @@ class MemoryLog:
     def maybe_raise_log_start(self, offset: int) -> bool:
         if offset <= self.start:
             return False
-        assert offset <= self.leo
+        assert offset <= self.staged_end_offset
         self.start = offset
         return True
 
@@ -194,14 +194,14 @@ class MemoryLog:
         self.staged.clear()
 
     def truncate_to(self, offset: int) -> None:
-        before = self.leo
+        before = self.staged_end_offset
         self.staged.clear()
         # A flush that was under way no longer vouches for what comes behind the cut.
         self.commits = [(min(target, offset), then) for target, then in self.commits]
         self.flushed = min(self.flushed, offset)
         self.batches = [batch for batch in self.batches if batch[1] < offset]
-        self.epochs = [entry for entry in self.epochs if entry[1] < min(offset, self.written_leo)]
-        if self.leo != before and not self.producers.cut(self.written_leo):
+        self.epochs = [entry for entry in self.epochs if entry[1] < min(offset, self.log_end_offset)]
+        if self.staged_end_offset != before and not self.producers.cut(self.log_end_offset):
             self.restore_producers()
 
     def lacks_values_below(self, offset: int) -> bool:

@@ -57,14 +57,14 @@ class Leader:
         min_insync_replicas: int,
         lag_time_max_ms: float,
         now_ms: float,
-        written_leo: int | None = None,
+        log_end_offset: int | None = None,
         elr_min_isr: int = 0,
     ) -> None:
-        """leo: as the attribute says. written_leo: where this epoch's batches begin; leo unless group commit.
+        """leo: as the attribute says. log_end_offset: where this epoch's batches begin; leo unless group commit.
 
         elr_min_isr: came with this ISR; it stands until the next ISR comes, whatever min_insync_replicas becomes.
         """
-        epoch_start = leo if written_leo is None else written_leo
+        epoch_start = leo if log_end_offset is None else log_end_offset
         assert high_watermark <= epoch_start
         assert leo <= epoch_start
         self.broker_id = broker_id

@@ -207,7 +207,7 @@ class LogCleaner:
             # What lets an older value go has to be on disk as that one is, or a power failure takes both.
             log.flush_in_background()
             stable = min(stable, log.recovery_point)
-        found = cleanable_range(bases, log.log_start_offset, log.leo, last_clean, stable, None)
+        found = cleanable_range(bases, log.log_start_offset, log.staged_end_offset, last_clean, stable, None)
         dirty = [
             segment
             for place, segment in enumerate(inactive)
@@ -217,11 +217,15 @@ class LogCleaner:
             for segment in dirty:
                 if segment.newest_timestamp > now_ms - config.min_compaction_lag_ms:
                     young = segment.base_offset
-                    found = cleanable_range(bases, log.log_start_offset, log.leo, last_clean, stable, young)
+                    found = cleanable_range(
+                        bases, log.log_start_offset, log.staged_end_offset, last_clean, stable, young
+                    )
                     break
         if found.checkpoint_wrong:
-            if last_clean is not None and last_clean > log.leo:
-                _logger.warning("%s: cleaned up to %d, but it ends at %d: all of it is dirty", tp, last_clean, log.leo)
+            if last_clean is not None and last_clean > log.staged_end_offset:
+                _logger.warning(
+                    "%s: cleaned up to %d, but it ends at %d: all of it is dirty", tp, last_clean, log.staged_end_offset
+                )
             log.cleaning.note_cleaned(found.first_dirty)
         facts = [SegmentFacts(segment.base_offset, segment.size) for segment in inactive]
         measure = dirtiness(facts, found)

@@ -40,7 +40,7 @@ class _Offsets(Protocol):
     def log_start_offset(self) -> Offset: ...
 
     @property
-    def written_leo(self) -> Offset: ...
+    def log_end_offset(self) -> Offset: ...
 
 
 class LogDir:
@@ -135,7 +135,7 @@ class LogDir:
         """Replace the last run's mark by one of this process, with the ends of all logs. Raises OSError."""
         self._run_mark = RunMark(self.path, epoch=self.epoch)
         for topic_partition, log in self.logs.items():
-            self._run_mark.add(topic_partition, log.written_leo)
+            self._run_mark.add(topic_partition, log.log_end_offset)
 
     def begin_registration(self, broker_epoch: int) -> None:
         """What is written from here on is written under this registration."""

@@ -78,7 +78,7 @@ class LogCreation:
             self._unclean.add_marked(tp, unclean)
         # Its names and its id need not wait for the first records to be on disk for good.
         log.flush_in_background()
-        log_dir.remember_end(tp, log.leo)
+        log_dir.remember_end(tp, log.staged_end_offset)
         return log
 
     def _make_files(self, tp: TopicPartition, topic_id: str, log_dir: LogDir, unclean: str) -> PartitionLog:

@@ -61,7 +61,7 @@ class _LastStop:
             unclean_shutdown.unclean_reason(
                 clean=self.clean,
                 same_kernel=self.run.same_kernel,
-                leo=log.leo,
+                leo=log.staged_end_offset,
                 recovery_point=self.recovery_points.get(topic_partition, 0),
                 high_watermark=self.high_watermarks.get(topic_partition, 0),
                 last_end=self.run.end_of(topic_partition),

@@ -35,7 +35,7 @@ class LogMaintenance:
         """Begin flushes of logs whose flush.ms has passed since their last one."""
         now_ms = self._environment.now_ms()
         for log in list(self._logs.working().values()):
-            if log.written_leo > log.recovery_point and now_ms - log.durability.last_flush_ms >= log.config.flush_ms:
+            if log.log_end_offset > log.recovery_point and now_ms - log.durability.last_flush_ms >= log.config.flush_ms:
                 log.durability.last_flush_ms = now_ms
                 try:
                     log.flush_in_background()

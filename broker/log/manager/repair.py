@@ -73,7 +73,7 @@ class LogRepair:
         logs.forget_offline(tp)
         self.reports.append(report)
         logs.add(tp, log, log_dir)
-        log_dir.remember_end(tp, log.leo)
+        log_dir.remember_end(tp, log.staged_end_offset)
         self._checkpointing.lower(tp, log_dir, report.leo)
         if topic_id and log.topic_id and log.topic_id != topic_id:
             self._deletion.set_aside(tp)

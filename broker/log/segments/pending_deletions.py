@@ -14,7 +14,7 @@ from broker.log.segments.removal import remove_files
 from broker.log.segments.segment import Segment
 
 
-class Graveyard:
+class PendingDeletions:
     """The deleted segments of one log."""
 
     __slots__ = ("_environment", "_segments")
@@ -23,12 +23,12 @@ class Graveyard:
         self._environment = environment
         self._segments: dict[Segment, list[str]] = {}
 
-    def take(self, segment: Segment, delay_ms: float) -> None:
+    def add(self, segment: Segment, delay_ms: float) -> None:
         """Hide the files now, remove them after the delay. Raises OSError."""
         segment.rename(DELETED_SUFFIX)
-        self.bury(segment, delay_ms)
+        self.add_hidden(segment, delay_ms)
 
-    def bury(self, segment: Segment, delay_ms: float) -> None:
+    def add_hidden(self, segment: Segment, delay_ms: float) -> None:
         """The same for one whose files are hidden already. Raises OSError."""
         self._segments[segment] = [set_aside(segment.path(suffix) + DELETED_SUFFIX) for suffix in SUFFIXES]
         self._environment.schedule(delay_ms, lambda: self._remove(segment))

@@ -75,7 +75,7 @@ class Segment(SegmentFiles):
     ) -> FileSlice | None:
         """Whole batches from the one that holds offset, all below limit_offset; None when there is none at all.
 
-        end_offset: where the next segment begins, or the written LEO. A slice of length 0 says that the batch there
+        end_offset: where the next segment begins, or the log end offset. A slice of length 0 says that the batch there
         is too large for max_bytes, or reaches limit_offset.
         """
         first = self.find(offset)

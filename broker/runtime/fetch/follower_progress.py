@@ -76,7 +76,7 @@ class FollowerProgress:
         named = not part.checked
         if named:
             log = replica.log
-            if not log.log_start_offset <= part.fetch_offset <= log.written_leo:
+            if not log.log_start_offset <= part.fetch_offset <= log.log_end_offset:
                 return False
             if epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, part.fetch_offset):
                 return False

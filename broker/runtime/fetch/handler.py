@@ -235,7 +235,7 @@ class FetchHandler:
             return False
         for part in session.changed.values():
             replica = part.replica
-            if replica is None or replica.offline or part.fetch_offset != replica.log.written_leo:
+            if replica is None or replica.offline or part.fetch_offset != replica.log.log_end_offset:
                 return False
         return True
 

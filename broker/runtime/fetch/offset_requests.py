@@ -54,10 +54,10 @@ def _behind_gap(replica: Replica, end_offset: Offset) -> Offset:
     truncated.
     """
     log = replica.log
-    if not log.log_start_offset <= end_offset < log.written_leo:
+    if not log.log_start_offset <= end_offset < log.log_end_offset:
         return end_offset
     try:
-        view = log.read_bytes(end_offset, HEADER_SIZE, log.written_leo, True)
+        view = log.read_bytes(end_offset, HEADER_SIZE, log.log_end_offset, True)
         return max(end_offset, read_header(view).base_offset) if view else end_offset
     except CorruptBatch as damage:
         raise CorruptLog(replica.topic_partition, "reading where an epoch ends", str(damage)) from damage
@@ -105,7 +105,7 @@ class OffsetsHandler:
             ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE,
         )
         epoch = role.leader_epoch
-        limit = log.written_leo if follower else role.high_watermark
+        limit = log.log_end_offset if follower else role.high_watermark
         if requested.timestamp == LATEST:
             if not follower:
                 if not role.offsets_available:

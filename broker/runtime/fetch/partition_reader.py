@@ -64,7 +64,7 @@ class PartitionReader:
             error = role.check_fetch(body.replica_id, body.replica_epoch)
             if error is not ErrorCode.NONE:
                 return self.error(part, error)
-            limit = log.written_leo
+            limit = log.log_end_offset
             if replica.served.get(body.replica_id) == offset < limit:
                 # The follower fetches again what it was sent. Its CRC check may have failed: are these still the bytes
                 # that were written?
@@ -76,7 +76,7 @@ class PartitionReader:
             diverging = epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, offset)
             if diverging is not None:
                 return self._diverging(part, diverging, high_watermark, log_start)
-        if offset < log_start or offset > log.leo:
+        if offset < log_start or offset > log.staged_end_offset:
             return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         part.at_end = offset >= limit
         records: Chunk = b""

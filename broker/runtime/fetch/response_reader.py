@@ -65,7 +65,7 @@ class ResponseReader:
             replica = part.replica
             if not result.records or replica is None:
                 continue
-            limit = replica.log.written_leo if session.follower_id >= 0 else result.high_watermark
+            limit = replica.log.log_end_offset if session.follower_id >= 0 else result.high_watermark
             end = self._end_of(replica, result)
             if end is None:
                 results[place] = (key, self._reader.error(part, ErrorCode.KAFKA_STORAGE_ERROR))
@@ -79,8 +79,8 @@ class ResponseReader:
         failure: CorruptLog | LogDirFailed
         try:
             end = replica.log.end_offset_of(result.records[0])
-            if end > replica.log.written_leo:
-                raise CorruptBatch(0, f"what follows ends at offset {end}, the log at {replica.log.written_leo}")
+            if end > replica.log.log_end_offset:
+                raise CorruptBatch(0, f"what follows ends at offset {end}, the log at {replica.log.log_end_offset}")
             return end
         except CorruptBatch as damage:
             failure = CorruptLog(replica.topic_partition, "a read", str(damage))

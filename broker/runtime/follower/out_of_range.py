@@ -61,7 +61,7 @@ class OutOfRange:
     def resolve(self, state: PartitionFetchState) -> None:
         """Request the leader's end, then its start, then reset the replica."""
 
-        leo = state.replica.log.leo
+        leo = state.replica.log.staged_end_offset
 
         def with_latest(latest: Offset) -> None:
             self._request(state, EARLIEST, lambda earliest: self._reset(state, leo, earliest, latest))
@@ -107,13 +107,13 @@ class OutOfRange:
             not self._is_fetched(state)
             or not isinstance(role, Following)
             or role.leader_epoch != state.leader_epoch
-            or replica.log.leo != leo
+            or replica.log.staged_end_offset != leo
         ):
             return
         may_cut = replica.unclean or self._settings.replica_truncation != "leader-epoch"
         reset = epochs.out_of_range_reset(
             replica.log.log_start_offset,
-            replica.log.leo,
+            replica.log.staged_end_offset,
             leader_log_start,
             leader_leo,
             replica.high_watermark,

@@ -360,7 +360,7 @@ class ReplicaFetcher:
             or role.leader_epoch != state.leader_epoch
             or replica.offline
             or state.sent is None
-            or state.sent[:2] != (replica.log.leo, state.leader_epoch)
+            or state.sent[:2] != (replica.log.staged_end_offset, state.leader_epoch)
         ):
             return
         if result.error:
@@ -372,7 +372,7 @@ class ReplicaFetcher:
             throttle.record(len(result.records_view), self._loop.now_ms())
         try:
             self._processor.take(replica, role, result, rid, state.fell)
-            state.lag = result.high_watermark - replica.log.leo
+            state.lag = result.high_watermark - replica.log.staged_end_offset
         except (CorruptBatch, UnexpectedAppendOffset) as error:
             state.fell = error.fell if isinstance(error, StaleEpochBatch) else None
             logger.error("%s: bad batches from leader %d: %s", replica.name, self.leader, error)

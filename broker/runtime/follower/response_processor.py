@@ -57,7 +57,7 @@ class ResponseProcessor:
         if result.diverging_epoch >= 0:
             end = epochs.EpochEnd(result.diverging_epoch, result.diverging_end_offset)
             log = replica.log
-            target = epochs.truncation_offset(end, log.end_offset_for_epoch, log.leo)
+            target = epochs.truncation_offset(end, log.end_offset_for_epoch, log.staged_end_offset)
             self._truncation.truncate(replica, target, "diverging-epoch")
             # Nothing else is taken from this response: the watermark waits until the logs agree.
             return
@@ -74,7 +74,7 @@ class ResponseProcessor:
         if self._truncates_by_epoch:
             # Where logs are cut to the watermark, as before KIP-101, epochs may fall along a log that nobody damaged.
             log = replica.log
-            of_history = _count_of_history(headers, log.epoch_at(log.leo - 1), role.leader_epoch, fell)
+            of_history = _count_of_history(headers, log.epoch_at(log.staged_end_offset - 1), role.leader_epoch, fell)
             if of_history < len(headers):
                 headers = headers[:of_history]
                 end = sum(header.size for header in headers)
@@ -83,7 +83,10 @@ class ResponseProcessor:
         except UnexpectedAppendOffset:
             log = replica.log
             first = headers[0]
-            if log.leo != log.log_start_offset or not first.base_offset < log.leo <= first.last_offset:
+            if (
+                log.staged_end_offset != log.log_start_offset
+                or not first.base_offset < log.staged_end_offset <= first.last_offset
+            ):
                 raise
             # This log is empty, and the leader's begins inside of a batch (DeleteRecords): begin where that batch does.
             self._truncation.start_anew(replica, first.base_offset)
@@ -96,7 +99,7 @@ class ResponseProcessor:
                 event_log.emit("append", p=replica.name, le=run.epoch, role="follower", base=run.base, last=run.last)
 
     def _learn_high_watermark(self, replica: Replica, role: Following, high_watermark: int, rid: str) -> None:
-        rose = replica.partition.learn_high_watermark(high_watermark, replica.log.written_leo)
+        rose = replica.partition.learn_high_watermark(high_watermark, replica.log.log_end_offset)
         event_log = self._event_log
         if rose and event_log is not None:
             event_log.emit(

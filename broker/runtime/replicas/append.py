@@ -321,10 +321,10 @@ def _append_time(header: BatchHeader) -> int:
 def _stored_append_time(replica: Replica, base_offset: int) -> int:
     """A repeat gets the time that the original got, read back from the log; −1 while that is not written."""
     log = replica.log
-    if not log.log_start_offset <= base_offset < log.written_leo:
+    if not log.log_start_offset <= base_offset < log.log_end_offset:
         return -1
     try:
-        view = log.read_bytes(base_offset, HEADER_SIZE, log.written_leo, True)
+        view = log.read_bytes(base_offset, HEADER_SIZE, log.log_end_offset, True)
         return _append_time(read_header(view)) if view else -1
     except (LogDirFailed, CorruptLog, CorruptBatch, OSError):
         return -1  # the next read of the log reports the failure; the batch is in the log all the same

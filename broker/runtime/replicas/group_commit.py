@@ -38,7 +38,7 @@ class GroupCommit:
             if self.behind.pop(id(replica), None) is not None:
                 # Nothing waits for its flush any more, fetches among it.
                 self._on_follower_flushed(replica)
-        elif not replica.offline and replica.log.recovery_point < replica.log.written_leo:
+        elif not replica.offline and replica.log.recovery_point < replica.log.log_end_offset:
             self.behind[id(replica)] = replica
             self._due.append(replica)
 
@@ -65,7 +65,7 @@ class GroupCommit:
         flushed = replica.log.recovery_point
         if self._event_log is not None:
             self._event_log.emit("flush", p=replica.name, upto=flushed)
-        if flushed >= replica.log.written_leo:
+        if flushed >= replica.log.log_end_offset:
             self.forget(replica)
         else:
             self.note(replica)

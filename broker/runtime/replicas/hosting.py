@@ -57,7 +57,7 @@ class ReplicaHosting:
                 "recovered",
                 p=replica.name,
                 log_start=log.log_start_offset,
-                leo=log.leo,
+                leo=log.staged_end_offset,
                 hw=replica.high_watermark,
                 clean=clean,
             )

@@ -112,7 +112,7 @@ class Replica:
         self.topic_partition: TopicPartition = log.topic_partition
         self.name = str(log.topic_partition)
         self.log = log
-        clamped = max(log.log_start_offset, min(high_watermark, log.leo))
+        clamped = max(log.log_start_offset, min(high_watermark, log.staged_end_offset))
         self.partition = Partition(broker_id, clamped, log.latest_epoch)
         self.ack_waits: OffsetWaiters[PendingAppend] = OffsetWaiters()
         self.dirty = False
@@ -159,7 +159,7 @@ class Replica:
 
         Written; with group commit, flushed.
         """
-        return self.log.recovery_point if self.group_commit else self.log.written_leo
+        return self.log.recovery_point if self.group_commit else self.log.log_end_offset
 
     @property
     def last_stable_offset(self) -> Offset:

@@ -100,10 +100,10 @@ class ReplicaReports:
         else:
             log = replica.log
             reported.unclean = topic_partition in log_store.unclean
-            reported.end_offset = log.written_leo
+            reported.end_offset = log.log_end_offset
             reported.log_start_offset = log.log_start_offset
-            if log.written_leo > log.log_start_offset:
-                reported.last_epoch = min(log.epoch_at(log.written_leo - 1), EPOCH_MAX)
+            if log.log_end_offset > log.log_start_offset:
+                reported.last_epoch = min(log.epoch_at(log.log_end_offset - 1), EPOCH_MAX)
             reported.known_epoch = min(replica.partition.known_epoch, EPOCH_MAX)
             reported.epochs = [ReportedEpoch(min(epoch, EPOCH_MAX), start) for epoch, start in log.history[-_EPOCHS:]]
             reported.shortened = log_store.is_shortened(topic_partition)

@@ -226,7 +226,7 @@ class RoleChanges:
         self._hosting.configure(replica)
         change, error = replica.partition.apply(
             state,
-            log.written_leo,
+            log.log_end_offset,
             replica.min_insync_replicas,
             self._settings.replica_lag_time_max_ms,
             self._loop.now_ms(),
@@ -246,7 +246,7 @@ class RoleChanges:
             case Change.BECAME_LEADER:
                 assert isinstance(role, Leader)
                 self._fetchers.unfollow(replica)
-                log.assign_epoch(role.leader_epoch, log.leo)
+                log.assign_epoch(role.leader_epoch, log.staged_end_offset)
                 # What this replica once wrote may have been damaged since, and now readers depend on it.
                 log.distrust()
                 replica.served.clear()
@@ -298,7 +298,7 @@ class RoleChanges:
                 ce=replica.partition.controller_epoch,
                 isr=sorted(role.isr.committed),
                 replicas=list(role.replicas),
-                leo=replica.log.written_leo,
+                leo=replica.log.log_end_offset,
                 hw=role.high_watermark,
                 epoch_start=role.epoch_start_offset,
             )
@@ -316,7 +316,7 @@ class RoleChanges:
                 leader=role.leader,
                 isr=sorted(role.isr),
                 replicas=list(role.replicas),
-                leo=replica.log.leo,
+                leo=replica.log.staged_end_offset,
                 hw=replica.high_watermark,
             )
 

@@ -43,19 +43,19 @@ class ReplicaTruncation:
             # counted on for all that it has.
             self.start_anew(replica, log.log_start_offset, reason)
             return
-        before = log.leo
+        before = log.staged_end_offset
         high_watermark = replica.high_watermark
         try:
             log.truncate_to(offset)
         finally:
             # Also where the log was cut and its producers could not be read then.
-            if log.leo != before:
+            if log.staged_end_offset != before:
                 self._log_cut(replica, before, high_watermark, reason)
-            replica.partition.truncated(log.leo)
+            replica.partition.truncated(log.staged_end_offset)
 
     def start_anew(self, replica: Replica, offset: Offset, reason: str = "out-of-range") -> None:
         """Empty a follower's log: it shares nothing with its leader's. Raises LogDirFailed."""
-        before = replica.log.leo
+        before = replica.log.staged_end_offset
         high_watermark = replica.high_watermark
         if before > replica.log.log_start_offset:
             # Committed records go too. The leader has them; but to the controller this replica may be an eligible one.
@@ -70,14 +70,14 @@ class ReplicaTruncation:
         return isinstance(role, Following) and self._broker_id in role.isr
 
     def _log_cut(self, replica: Replica, from_leo: Offset, high_watermark: Offset, reason: str) -> None:
-        logger.info("%s: log cut from %d to %d (%s)", replica.name, from_leo, replica.log.leo, reason)
+        logger.info("%s: log cut from %d to %d (%s)", replica.name, from_leo, replica.log.staged_end_offset, reason)
         if self._event_log is not None:
             self._event_log.emit(
                 "truncate",
                 p=replica.name,
                 le=replica.partition.leader_epoch,
                 from_leo=from_leo,
-                to=replica.log.leo,
+                to=replica.log.staged_end_offset,
                 hw=high_watermark,
                 in_isr=self._in_isr(replica),
                 reason=reason,

@@ -45,7 +45,7 @@ Harm = Callable[[Path], None]
 
 
 def _job(log: PartitionLog, io_buffer_bytes: int) -> CleaningJob:
-    segments = log.cleaning.inactive_segments(log.leo)
+    segments = log.cleaning.inactive_segments(log.staged_end_offset)
     return CleaningJob(
         directory=log.path,
         bases=[segment.base_offset for segment in segments],
@@ -118,7 +118,7 @@ def _named(harm: Harm) -> str:
 
 
 def _file(log: PartitionLog, place: int) -> Path:
-    return Path(log.cleaning.inactive_segments(log.leo)[place].path(".log"))
+    return Path(log.cleaning.inactive_segments(log.staged_end_offset)[place].path(".log"))
 
 
 def _log(path: str) -> tuple[DiskLogStore, PartitionLog]:
@@ -234,11 +234,11 @@ def test_cleaning_that_misses_a_file_behind_its_first_swap_keeps_no_other_from_i
     """One that is there when its log looks."""
     store, log = _log(path)
     append_overwriting(store.create(OTHER, TOPIC_ID, {}), 60)
-    oldest = log.cleaning.inactive_segments(log.leo)[0]
+    oldest = log.cleaning.inactive_segments(log.staged_end_offset)[0]
     bench = _Bench(store)
 
     def miss(_: int) -> None:
-        if bench.started[-1] == str(TP) and log.cleaning.inactive_segments(log.leo)[0] is not oldest:
+        if bench.started[-1] == str(TP) and log.cleaning.inactive_segments(log.staged_end_offset)[0] is not oldest:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
     bench.between = miss
@@ -323,7 +323,7 @@ def _begin_anew_later(store: DiskLogStore) -> None:
 def _delete_records(store: DiskLogStore) -> None:
     log = store.logs()[TP]
     log.maybe_raise_log_start(log.segment_base_offsets[3])
-    log.delete_old_segments(0, log.leo)
+    log.delete_old_segments(0, log.staged_end_offset)
 
 
 def _delete(store: DiskLogStore) -> None:

@@ -47,7 +47,7 @@ def _filled(path: str) -> tuple[DiskLogStore, PartitionLog]:
 
 
 def _job(log: PartitionLog, **changes: object) -> CleaningJob:
-    segments = log.cleaning.inactive_segments(log.leo)
+    segments = log.cleaning.inactive_segments(log.staged_end_offset)
     fields: dict[str, object] = {
         "directory": log.path,
         "bases": [segment.base_offset for segment in segments],
@@ -146,7 +146,7 @@ def test_damaged_log_is_uncleanable_and_nothing_of_it_is_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, log = _filled(str(tmp_path))
-    path = log.cleaning.inactive_segments(log.leo)[1].path(".log")
+    path = log.cleaning.inactive_segments(log.staged_end_offset)[1].path(".log")
     with open(path, "r+b") as file:
         file.seek(5000)
         byte = file.read(1)[0]
@@ -173,7 +173,7 @@ def test_process_keeps_to_its_rate(tmp_path: Path) -> None:
     loop = Loop()
     runner = ProcessRunner(loop.call_soon_threadsafe)
     events: list[Event] = []
-    bytes_read = 2 * sum(segment.size for segment in log.cleaning.inactive_segments(log.leo))
+    bytes_read = 2 * sum(segment.size for segment in log.cleaning.inactive_segments(log.staged_end_offset))
     rate = bytes_read / 2.0
     begin = time.monotonic()
     runner.start(_job(log, bytes_per_second=rate), events.append)

@@ -61,7 +61,7 @@ def test_reads_go_on_at_every_step_also_those_that_began_before(path: str, steps
     clock = PatientClock()
     store, log, bench = _ready(path, clock)
     before = last_values(records_of(log))
-    early = log.read(0, 500, log.leo, True)
+    early = log.read(0, 500, log.staged_end_offset, True)
     assert isinstance(early, FileSlice)
     expected = os.pread(early.fd, early.length, early.position)
     bench.cleaner.check()
@@ -91,12 +91,12 @@ def test_cut_in_the_middle_of_a_swap_comes_first(path: str, steps: int, anew: bo
     clock.work()
     clock.advance(20)
     bench.cleaner.check()
-    assert log.leo == (1000 if anew else log.leo) <= (1000 if anew else 5)
-    assert (log.cleaning.cleaned_until or 0) <= log.leo
+    assert log.staged_end_offset == (1000 if anew else log.staged_end_offset) <= (1000 if anew else 5)
+    assert (log.cleaning.cleaned_until or 0) <= log.staged_end_offset
     rows = records_of(log)
     assert all(record.offset < 5 for record in rows)
     info = log.append_as_leader(keyed([(b"after", b"the cut")]), 9)
-    assert info.base_offset == log.leo - 1
+    assert info.base_offset == log.staged_end_offset - 1
     log.write()
     rows = records_of(log)
     kill(store)
@@ -149,7 +149,7 @@ def test_partition_deleted_in_the_middle_of_a_swap_takes_no_dir_offline(path: st
     clock.work()
     assert store.offline_dirs == []
     fresh = store.create(TP, TOPIC_ID, {})
-    assert (fresh.leo, fresh.cleaning.cleaned_until) == (0, 0)
+    assert (fresh.staged_end_offset, fresh.cleaning.cleaned_until) == (0, 0)
     kill(store)
 
 
@@ -166,7 +166,7 @@ def test_stop_in_the_middle_of_a_swap_is_finished_by_the_next_start(path: str, s
     again = open_store(path, Clock(), COMPACTED)
     assert again.reports[0].clean is clean
     log = again.logs()[TP]
-    assert log.leo == 60
+    assert log.staged_end_offset == 60
     assert last_values(records_of(log)) == before
     assert [log.epoch_at(offset) for offset in (59,)] == [2]
     assert not _names(path, ".swap", ".cleaned", ".deleted")
@@ -216,7 +216,7 @@ def test_failing_dir_ends_a_swap_and_its_cleaning(path: str, monkeypatch: pytest
     assert len(bench.runner.jobs) == 1
     kill(store)
     again = open_store(path, Clock(), COMPACTED)
-    assert again.logs()[TP].leo == 60
+    assert again.logs()[TP].staged_end_offset == 60
     kill(again)
 
 
@@ -245,7 +245,7 @@ def test_swap_whose_last_step_fails_ends_its_cleaning(path: str, monkeypatch: py
     assert bench.cleaner._running == {}, "another dir's logs would wait for it"
     kill(store)
     again = open_store(path, Clock(), COMPACTED)
-    assert again.logs()[TP].leo == 60
+    assert again.logs()[TP].staged_end_offset == 60
     kill(again)
 
 
@@ -333,9 +333,9 @@ def test_hole_from_a_leader_is_refused_unless_the_log_is_compacted(path: str) ->
     assert once.append_as_follower(memoryview(bytearray(late))).base_offset == 7
     compacted.append_as_follower(late)
     compacted.write()
-    assert (compacted.leo, read_header(memoryview(fetch(compacted, 0))).base_offset) == (8, 7)
+    assert (compacted.staged_end_offset, read_header(memoryview(fetch(compacted, 0))).base_offset) == (8, 7)
     compacted.truncate_to(3)
-    assert compacted.leo == 0, "where a restart would find its end"
+    assert compacted.staged_end_offset == 0, "where a restart would find its end"
     for log in (plain, compacted, once):
         log.close(clean=False)
 
@@ -447,9 +447,9 @@ def test_cut_before_the_first_swap_calls_the_cleaning_off(path: str, refilled: b
     bases = log.segment_base_offsets
     log.truncate_to(bases[1] + 1)
     assert log.segment_base_offsets == bases[:2]
-    while refilled and log.leo < 60:
+    while refilled and log.staged_end_offset < 60:
         # The segment that was cut is filled anew and closed: the same object, other bytes.
-        log.append_as_leader(keyed([(b"k%d" % (log.leo % 3), b"other" * 4)], codec=Compression.GZIP), 9)
+        log.append_as_leader(keyed([(b"k%d" % (log.staged_end_offset % 3), b"other" * 4)], codec=Compression.GZIP), 9)
         log.write()
     rows = records_of(log)
     runner.tell()
@@ -546,11 +546,11 @@ def test_cut_in_a_hole_at_the_end_of_a_segment_leaves_no_mark_beyond_the_end(
     # The hole lies in the second segment, unless that cannot reach over it.
     assert log.segment_base_offsets == bases
     log.truncate_to(7)
-    assert (log.leo, log.written_leo, log.recovery_point) == (5, 5, 5)
+    assert (log.staged_end_offset, log.log_end_offset, log.recovery_point) == (5, 5, 5)
     assert read_offsets(f"{path}/recovery-point-offset-checkpoint").get(TP, 0) <= 5
     kill(store)
     store = open_store(path, Clock(), COMPACTED)
-    assert (open_log(store).leo, store.unclean) == (5, {})
+    assert (open_log(store).staged_end_offset, store.unclean) == (5, {})
     kill(store)
 
 

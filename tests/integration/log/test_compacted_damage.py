@@ -66,7 +66,7 @@ def _written(path: str, stop: str) -> Written:
         log.flush()
         store.checkpoint_recovery_points()
     batches, places = [], []
-    bases = [*log.segment_base_offsets, log.leo]
+    bases = [*log.segment_base_offsets, log.staged_end_offset]
     for base, following in pairwise(bases):
         file = f"{path}/{TP}/{base:020d}.log"
         data = Path(file).read_bytes()
@@ -78,7 +78,7 @@ def _written(path: str, stop: str) -> Written:
             places.append(Place(file, at, header.size, header.base_offset, before, after))
     assert len(bases) > 4
     assert len(batches) < 30, "nothing was compacted"
-    end = log.leo
+    end = log.staged_end_offset
     if stop == "clean":
         store.close(clean=True)
     else:
@@ -100,12 +100,12 @@ def _read(log_at: DiskLogStore) -> list[bytes] | None:
     log = log_at.logs()[TP]
     found: list[bytes] = []
     offset = log.log_start_offset
-    while offset < log.leo:
+    while offset < log.staged_end_offset:
         try:
             data = fetch(log, offset, 300)
         except CorruptLog:
             return None
-        assert data, f"nothing is served at {offset}, the log ends at {log.leo}"
+        assert data, f"nothing is served at {offset}, the log ends at {log.staged_end_offset}"
         for at, header in iter_batches(memoryview(data), verify_crc=True):
             found.append(data[at : at + header.size])
             offset = header.last_offset + 1
@@ -140,11 +140,11 @@ def _judge(written: Written, store: DiskLogStore, what: str) -> str:
     if log is None:
         assert TP in store.offline_logs
         return "offline"
-    assert log.leo <= written.end, f"{what}: the log ends at {log.leo}"
+    assert log.staged_end_offset <= written.end, f"{what}: the log ends at {log.staged_end_offset}"
     found = _read(store)
     if found is None:
         return "found by a read"
     assert found == written.batches[: len(found)], what
-    assert log.leo < written.end, f"{what}: nobody noticed"
-    assert TP in store.unclean, f"{what}: it ends at {log.leo}, and passes for whole"
+    assert log.staged_end_offset < written.end, f"{what}: nobody noticed"
+    assert TP in store.unclean, f"{what}: it ends at {log.staged_end_offset}, and passes for whole"
     return "cut"

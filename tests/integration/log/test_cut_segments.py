@@ -60,7 +60,7 @@ def test_open_file_that_was_cut_is_vouched_for_by_nobody(path: str, vouch: Calla
         vouch(log)
     assert log.recovery_point == 0
     assert len(_segments(path)) == 1, "nothing was begun behind it"
-    assert log.leo == 6
+    assert log.staged_end_offset == 6
     assert not store.offline_dirs
     kill(store)
 

@@ -27,9 +27,9 @@ def test_byte_flipped_under_an_open_log_is_found_by_the_next_read_once_it_is_dis
             byte = file.read(1)
             file.seek(position)
             file.write(bytes([byte[0] ^ 1]))
-        for offset in range(log.leo):
+        for offset in range(log.staged_end_offset):
             fetch(log, offset)
         log.distrust()
         with pytest.raises(CorruptLog, match="CRC32C"):
-            list(map(partial(fetch, log, max_bytes=150), range(log.leo)))
+            list(map(partial(fetch, log, max_bytes=150), range(log.staged_end_offset)))
         store.close(clean=False)

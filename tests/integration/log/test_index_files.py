@@ -133,7 +133,7 @@ def test_segment_whose_index_is_removed_before_it_is_swapped_is_swapped_all_the_
     log = open_log(store)
     append_overwriting(log, 60)
     before = last_values(records_of(log))
-    first = log.cleaning.inactive_segments(log.leo)[0]
+    first = log.cleaning.inactive_segments(log.staged_end_offset)[0]
     assert first.is_open
     os.unlink(first.path(suffix))
     bench = cleaner_for(store, clock)

@@ -62,8 +62,8 @@ def _ends(path: str) -> int:
             assert is_restored(store, OVERRIDES)
             assert TP in store.unclean
         log = store.logs()[TP]
-        assert len(read_all(log, holes=True)) == log.leo, "a hole"
-        return log.leo
+        assert len(read_all(log, holes=True)) == log.staged_end_offset, "a hole"
+        return log.staged_end_offset
 
 
 def test_start_killed_while_it_cuts_leaves_no_hole(path: str) -> None:
@@ -132,6 +132,6 @@ def test_start_killed_while_it_begins_anew_at_the_log_start_has_not_lost_the_log
         with started(path, CONFIG, OVERRIDES) as (store, _):
             assert not store.offline_logs, attempt.number
             log = store.logs()[TP]
-            assert (log.log_start_offset, log.leo) == (END, END)
+            assert (log.log_start_offset, log.staged_end_offset) == (END, END)
             assert log.segment_base_offsets[-1] == END
     assert attempt.number > 10

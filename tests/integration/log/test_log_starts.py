@@ -64,7 +64,7 @@ def test_log_whose_unsynced_end_was_deleted_and_then_lost_begins_where_it_was_to
     store = open_store(path, Clock(), CONFIG)
     assert not store.offline_logs, "what a power failure leaves is not damage"
     log = open_log(store)
-    assert (log.log_start_offset, log.leo, read_all(log)) == (100, 100, [])
+    assert (log.log_start_offset, log.staged_end_offset, read_all(log)) == (100, 100, [])
     assert TP in store.unclean, "others may hold what came after"
     assert store.high_watermarks()[TP] == 100
     kill(store)

@@ -32,9 +32,9 @@ def test_log_roll_asks_for_producer_state_at_the_offset_where_the_segment_ends(p
     log._local.snapshot_at_roll = lambda offset: f"up to {offset}".encode()
     append_values(store, range(20))
     base = log.segment_base_offsets[-1]
-    assert log.snapshots.latest(log.leo) == (base, f"up to {base}".encode())
+    assert log.snapshots.latest(log.staged_end_offset) == (base, f"up to {base}".encode())
     log.truncate_to(base - 1)
-    offset, _ = log.snapshots.latest(log.leo) or (-1, b"")
+    offset, _ = log.snapshots.latest(log.staged_end_offset) or (-1, b"")
     assert 0 < offset <= base - 1
     kill(store)
 
@@ -44,7 +44,7 @@ def test_log_staged_batches_are_not_read_nor_answered_before_write(path: str) ->
     append_values(store, range(3), epoch=1)
     log = open_log(store)
     log.append_as_leader(batch(9), 2)
-    assert (log.leo, log.written_leo, log.dirty) == (4, 3, True)
+    assert (log.staged_end_offset, log.log_end_offset, log.dirty) == (4, 3, True)
     assert log.read(3, 1 << 20, 4, True) == b""
     assert log.end_offset_for_epoch(2) == (2, 3)
     log.write()
@@ -60,7 +60,7 @@ def test_log_append_of_a_broken_view_stages_nothing(path: str, damage: object) -
     for append in (lambda view: log.append_as_leader(view, 1), log.append_as_follower):
         with pytest.raises(CorruptBatch):
             append(damage(batch(1)))  # type: ignore[operator]
-        assert (log.leo, log.dirty, log.latest_epoch) == (0, False, -1)
+        assert (log.staged_end_offset, log.dirty, log.latest_epoch) == (0, False, -1)
     kill(store)
 
 

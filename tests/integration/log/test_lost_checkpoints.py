@@ -69,7 +69,7 @@ def flushed(store: DiskLogStore, path: str) -> list[int]:
     log.flush()
     store.checkpoint_recovery_points()
     records = records_of(log)
-    assert len(records) < log.leo
+    assert len(records) < log.staged_end_offset
     found = [record.offset for record in records]
     kill(store)
     lose_the_host(path)
@@ -132,8 +132,10 @@ def test_log_offline_for_want_of_a_recovery_point_is_restored_from_its_leader(pa
     store = opened(path)
     assert store.offline_logs
     log = store.restore(TP, TOPIC_ID, {})
-    assert 17 < log.leo < 200
-    assert [record.offset for record in records_of(log)] == [offset for offset in offsets if offset < log.leo]
+    assert 17 < log.staged_end_offset < 200
+    assert [record.offset for record in records_of(log)] == [
+        offset for offset in offsets if offset < log.staged_end_offset
+    ]
     kill(store)
 
 
@@ -165,7 +167,7 @@ def test_new_log_torn_between_segments_in_the_first_minute_of_its_dir_is_cut(pat
     with first.open("r+b") as file:
         file.truncate(first.stat().st_size // second)
     store = opened(path)
-    assert (store.offline_logs, open_log(store).leo) == ({}, 1)
+    assert (store.offline_logs, open_log(store).staged_end_offset) == ({}, 1)
     kill(store)
 
 
@@ -183,7 +185,7 @@ def test_hole_is_not_believed_for_a_checkpoint_of_what_recovery_has_cut_since(pa
     lose_the_host(path)
     Path(path, RECOVERY_POINTS).unlink()
     store = opened(path)
-    end = open_log(store).leo
+    end = open_log(store).staged_end_offset
     assert end == bases[3]
     append(store, range(30), 1000)
     torn, behind = [base for base in open_log(store).segment_base_offsets if base > end][:2]
@@ -194,7 +196,7 @@ def test_hole_is_not_believed_for_a_checkpoint_of_what_recovery_has_cut_since(pa
         file.truncate(0)
     Path(path, RECOVERY_POINTS).write_text(f"0\n1\nt 0 {end}\n")
     store = opened(path)
-    assert open_log(store).leo == torn
+    assert open_log(store).staged_end_offset == torn
     kill(store)
 
 

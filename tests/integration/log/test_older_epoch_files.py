@@ -92,7 +92,7 @@ def test_older_epoch_file_is_not_believed_where_the_active_segment_is_empty(path
     log = open_log(store)
     end = log.segment_base_offsets[-1]
     log.truncate_to(end)
-    assert (log.leo, log.segment_base_offsets[-1]) == (end, end)
+    assert (log.staged_end_offset, log.segment_base_offsets[-1]) == (end, end)
     put_older_file(path)
     store.close(clean=True)
     store, log, report = started(path, SEGMENTS)
@@ -153,12 +153,12 @@ def test_epoch_file_that_is_not_believed_says_nothing_of_the_log_s_beginning(pat
 
 
 def take_up_an_epoch(log: PartitionLog) -> None:
-    log.assign_epoch(5, log.leo)
+    log.assign_epoch(5, log.staged_end_offset)
 
 
 def take_up_two_epochs(log: PartitionLog) -> None:
-    log.assign_epoch(5, log.leo)
-    log.assign_epoch(6, log.leo)
+    log.assign_epoch(5, log.staged_end_offset)
+    log.assign_epoch(6, log.staged_end_offset)
 
 
 def stage_and_drop(log: PartitionLog) -> None:

@@ -329,7 +329,7 @@ def test_reads_go_on_at_every_step_of_a_swap_with_next_to_nothing_open(path: str
         clock.next_turn(store)
         assert last_values(records_of(log)) == expected
         clock.next_turn(store)
-    log.truncate_to(log.leo - 1)
+    log.truncate_to(log.staged_end_offset - 1)
     assert records_of(log)
     clock.work()
     clock.advance(20)

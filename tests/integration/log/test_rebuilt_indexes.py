@@ -115,6 +115,6 @@ def test_start_over_many_small_batches_takes_little_memory(path: str, lose: Call
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert open_log(store).leo == BATCHES
+    assert open_log(store).staged_end_offset == BATCHES
     kill(store)
     assert peak < 5 * MIB, peak

@@ -67,7 +67,7 @@ def measure(path: Path, segments: int) -> Costs:
     store = stores[-1]
     log = store.logs()[TP]
     assert isinstance(log, PartitionLog)
-    assert (log.leo, len(log.segment_base_offsets)) == (end, segments + 1)
+    assert (log.staged_end_offset, len(log.segment_base_offsets)) == (end, segments + 1)
 
     def append() -> None:
         log.append_as_leader(batch(1), 0)
@@ -75,7 +75,7 @@ def measure(path: Path, segments: int) -> Costs:
 
     append()
     of("append", append)
-    newest = log.leo - 1
+    newest = log.staged_end_offset - 1
     of("fetch the newest", lambda: _read(log, newest))
     # In the middle of the oldest segment and of one that nobody has opened: the index names its place.
     middle = (segments // 2 * SEGMENT_BATCHES + SEGMENT_BATCHES // 2) * RECORDS
@@ -86,7 +86,7 @@ def measure(path: Path, segments: int) -> Costs:
 
 
 def _read(log: PartitionLog, offset: int) -> None:
-    chunk = log.read(offset, 1 << 20, log.leo, True)
+    chunk = log.read(offset, 1 << 20, log.staged_end_offset, True)
     assert isinstance(chunk, FileSlice)
     assert chunk.length > 0
 

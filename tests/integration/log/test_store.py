@@ -158,12 +158,12 @@ def test_store_deleted_log_is_renamed_then_removed_and_starts_anew(path: str) ->
     assert isinstance(chunk, FileSlice)
     assert len(os.pread(chunk.fd, chunk.length, chunk.position)) == chunk.length
     again = store.create(TP, "CCCCCCCCCCCCCCCCCCCCCQ", {})
-    assert (again.leo, again.topic_id) == (0, "CCCCCCCCCCCCCCCCCCCCCQ")
+    assert (again.staged_end_offset, again.topic_id) == (0, "CCCCCCCCCCCCCCCCCCCCCQ")
     clock.advance(20)
     assert not os.path.exists(f"{path}/{hidden}")
     kill(store)
     store = open_store(path, Clock())
-    assert store.logs()[TP].leo == 0
+    assert store.logs()[TP].staged_end_offset == 0
     assert store.high_watermarks() == {}
     kill(store)
 
@@ -180,14 +180,14 @@ def test_store_log_that_is_set_aside_stays_and_the_next_one_knows_nothing_of_it(
     store.set_aside(TP)
     assert TP not in store.logs()
     (stray,) = [name for name in os.listdir(path) if name.endswith("-stray")]
-    assert store.create(TP, "CCCCCCCCCCCCCCCCCCCCCQ", {}).leo == 0
+    assert store.create(TP, "CCCCCCCCCCCCCCCCCCCCCQ", {}).staged_end_offset == 0
     clock.advance(20)
     assert log._segments.first.fd == -1, "its descriptors are not kept"
     kill(store)
     for _ in range(2):
         clock = Clock()
         store = open_store(path, clock)
-        assert store.logs()[TP].leo == 0
+        assert store.logs()[TP].staged_end_offset == 0
         assert not store.offline_logs
         clock.advance(60_000)
         files = [Path(path, stray, name) for name in sorted(os.listdir(f"{path}/{stray}")) if name.endswith(".log")]
@@ -238,7 +238,7 @@ def test_store_unreadable_partition_metadata_takes_only_that_log_offline(path: s
     with pytest.raises(CorruptLog):
         open_log(store)
     store.delete(TP)
-    assert open_log(store).leo == 0
+    assert open_log(store).staged_end_offset == 0
     kill(store)
 
 
@@ -273,7 +273,7 @@ def test_store_clean_start_opens_no_old_segment(path: str, monkeypatch: pytest.M
     monkeypatch.undo()
     touched = {name[-30:] for name in opened if name.endswith((".log", ".index", ".timeindex"))}
     assert len(touched) == 3
-    assert open_log(store).leo == 100
+    assert open_log(store).staged_end_offset == 100
     kill(store)
 
 
@@ -286,7 +286,7 @@ def test_store_partition_that_may_lie_in_an_offline_dir_is_not_made_anew(tmp_pat
     with pytest.raises(LogDirFailed, match="file/data"):
         store.create(TP, TOPIC_ID, {}, new=False)
     assert TP not in store.logs()
-    assert store.create(TP, TOPIC_ID, {}, new=True).leo == 0
+    assert store.create(TP, TOPIC_ID, {}, new=True).staged_end_offset == 0
     kill(store)
 
 
@@ -333,7 +333,7 @@ def test_store_watermark_checkpoint_does_not_outlive_a_truncation_below_it(path:
     append_values(store, range(20, 30), epoch=2)
     kill(store)
     store = open_store(path, Clock())
-    assert open_log(store).leo == 14
+    assert open_log(store).staged_end_offset == 14
     assert store.high_watermarks() == {TP: 4}
     kill(store)
 

@@ -37,7 +37,7 @@ def test_retention_by_time_on_a_virtual_clock_keeps_seven_days(path: str) -> Non
         log.append_as_leader(batch(hour, 1, hour * day // 24), 0)
         log.write()
         clock.now = hour * day / 24
-        log.delete_old_segments(clock.now, log.leo)
+        log.delete_old_segments(clock.now, log.staged_end_offset)
     assert len(log.segment_base_offsets) == 8
     assert log.log_start_offset == log.segment_base_offsets[0] == 24 * 2
     with pytest.raises(OffsetOutOfRange):
@@ -56,7 +56,7 @@ def test_daily_roll_and_seven_days_by_the_brokers_settings_on_a_virtual_clock(pa
         log.append_as_leader(batch(now, 1, now * hour), 0)
         log.write()
         clock.now = now * hour
-        store.delete_old_segments(clock.now, {TP: log.leo})
+        store.delete_old_segments(clock.now, {TP: log.staged_end_offset})
         # An hour's record is an offset: 168 of them are always there, and what goes with them is one segment's.
         assert log.log_start_offset <= max(0, now - 168)
         assert log.log_start_offset >= now - 168 - 25
@@ -115,13 +115,13 @@ def test_retention_lets_an_empty_segment_take_over_before_the_active_one_goes(pa
     assert log.segment_base_offsets[-1] < 40, "what is staged still goes behind the old one"
     log.write()
     log.delete_old_segments(1e15, 41)
-    assert (log.segment_base_offsets, log.log_start_offset, log.leo) == ([41], 41, 41)
+    assert (log.segment_base_offsets, log.log_start_offset, log.staged_end_offset) == ([41], 41, 41)
     assert log.delete_old_segments(1e15, 41) == 0
     append_values(store, range(41, 43))
     assert len(read_all(log)) == 2
     kill(store)
     again = open_store(path, Clock(), TINY)
-    assert open_log(again).leo == 43
+    assert open_log(again).staged_end_offset == 43
     kill(again)
 
 

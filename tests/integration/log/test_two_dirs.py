@@ -72,7 +72,7 @@ def test_partition_in_two_dirs_that_nothing_rests_on_is_made_anew(dirs: list[str
     doubled(dirs)
     clock = Clock()
     store = opened(dirs, clock)
-    assert store.restore(TP, TOPIC_ID, {}).leo == 0
+    assert store.restore(TP, TOPIC_ID, {}).staged_end_offset == 0
     assert TP in store.unclean
     assert not store.offline_logs
     assert [len(hidden(path)) for path in dirs] == [1, 1]
@@ -80,7 +80,7 @@ def test_partition_in_two_dirs_that_nothing_rests_on_is_made_anew(dirs: list[str
     assert not hidden(dirs[0]) + hidden(dirs[1])
     kill(store)
     store = opened(dirs)
-    assert store.logs()[TP].leo == 0
+    assert store.logs()[TP].staged_end_offset == 0
     assert TP in store.unclean
     kill(store)
 
@@ -96,10 +96,10 @@ def test_partition_in_two_dirs_is_deleted_from_both(dirs: list[str], taken_away:
     assert not store.offline_dirs
     assert not any(os.path.exists(f"{path}/t-0") for path in dirs)
     log = open_log(store)
-    assert (log.leo, TP in store.unclean) == (0, False)
+    assert (log.staged_end_offset, TP in store.unclean) == (0, False)
     kill(store)
     store = opened(dirs)
-    assert store.logs()[TP].leo == 0
+    assert store.logs()[TP].staged_end_offset == 0
     kill(store)
 
 
@@ -168,7 +168,7 @@ def test_checkpoints_of_the_dir_that_a_log_was_in_say_nothing_of_it(dirs: list[s
     kill(store)
     store = opened(dirs)
     log = store.logs()[TP]
-    assert (log.log_start_offset, log.leo) == (0, 9)
+    assert (log.log_start_offset, log.staged_end_offset) == (0, 9)
     assert store.high_watermarks().get(TP, 0) == 0
     assert not store.unclean
     kill(store)

@@ -209,7 +209,7 @@ def test_mended_log_believes_no_hole_either(path: str) -> None:
     recovery.write_text(recovery.read_text().replace("t 0 20", f"t 0 {second - 1}"))
     store = open_store(path, Clock(), config, topic_configs={TP.topic: overrides})
     assert list(store.offline_logs) == [TP]
-    assert store.restore(TP, TOPIC_ID, overrides).leo == second - 2
+    assert store.restore(TP, TOPIC_ID, overrides).staged_end_offset == second - 2
     kill(store)
 
 

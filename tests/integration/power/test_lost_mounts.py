@@ -45,7 +45,7 @@ def unclean_from(path: Path) -> tuple[bool, int]:
     """Whether a start marks the log unclean, and where the log ends."""
     store = open_store(str(path), Clock())
     try:
-        return TP in store.unclean, store.logs()[TP].leo
+        return TP in store.unclean, store.logs()[TP].staged_end_offset
     finally:
         kill(store)
 

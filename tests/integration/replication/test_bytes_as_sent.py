@@ -76,7 +76,7 @@ def test_batch_is_stored_and_served_as_it_was_sent_but_for_offset_and_epoch(
 def test_large_batch_takes_as_many_steps_as_a_small_one(cluster: DiskCluster, codec: Compression) -> None:
     def append_replicate_and_read(data: bytes) -> Calls:
         view = memoryview(bytearray(data))
-        offset = cluster.nodes[1].log.leo
+        offset = cluster.nodes[1].log.staged_end_offset
         slots: list[FakeSlot] = []
 
         def run() -> None:

@@ -145,7 +145,7 @@ def test_replica_that_was_away_follows_over_the_holes_of_a_cleaned_leader(cluste
     cluster.start(3)
     cluster.advance(5000)
     assert set(cluster.state.isr) == {1, 2, 3}
-    assert _log(cluster, 3).leo == _log(cluster, 1).leo
+    assert _log(cluster, 3).staged_end_offset == _log(cluster, 1).staged_end_offset
     assert len(records_of(_log(cluster, 3))) < 180
     cluster.elect(3)
     cluster.advance(1000)
@@ -167,7 +167,7 @@ def test_tail_of_a_deposed_leader_is_cut_by_one_that_fetched_over_the_hole_where
     cluster.stop(3)
     cluster.expire(3)
     _write(cluster, 1, range(10, 20))
-    began = _log(cluster, 1).leo
+    began = _log(cluster, 1).staged_end_offset
     cluster.hold = lambda message: 1 in (message.source, message.target)
     cluster.produce_raw(1, keyed([(b"k%d" % key, b"never committed") for key in range(3)], 50), acks=1)
     cluster.kill(1)
@@ -457,7 +457,7 @@ def test_replica_that_ends_below_what_was_deleted_begins_anew_behind_it(cluster:
     cluster.advance(5000)
     assert set(cluster.state.isr) == {1, 2, 3}
     log = _log(cluster, 3)
-    assert (log.log_start_offset, log.leo) == (77, 120)
+    assert (log.log_start_offset, log.staged_end_offset) == (77, 120)
     assert [record.offset for record in records_of(log)] == list(range(77, 120))
 
 

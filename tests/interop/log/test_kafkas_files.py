@@ -79,7 +79,7 @@ def test_log_that_kafka_wrote_is_read_record_for_record(tmp_path: Path, classpat
     epochs = [(0, 0), *[(epoch, log.end_offset_for_epoch(epoch - 1)[1]) for epoch in (1, 2)]]
     written = [line.split() for line in before["leader-epoch-checkpoint"].decode().splitlines()[2:]]
     assert [[str(epoch), str(start)] for epoch, start in epochs] == written
-    snapshot = log.snapshots.latest(log.leo)
+    snapshot = log.snapshots.latest(log.staged_end_offset)
     assert snapshot is not None
     (known,) = producer_snapshot.decode(snapshot[1]) or []
     assert (known.producer_id, known.epoch) == (77, 3)

@@ -43,14 +43,14 @@ class HereRunner:
 
 @dataclass
 class Replicas:
-    """stable: last stable offset, None for the written LEO."""
+    """stable: last stable offset, None for the log end offset."""
 
     logs: Callable[[], Mapping[TopicPartition, PartitionLog]]
     stable: int | None = None
     producers: dict[int, int] = field(default_factory=dict)
 
     def last_stable_offset(self, topic_partition: TopicPartition) -> int | None:
-        return self.logs()[topic_partition].written_leo if self.stable is None else self.stable
+        return self.logs()[topic_partition].log_end_offset if self.stable is None else self.stable
 
     def active_producers(self, topic_partition: TopicPartition) -> Mapping[int, int]:
         return self.producers

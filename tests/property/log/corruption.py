@@ -117,9 +117,17 @@ def make_template(path: str, clean: bool, flushed: bool) -> Template:
     cleaner_for(store, clock).cleaner.check()
     log.log.maybe_raise_log_start(START)
     store.checkpoint_log_start_offsets()
-    store.checkpoint_high_watermarks({TP: log.log.leo - 2, BYSTANDER: other.log.leo, CLEANED: cleaned.log.leo})
+    store.checkpoint_high_watermarks(
+        {
+            TP: log.log.staged_end_offset - 2,
+            BYSTANDER: other.log.staged_end_offset,
+            CLEANED: cleaned.log.staged_end_offset,
+        }
+    )
     logs = store.logs()
-    points = {tp: logs[tp].leo if clean else logs[tp].recovery_point if flushed else 0 for tp in PARTITIONS}
+    points = {
+        tp: logs[tp].staged_end_offset if clean else logs[tp].recovery_point if flushed else 0 for tp in PARTITIONS
+    }
     if flushed:
         store.checkpoint_recovery_points()
     kept = {
@@ -312,7 +320,7 @@ def _open_unless_refused(path: str, name: str) -> DiskLogStore | None:
 def _judge_start(kept: Kept, replica: Replica, name: str) -> None:
     """What a replica that serves says of itself: a watermark in its log, and producers as the log has them."""
     log = replica.log
-    assert log.log_start_offset <= replica.high_watermark <= log.leo
+    assert log.log_start_offset <= replica.high_watermark <= log.staged_end_offset
     _judge_producers(kept, replica, name)
 
 
@@ -322,7 +330,7 @@ def _judge_producers(kept: Kept, replica: Replica, name: str) -> None:
     gone: set[int] = set()
     for content in kept.appended:
         header = read_header(memoryview(content))
-        if header.producer_id >= 0 and header.last_offset < log.leo:
+        if header.producer_id >= 0 and header.last_offset < log.staged_end_offset:
             truth[header.producer_id] = KnownBatch(
                 header.base_sequence, header.last_sequence, header.base_offset, header.last_offset
             )
@@ -350,17 +358,17 @@ def _judge_open(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: To
         assert restored.log_start_offset <= kept.start, "it would have its followers delete what lies before"
         _follow(kept, manager, store, tp)
         return "offline"
-    assert log.leo <= kept.leo or name == checkpoints.LOG_STARTS
+    assert log.staged_end_offset <= kept.leo or name == checkpoints.LOG_STARTS
     if name != checkpoints.LOG_STARTS:
         # Records that were deleted may come back; a log never begins later than it did.
         assert log.log_start_offset <= kept.start, "a start with a hole"
-    if log.leo < kept.leo:
+    if log.staged_end_offset < kept.leo:
         (report,) = [report for report in store.reports if report.topic_partition == tp]
         assert not report.clean
         assert report.reason
         assert name.endswith(".log") or name == checkpoints.LOG_STARTS
-        if log.leo < kept.recovery_point:
-            assert report.cut_below == log.leo
+        if log.staged_end_offset < kept.recovery_point:
+            assert report.cut_below == log.staged_end_offset
     if manager.replicas.by_partition[tp].offline or not _reads_true(kept, log):
         log.distrust()
         store.offline_logs[tp] = CorruptLog(tp, log_dir.path, "found by a read")
@@ -368,7 +376,7 @@ def _judge_open(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: To
         store.create(tp, TOPIC_IDS[tp], OVERRIDES.get(tp.topic, {}))
         _follow(kept, manager, store, tp)
         return "found-by-read"
-    how = "cut" if log.leo < kept.leo else "untouched"
+    how = "cut" if log.staged_end_offset < kept.leo else "untouched"
     _follow(kept, manager, store, tp)
     return how
 
@@ -377,20 +385,20 @@ def _reads_true(kept: Kept, log: PartitionLog) -> bool:
     """Read everything: what was written, all of it, in its place. False where a read found damage."""
     found: list[bytes] = []
     offset = max(log.log_start_offset, kept.start)
-    while offset < log.leo:
+    while offset < log.staged_end_offset:
         try:
             data = fetch(log, offset, 400)
         except CorruptLog as damage:
             if not (damage.where and damage.reason):
                 raise
             return False
-        assert data, f"nothing is served at {offset}, the log ends at {log.leo}"
+        assert data, f"nothing is served at {offset}, the log ends at {log.staged_end_offset}"
         for at, header in iter_batches(memoryview(data), verify_crc=True):
             found.append(data[at : at + header.size])
             assert offset <= header.last_offset
             offset = header.last_offset + 1
     start = max(log.log_start_offset, kept.start)
-    written = [content for content in kept.batches if start <= _last(content) < log.leo]
+    written = [content for content in kept.batches if start <= _last(content) < log.staged_end_offset]
     assert found == [content for content in written if content in found or content not in kept.unnoticed]
     return True
 
@@ -409,11 +417,14 @@ def _follow(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicP
     assert log is not None
     replica = manager.hosting.adopt(log, 0, clean=False)
     begin = read_header(memoryview(kept.batches[0])).base_offset
-    if log.leo < begin or log.leo not in {begin, *(_last(content) + 1 for content in kept.batches)}:
+    if log.staged_end_offset < begin or log.staged_end_offset not in {
+        begin,
+        *(_last(content) + 1 for content in kept.batches),
+    }:
         log.truncate_fully_and_start_at(begin)
         replica.log.restore_producers()
     for content in kept.batches:
-        if _last(content) >= log.leo:
+        if _last(content) >= log.staged_end_offset:
             log.append_as_follower(memoryview(bytearray(content)))
             log.write()
     log.maybe_raise_log_start(kept.start)

@@ -78,9 +78,9 @@ def read_batches(log: PartitionLog, holes: bool = False) -> Iterator[tuple[Batch
     left some between them.
     """
     offset = log.log_start_offset
-    while offset < log.written_leo:
+    while offset < log.log_end_offset:
         data = fetch(log, offset, 500)
-        assert data, f"nothing at {offset}, log ends at {log.written_leo}"
+        assert data, f"nothing at {offset}, log ends at {log.log_end_offset}"
         for position, header in iter_batches(memoryview(data), verify_crc=True):
             assert holes or header.base_offset <= offset
             assert header.last_offset >= offset

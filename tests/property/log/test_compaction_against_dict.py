@@ -63,8 +63,8 @@ def test_compacted_log_has_the_last_value_of_every_key_and_nothing_that_was_not_
                 case "clean":
                     newest_of_producer = {p: o for p, o in newest_of_producer.items() if rng.random() < 0.7}
                     bench.replicas.producers = dict(newest_of_producer)
-                    anywhere = rng.randrange(log.log_start_offset, log.leo + 1)
-                    bench.replicas.stable = rng.choice([None, log.leo, anywhere])
+                    anywhere = rng.randrange(log.log_start_offset, log.staged_end_offset + 1)
+                    bench.replicas.stable = rng.choice([None, log.staged_end_offset, anywhere])
                     before = last_values(records_of(log))
                     bench.cleaner.check()
                     assert last_values(records_of(log)) == before
@@ -74,22 +74,22 @@ def test_compacted_log_has_the_last_value_of_every_key_and_nothing_that_was_not_
                 case "cut":
                     # Never below what may have been cleaned: that is committed.
                     floor = max(log.cleaning.cleaned_until or 0, log.log_start_offset)
-                    log.truncate_to(rng.randrange(floor, log.leo + 1))
-                    written = {offset: record for offset, record in written.items() if offset < log.leo}
+                    log.truncate_to(rng.randrange(floor, log.staged_end_offset + 1))
+                    written = {offset: record for offset, record in written.items() if offset < log.staged_end_offset}
                     newest_of_producer.clear()
                     bench.replicas.producers.clear()
                 case "delete":
-                    log.maybe_raise_log_start(rng.randrange(log.log_start_offset, log.leo + 1))
-                    log.delete_old_segments(clock.now, log.leo)
+                    log.maybe_raise_log_start(rng.randrange(log.log_start_offset, log.staged_end_offset + 1))
+                    log.delete_old_segments(clock.now, log.staged_end_offset)
                 case ending:
                     if ending == "kill":
                         kill(store)
                     else:
                         store.close(clean=True)
-                    leo = log.leo
+                    leo = log.staged_end_offset
                     store = open_store(path, clock, COMPACTED)
                     log = store.logs()[TP]
-                    assert log.leo == leo
+                    assert log.staged_end_offset == leo
                     bench = cleaner_for(store, clock, TINY_MAP if small_map else CleanerSettings())
             found = records_of(log)
             assert all(written[record.offset] == record for record in found)
@@ -102,11 +102,13 @@ def test_compacted_log_has_the_last_value_of_every_key_and_nothing_that_was_not_
             assert held == expected
             moment = int(clock.now) - rng.randrange(3000)
             first = next((r for r in found if r.timestamp >= moment), None)
-            at = log.offset_for_timestamp(moment, log.leo)
+            at = log.offset_for_timestamp(moment, log.staged_end_offset)
             assert (at and at[:2]) == (first and (first.timestamp, first.offset))
             ends = {header.last_offset for header in headers_of(log)}
             active = bench.replicas.producers
-            assert all(offset in ends for offset in active.values() if offset >= start and offset < log.leo)
+            assert all(
+                offset in ends for offset in active.values() if offset >= start and offset < log.staged_end_offset
+            )
         kill(store)
 
 

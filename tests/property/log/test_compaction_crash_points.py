@@ -53,7 +53,7 @@ def test_kill_anywhere_in_a_cleaning_leaves_the_last_value_of_every_key(foreign:
             assert not reopened.offline_logs
             log = reopened.logs()[TP]
             found = records_of(log)
-            assert log.leo == 120
+            assert log.staged_end_offset == 120
             assert last_values(found) == last_values(before)
             assert all(record in before for record in found)
             assert not [name for name in os.listdir(f"{path}/{TP}") if name.endswith((".swap", ".cleaned", ".deleted"))]

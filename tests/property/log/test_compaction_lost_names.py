@@ -122,7 +122,7 @@ def test_names_lost_in_a_swap_cost_no_value(seed: int, foreign: bool) -> None:
             assert not reopened.offline_logs, fail_at
             log = reopened.logs()[TP]
             found = records_of(log)
-            assert log.leo == 60, fail_at
+            assert log.staged_end_offset == 60, fail_at
             assert last_values(found) == last_values(before), fail_at
             assert all(record in before for record in found)
             kill(reopened)

@@ -39,7 +39,7 @@ def template() -> Template:
             log.write()
         states = ProducerStates()
         states.append(1, 0, 5, 9, 15, 19, 0.0)
-        log.snapshots.write(log.leo, producer_snapshot.encode(states, wall_ms=50_000, now_ms=1000.0))
+        log.snapshots.write(log.staged_end_offset, producer_snapshot.encode(states, wall_ms=50_000, now_ms=1000.0))
         store.close(clean=True)
         files = {file.name: file.read_bytes() for file in Path(path, str(TP)).iterdir()}
     files[f"{0:020d}.txnindex"] = struct.pack(">hqqqq", 0, 7, 10, 20, 8) * 3

@@ -39,12 +39,12 @@ class LogAgainstList(RuleBasedStateMachine):
         shutil.rmtree(self.path)
 
     @property
-    def written_leo(self) -> int:
+    def log_end_offset(self) -> int:
         return self.rows[-1][1] + 1 if self.rows else self.first
 
     @property
     def leo(self) -> int:
-        return self.staged[-1][1] + 1 if self.staged else self.written_leo
+        return self.staged[-1][1] + 1 if self.staged else self.log_end_offset
 
     @initialize(epoch=st.integers(0, 3))
     def begin(self, epoch: int) -> None:
@@ -115,8 +115,8 @@ class LogAgainstList(RuleBasedStateMachine):
         self.log.truncate_to(target)
         self.staged = []
         self.rows = [row for row in self.rows if row[1] < target]
-        assert self.log.leo == self.written_leo
-        self.start = min(self.start, self.written_leo)
+        assert self.log.staged_end_offset == self.log_end_offset
+        self.start = min(self.start, self.log_end_offset)
 
     @rule(by=st.integers(-5, 9))
     def truncate_fully(self, by: int) -> None:
@@ -129,13 +129,13 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule(at=st.floats(0, 1))
     def raise_log_start(self, at: float) -> None:
         self.write()
-        target = self.start + int(at * (self.written_leo - self.start))
+        target = self.start + int(at * (self.log_end_offset - self.start))
         self.log.maybe_raise_log_start(target)
         self.start = target
 
     @rule()
     def delete_old(self) -> None:
-        self.log.delete_old_segments(0, self.written_leo)
+        self.log.delete_old_segments(0, self.log_end_offset)
         self.first = self.log.segment_base_offsets[0]
         self.rows = [row for row in self.rows if row[0] >= self.first]
         assert self.start == self.log.log_start_offset
@@ -143,7 +143,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         self.log.flush()
-        assert self.log.recovery_point == self.written_leo
+        assert self.log.recovery_point == self.log_end_offset
 
     @rule()
     def checkpoint(self) -> None:
@@ -161,7 +161,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self._reopen()
         (report,) = self.store.reports
         assert report.clean
-        assert self.log.recovery_point == self.written_leo
+        assert self.log.recovery_point == self.log_end_offset
 
     @rule()
     def kill_and_start(self) -> None:
@@ -172,7 +172,7 @@ class LogAgainstList(RuleBasedStateMachine):
         assert report.cut_bytes == report.segments_removed == 0
         self._forget_unwritten_start()
 
-    @precondition(lambda self: self.rows and self.log.recovery_point < self.written_leo)
+    @precondition(lambda self: self.rows and self.log.recovery_point < self.log_end_offset)
     @rule(at=st.floats(0, 0.999), flip=st.booleans())
     def kill_with_a_torn_tail_and_start(self, at: float, flip: bool) -> None:
         durable = self.log.recovery_point
@@ -208,7 +208,7 @@ class LogAgainstList(RuleBasedStateMachine):
                 # Cut below the checkpointed log start: nothing may be shown again, the log begins anew there.
                 assert report.log_start == report.leo <= self.start
                 self.rows, self.first = [], report.log_start
-        assert report.leo == self.written_leo
+        assert report.leo == self.log_end_offset
         self._forget_unwritten_start()
 
     def _forget_unwritten_start(self) -> None:
@@ -225,10 +225,10 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @invariant()
     def same_ends(self) -> None:
-        assert self.log.leo == self.leo
-        assert self.log.written_leo == self.written_leo
+        assert self.log.staged_end_offset == self.leo
+        assert self.log.log_end_offset == self.log_end_offset
         assert self.log.log_start_offset == self.start
-        assert self.log.recovery_point <= self.written_leo
+        assert self.log.recovery_point <= self.log_end_offset
 
     @invariant()
     def same_batches(self) -> None:

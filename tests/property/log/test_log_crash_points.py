@@ -52,7 +52,7 @@ def _flush(store: DiskLogStore, log: PartitionLog) -> None:
 
 def _delete_old(store: DiskLogStore, log: PartitionLog) -> None:
     log.maybe_raise_log_start(14)
-    log.delete_old_segments(0, log.leo)
+    log.delete_old_segments(0, log.staged_end_offset)
     store.checkpoint_log_start_offsets()
 
 

@@ -76,7 +76,7 @@ def test_log_damaged_anywhere_serves_only_valid_batches(
                 return
             by_base = {int.from_bytes(content[:8], "big"): content for content in expected}
             offset = log.log_start_offset
-            while offset < log.leo:
+            while offset < log.staged_end_offset:
                 try:
                     data = fetch(log, offset, 400)
                 except CorruptLog:
@@ -87,6 +87,6 @@ def test_log_damaged_anywhere_serves_only_valid_batches(
                     assert data[at : at + header.size] == by_base[header.base_offset]
                     assert header.base_offset <= offset <= header.last_offset
                     offset = header.last_offset + 1
-            assert log.leo <= sum(1 + value % 3 for value in range(24))
+            assert log.staged_end_offset <= sum(1 + value % 3 for value in range(24))
         finally:
             store.close(clean=False)

@@ -102,7 +102,7 @@ def _vouches_for_nothing(path: str) -> None:
     for clean in (True, False):
         store = open_store(path, Clock())
         log = store.logs().get(TP)
-        whole = log is not None and log.leo == RECORDS
+        whole = log is not None and log.staged_end_offset == RECORDS
         assert log is None or whole or TP in store.unclean
         store.close(clean) if clean else kill(store)
 

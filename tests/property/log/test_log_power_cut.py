@@ -106,7 +106,7 @@ class PowerRun:
                 self._truncate(log, rng.choice(self.rows[-5:]))
                 self._append(log, 6, size=4)
             case "anew":
-                offset = max(0, log.leo + rng.randint(-3, 30))
+                offset = max(0, log.staged_end_offset + rng.randint(-3, 30))
                 self.durable = 0
                 self.rows = []
                 self.start = max(self.start, offset)
@@ -116,15 +116,15 @@ class PowerRun:
             case "log starts":
                 store.checkpoint_log_start_offsets()
             case "watermarks":
-                store.checkpoint_high_watermarks({TP: log.leo})
+                store.checkpoint_high_watermarks({TP: log.staged_end_offset})
             case "retain" if self.rows:
                 offset = int.from_bytes(rng.choice(self.rows)[:8], "big")
                 self.start = max(self.start, offset)
                 log.maybe_raise_log_start(offset)
-                log.delete_old_segments(0, log.leo)
+                log.delete_old_segments(0, log.staged_end_offset)
             case "delete records":
-                self.start = max(self.start, log.leo)
-                log.maybe_raise_log_start(log.leo)
+                self.start = max(self.start, log.staged_end_offset)
+                log.maybe_raise_log_start(log.staged_end_offset)
                 store.checkpoint_log_start_offsets()
             case _:
                 pass
@@ -163,7 +163,9 @@ class PowerRun:
             assert any(_is_run_of(found, rows) for rows in history), "something else, or something between, is there"
             if self.durable:
                 assert log.topic_id == TOPIC_ID, "a log without its id"
-                assert log.leo >= self.durable, f"{self.durable} was durable, the log ends at {log.leo}"
+                assert log.staged_end_offset >= self.durable, (
+                    f"{self.durable} was durable, the log ends at {log.staged_end_offset}"
+                )
                 assert log.log_start_offset <= self.start, "a start with a hole"
             for row in found:
                 assert log.epoch_at(int.from_bytes(row[:8], "big")) == int.from_bytes(row[12:16], "big")
@@ -187,8 +189,8 @@ class PowerRun:
     def _judge_snapshots(self, log: PartitionLog, found: Rows) -> None:
         """A whole one that a start would use was made of the records that are there."""
         before = {int.from_bytes(row[:8], "big"): previous for previous, row in pairwise(found)}
-        before[log.leo] = found[-1] if found else b""
-        at = log.snapshots.latest(log.leo)
+        before[log.staged_end_offset] = found[-1] if found else b""
+        at = log.snapshots.latest(log.staged_end_offset)
         while at is not None and at[0] > log.log_start_offset:
             offset, content = at
             if len(content) == len(_snapshot_after(b"")):
@@ -267,7 +269,7 @@ def test_snapshot_that_a_start_has_removed_does_not_come_back() -> None:
             last = f"{log.path}/{log.segment_base_offsets[-1]:020d}.log"
             os.truncate(last, os.path.getsize(last) - 1)
             store = open_store(disk.root, clock, TINY)
-            assert store.logs()[TP].leo == 19
+            assert store.logs()[TP].staged_end_offset == 19
             kill(store)
         for seed in range(10):
             disk.cut(random.Random(seed), f"{path}/{seed}")

@@ -169,5 +169,5 @@ def _judge_next(written: Written, path: str, what: str) -> None:
         found = read_all(log, holes=True)
         assert found == written.batches[: len(found)], f"{what}: a hole that nothing made but the recovery"
         assert len(found) < len(written.batches), f"{what}: the damage is still there"
-        assert log.leo <= _base(written.batches[len(found)]), f"{what}: it ends behind what it lacks"
-        assert TP in store.unclean, f"{what}: it ends at {log.leo}, and passes for whole"
+        assert log.staged_end_offset <= _base(written.batches[len(found)]), f"{what}: it ends behind what it lacks"
+        assert TP in store.unclean, f"{what}: it ends at {log.staged_end_offset}, and passes for whole"

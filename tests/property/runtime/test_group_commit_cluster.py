@@ -78,7 +78,7 @@ def test_default_policy_under_the_same_power_failures_is_seen_to_lose() -> None:
 
 
 def test_group_commit_that_counts_what_is_only_written_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Replica, "replicated_leo", property(lambda self: self.log.written_leo))
+    monkeypatch.setattr(Replica, "replicated_leo", property(lambda self: self.log.log_end_offset))
     assert _finds_a_loss(GROUP_COMMIT)
 
 
@@ -114,7 +114,7 @@ def test_batches_that_come_during_a_flush_share_the_next_one() -> None:
     slots = [cluster.produce(1, f"v{n}") for n in range(20) if cluster.turn() or True]
     log = cluster.nodes[1].log
     (first,) = log.commits
-    assert first[0] < log.written_leo
+    assert first[0] < log.log_end_offset
     cluster.stalled_disks = set()
     cluster.settle()
     assert all(slot.done for slot in slots)

@@ -175,12 +175,12 @@ def test_late_answer_to_where_the_leaders_log_is_cuts_nothing_that_was_fetched_s
     late = follower.manager.fetchers.fetchers[1]._out_of_range
     followed = next(f for f in follower.manager.fetchers.fetchers[1].partitions.values() if f.key[1] == 0)
     follower.leader.end = 1
-    leo = follower.log(0).leo
+    leo = follower.log(0).staged_end_offset
     follower.leader.sent[-1].answer(result(0, "c", base=2))
     follower.turn()
     late._reset(followed, leo, 0, 1)
     assert follower.log(0).values() == ["a", "b", "c"]
-    late._reset(followed, follower.log(0).leo, 0, 1)
+    late._reset(followed, follower.log(0).staged_end_offset, 0, 1)
     assert follower.log(0).values() == ["a"]
 
 

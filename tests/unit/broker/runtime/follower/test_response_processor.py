@@ -58,11 +58,11 @@ def test_epochs_that_fall_in_the_leaders_own_log_are_taken_when_it_says_so_again
         for _ in range(2):
             follower.loop.advance(follower.manager.settings.replica_fetch_backoff_ms)
             follower.turn()
-            if follower.log(0).leo < taken:
+            if follower.log(0).staged_end_offset < taken:
                 answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 5, 5, 0, records=[memoryview(left)])
                 follower.leader.sent[-1].answer(answer)
                 follower.turn()
-        assert follower.log(0).leo == taken
+        assert follower.log(0).staged_end_offset == taken
     assert follower.log(0).values() == ["4", "9", "4", "4", "2"]
 
 
@@ -93,7 +93,7 @@ def test_log_start_follows_the_leaders_up_to_the_watermark_and_no_further(follow
     follower.leader.sent[-1].answer(fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 2, 2, 3, records=[records]))
     follower.turn()
     log = follower.log(0)
-    assert (log.leo, follower.manager.replicas.by_partition[(TOPIC, 0)].high_watermark) == (4, 2)
+    assert (log.staged_end_offset, follower.manager.replicas.by_partition[(TOPIC, 0)].high_watermark) == (4, 2)
     assert log.log_start_offset == 2
     follower.leader.sent[-1].answer(fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 3, records=[]))
     follower.turn()

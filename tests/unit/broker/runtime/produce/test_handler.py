@@ -77,7 +77,7 @@ def test_produce_damaged_batch_is_refused_and_nothing_appended() -> None:
     result = produced(cluster.produce_raw(1, memoryview(batch)))
     assert result is not None
     assert result.error == ErrorCode.CORRUPT_MESSAGE
-    assert cluster.nodes[1].log.leo == 0
+    assert cluster.nodes[1].log.staged_end_offset == 0
 
 
 @pytest.mark.guarantee("R5", "header-counts")
@@ -158,7 +158,7 @@ def test_produce_below_min_isr_is_refused_before_the_append() -> None:
     result = produced(cluster.produce(1, "a"))
     assert result is not None
     assert result.error == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert cluster.nodes[1].log.leo == 0
+    assert cluster.nodes[1].log.staged_end_offset == 0
     # acks=1 goes on; the watermark does not.
     accepted = produced(cluster.produce(1, "b", acks=1))
     assert accepted is not None
@@ -200,7 +200,7 @@ def test_produce_of_older_formats_is_refused_and_nothing_appended(magic: int) ->
     assert result.error == ErrorCode.INVALID_RECORD
     assert result.error_message is not None
     assert str(magic) in result.error_message
-    assert cluster.nodes[1].log.leo == 0
+    assert cluster.nodes[1].log.staged_end_offset == 0
 
 
 @pytest.mark.guarantee("R5")
@@ -236,7 +236,7 @@ def test_produce_that_the_watermark_passes_in_the_turn_that_shortens_the_isr_is_
     result = produced(slot)
     assert result is not None
     assert (result.error, result.base_offset) == (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
-    assert (cluster.nodes[1].log.leo, cluster.nodes[1].hw) == (1, 1)
+    assert (cluster.nodes[1].log.staged_end_offset, cluster.nodes[1].hw) == (1, 1)
     assert not cluster.nodes[1].event_log.of("ack")
     # It is in the log: who tries again once the ISR is whole is told where.
     cluster.advance(1000)

@@ -33,4 +33,4 @@ def test_only_the_admin_client_writes_to_a_topic_of_coordinators(
     result = produced(slot)
     assert result is not None
     assert result.error == error
-    assert cluster.nodes[1].log.leo == (0 if error else 1)
+    assert cluster.nodes[1].log.staged_end_offset == (0 if error else 1)

@@ -78,7 +78,7 @@ def test_acks_0_has_no_response(cluster: MemoryCluster) -> None:
 def test_acks_that_do_not_exist_are_refused_for_every_partition(cluster: MemoryCluster, topics: list[str]) -> None:
     slot = ask(cluster, *topics, acks=2)
     assert results(slot) == [(topic, ErrorCode.INVALID_REQUIRED_ACKS, -1) for topic in topics]
-    assert cluster.nodes[1].log.leo == 0
+    assert cluster.nodes[1].log.staged_end_offset == 0
 
 
 def test_request_for_no_partition_has_a_response_too(cluster: MemoryCluster) -> None:

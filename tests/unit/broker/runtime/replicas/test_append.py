@@ -84,21 +84,21 @@ def appends(cluster: MemoryCluster) -> Appends:
 
 def refusal(appends: Appends, acks: int = -1) -> ErrorCode:
     """What an append that is refused gets, at the end of the turn and once; nothing of it is in the log."""
-    before = appends.node.log.leo if appends.node.store.logs() else 0
+    before = appends.node.log.staged_end_offset if appends.node.store.logs() else 0
     appends.append(acks=acks)
     assert not appends.outcomes
     appends.end_turn()
     appends.cluster.advance(2 * TIMEOUT_MS)
     (outcome,) = appends.outcomes
     assert outcome.base_offset == -1
-    assert appends.node.log.leo == before
+    assert appends.node.log.staged_end_offset == before
     return outcome.error
 
 
 def test_acks_0_is_done_when_the_batch_is_staged(appends: Appends) -> None:
     appends.append(acks=0)
     assert appends.results == [(ErrorCode.NONE, 0)]
-    assert appends.node.log.written_leo == 0
+    assert appends.node.log.log_end_offset == 0
     appends.end_turn()
     assert appends.node.log.values() == ["v"]
     appends.cluster.settle()
@@ -113,7 +113,7 @@ def test_acks_1_is_done_when_the_leader_has_written(appends: Appends) -> None:
         memoryview(batch_of("v")),
         1,
         AppendOrigin.COORDINATOR,
-        lambda append: written.append(appends.node.log.written_leo),
+        lambda append: written.append(appends.node.log.log_end_offset),
         TIMEOUT_MS,
     )
     assert not written
@@ -155,7 +155,7 @@ class Chained:
 
     def _second_is_done(self, append: PendingAppend) -> None:
         assert append.error is ErrorCode.NONE
-        self.written.append(self.appends.node.log.written_leo)
+        self.written.append(self.appends.node.log.log_end_offset)
 
 
 @pytest.mark.parametrize("first", [1, -1])
@@ -173,10 +173,10 @@ def test_append_by_who_heard_of_an_outcome_is_written_without_waiting_for_an_eve
     while appends.node.loop.run_soon():
         pass
     appends.end_turn()
-    assert appends.node.log.written_leo == 1
+    assert appends.node.log.log_end_offset == 1
     assert appends.node.loop.run_soon(), "a turn follows at once"
     appends.end_turn()
-    assert appends.node.log.written_leo == 2
+    assert appends.node.log.log_end_offset == 2
     assert not appends.node.loop.run_soon(), "and no further one"
 
 
@@ -313,4 +313,4 @@ def test_bytes_that_are_no_batch_are_refused_as_malformed(appends: Appends, reco
     appends.end_turn()
     (outcome,) = appends.outcomes
     assert (outcome.error, outcome.malformed, outcome.replica) == (error, True, None)
-    assert appends.node.log.leo == 0
+    assert appends.node.log.staged_end_offset == 0

@@ -209,7 +209,7 @@ def test_batch_that_is_too_large_in_its_new_codec_is_refused() -> None:
     assert (small.error, large.error) == (0, ErrorCode.MESSAGE_TOO_LARGE)
     assert large.error_message is not None
     assert "inflates to more than 1939 bytes" in large.error_message
-    assert cluster.nodes[1].log.leo == 1
+    assert cluster.nodes[1].log.staged_end_offset == 1
 
 
 def test_batch_that_grows_by_its_new_codec_is_refused_above_the_maximum() -> None:
@@ -225,7 +225,7 @@ def test_hostile_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.runtime.replicas.append_policy.INFLATED_BYTES_MAX", 1 << 20)
     cluster = _cluster(compression_type="zstd", max_message_bytes="20000")
     result = _send(cluster, _batch(bytes(2 << 20), codec=Compression.GZIP))
-    assert (result.error, cluster.nodes[1].log.leo) == (ErrorCode.MESSAGE_TOO_LARGE, 0)
+    assert (result.error, cluster.nodes[1].log.staged_end_offset) == (ErrorCode.MESSAGE_TOO_LARGE, 0)
     monkeypatch.setattr("broker.runtime.replicas.append_policy.RECORDS_MAX", 2)
     assert _send(cluster, _batch(*[b"v"] * 3)).error == ErrorCode.MESSAGE_TOO_LARGE
     assert _send(cluster, _batch(*[b"v"] * 2)).error == 0
@@ -292,7 +292,7 @@ def test_timestamp_too_far_ahead_of_the_leader_is_invalid() -> None:
     cluster = _cluster(message_timestamp_after_max_ms="1000")
     ahead = _batch(b"a", timestamp=cluster.wall_ms + 1001)
     result = _send(cluster, memoryview(bytearray(ahead)))
-    assert (result.error, cluster.nodes[1].log.leo) == (ErrorCode.INVALID_TIMESTAMP, 0)
+    assert (result.error, cluster.nodes[1].log.staged_end_offset) == (ErrorCode.INVALID_TIMESTAMP, 0)
     assert _send(cluster, _batch(b"a", timestamp=cluster.wall_ms + 1000)).error == 0
     assert _send(cluster, _batch(b"a", timestamp=-1)).error == 0
     cluster.topic_config.update(APPEND_TIME)
@@ -306,4 +306,4 @@ def test_producer_that_claims_the_leaders_time_is_refused(topic: dict[str, str])
     batch = _batch(b"a")
     assert with_append_time(read_header(batch), batch, 9).attributes & TIMESTAMP_TYPE_BIT
     result = _send(cluster, batch)
-    assert (result.error, cluster.nodes[1].log.leo) == (ErrorCode.INVALID_TIMESTAMP, 0)
+    assert (result.error, cluster.nodes[1].log.staged_end_offset) == (ErrorCode.INVALID_TIMESTAMP, 0)

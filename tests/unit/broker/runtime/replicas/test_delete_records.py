@@ -88,7 +88,7 @@ def test_delete_of_what_is_appended_but_not_committed_is_out_of_range() -> None:
     cluster.nodes[2].paused = cluster.nodes[3].paused = True
     cluster.produce(1, "uncommitted", acks=1)
     cluster.settle()
-    assert cluster.nodes[1].log.leo == 1
+    assert cluster.nodes[1].log.staged_end_offset == 1
     assert answer(delete(cluster, 1)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 

@@ -14,12 +14,12 @@ def test_flush_that_ends_commits_what_was_written_before_it_began() -> None:
     behind = cluster.produce(1, "while it is under way")
     cluster.settle()
     node = cluster.nodes[1]
-    assert (node.log.written_leo, node.log.recovery_point, node.hw) == (2, 0, 0)
+    assert (node.log.log_end_offset, node.log.recovery_point, node.hw) == (2, 0, 0)
 
     node.log.finish_commits()
     cluster.settle()
 
-    assert (node.log.written_leo, node.log.recovery_point, node.hw) == (2, 1, 1)
+    assert (node.log.log_end_offset, node.log.recovery_point, node.hw) == (2, 1, 1)
     result = produced(before)
     assert result is not None
     assert result.error == 0

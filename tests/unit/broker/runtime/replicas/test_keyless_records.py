@@ -40,7 +40,7 @@ def test_produce_without_a_key_to_a_compacted_topic_is_refused(cluster: MemoryCl
         f"errors at most: [RecordError(batchIndex=1, {one}), RecordError(batchIndex=3, {one}), "
         f"RecordError(batchIndex=4, {one})]"
     )
-    assert cluster.nodes[1].log.leo == 0
+    assert cluster.nodes[1].log.staged_end_offset == 0
 
 
 def test_produce_with_keys_even_empty_ones_is_taken(cluster: MemoryCluster) -> None:

@@ -37,7 +37,9 @@ class World:
         self.epoch = EPOCH
         self.store = MemoryStore()
         self.store.mark_unclean(T0, "power failure")
-        self.log = SimpleNamespace(log_start_offset=0, written_leo=0, epoch_at=lambda offset: offset // 10, history=[])
+        self.log = SimpleNamespace(
+            log_start_offset=0, log_end_offset=0, epoch_at=lambda offset: offset // 10, history=[]
+        )
         self.replica = SimpleNamespace(
             partition=SimpleNamespace(leader_epoch=-1, known_epoch=7), offline=False, topic_id="", log=self.log
         )
@@ -79,7 +81,7 @@ def test_report_says_where_a_log_begins_and_ends_and_of_which_epoch_its_last_rec
     start: int, end: int, last_epoch: int
 ) -> None:
     world = World()
-    world.log.log_start_offset, world.log.written_leo = start, end
+    world.log.log_start_offset, world.log.log_end_offset = start, end
     asked = ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])])
     (said,) = world.reports.report(asked).partitions
     assert said == ReportedPartition("t", 0, 0, True, last_epoch, end, start, 7, shortened=True)
@@ -97,7 +99,7 @@ def test_report_says_the_newest_epochs_of_a_log_and_whether_it_is_what_it_was() 
 
 def test_epoch_that_a_damaged_checkpoint_names_is_said_as_far_as_the_answer_can() -> None:
     world = World()
-    world.log.written_leo, world.log.epoch_at = 1, lambda offset: 2**40
+    world.log.log_end_offset, world.log.epoch_at = 1, lambda offset: 2**40
     world.replica.partition.known_epoch = 2**40
     answer = world.reports.report(ReplicaReportRequest(9, 1, EPOCH, [ReportTopic("t", "A" * 22, [0])]))
     (said,) = ReplicaReportResponse.decode(0, answer.encode(0)).partitions
