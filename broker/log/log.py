@@ -304,8 +304,8 @@ class PartitionLog:
     def truncate_to(self, offset: Offset) -> None:
         """Drop what is staged, and every batch that ends at or beyond `offset`.
 
-        Batches stay whole: when offset lies inside of one, the end becomes its base offset; in a hole, the hole's. Raises
-        LogDirFailed, CorruptLog; ProducersUnread, with the log cut, where its producers would have to be read.
+        Batches stay whole: when offset lies inside of one, the end becomes its base offset; in a hole, the hole's.
+        Raises LogDirFailed, CorruptLog; ProducersUnread, with the log cut, where its producers would have to be read.
         """
         before = self._local.staged_end_offset
         self.cleaning.before_cut(offset)
