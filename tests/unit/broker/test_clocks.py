@@ -12,7 +12,7 @@ pytestmark = pytest.mark.guarantee("R6")
 BROKER = Path(__file__).resolve().parents[3] / "broker"
 MAY_READ_IT = {
     "runtime/event_log.py": "a stamp on each line, beside the monotonic one",
-    "runtime/replicas/replica.py": "when an idempotent producer was last seen, which has to outlive a restart",
+    "log/environment.py": "when an idempotent producer was last seen, which has to outlive a restart",
     "server/data_plane.py": "retention and compaction compare with the timestamps of records; LogAppendTime is one",
     "server/control_plane.py": "timestamps in znodes, which nobody compares",
 }
