@@ -54,9 +54,11 @@ class LogConfig:
     deletes: bool
     compacts: bool
     may_have_holes: bool
-    """It is compacted, or may have been: somebody set its policy. A new replica cannot know what the old ones were."""
+    """The topic is compacted, or may have been, as it has a cleanup.policy of its own: a new replica cannot know former
+    policies.
+    """
     jitter_ms: int
-    """A segment is rolled up to so much before segment.ms, each by another draw."""
+    """segment.jitter.ms: a segment is rolled earlier than segment.ms by a random time up to this."""
     delete_retention_ms: int
     min_cleanable_dirty_ratio: float
     min_compaction_lag_ms: int
@@ -69,7 +71,7 @@ class LogConfig:
 
     @property
     def flushes_between_rolls(self) -> bool:
-        """All that is written may be durable when a segment is rolled: only its indexes are not, then."""
+        """Flushes other than at a roll: when a segment is rolled its batches may be durable, and its indexes not."""
         return self.group_commit or self.flush_messages < LONG_MAX or self.flush_ms < LONG_MAX
 
     @classmethod

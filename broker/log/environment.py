@@ -38,8 +38,8 @@ class Environment:
 
     background(job, done): job on any thread, then done(its OSError or None) on the loop's thread.
     flush(dir, job, done): the same on threads of that log dir alone, several jobs at once.
-    remove(job, done): the same on a thread for deletions, in the order in which they were asked for. No stop waits for
-    more than the job at hand: done may never be called. open_segments: of all logs in it. wall_ms: since 1970.
+    remove(job, done): the same on a thread for deletions, in the order of the calls. A shutdown waits for the deletion
+    at hand only, so done may never be called. open_segments: those of all logs. wall_ms: since 1970.
     """
 
     now_ms: Callable[[], float]

@@ -1,8 +1,8 @@
 """The state of one log that its parts share: segments, marks, leader epochs, staging, durability, the log dir.
 
 `broker.log.log.PartitionLog` owns it and hands it to the parts that change it: `Truncation` cuts it at either end,
-`SegmentSwap` puts cleaned segments in. Here is what more than one of them does: roll, take the next append's aim, fail.
-Source: kafka LocalLog.
+`SegmentSwap` puts cleaned segments in. Here is what more than one of them does: roll, set where the next append goes,
+fail. Source: kafka LocalLog.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class LocalLog:
         """The LEO: the end of what is in the files."""
         self.log_start = log_start_offset
         self.has_holes = has_holes
-        """Offsets may be missing: it is or was compacted. Once true it stays so."""
+        """Offsets may be missing: the log is or was compacted. Once true it stays so."""
         self.snapshots = ProducerSnapshots(path)
         self.snapshot_at_roll: Callable[[Offset], bytes | None] | None = None
-        """Asked for the producer state at the offset where a segment ends, when its roll is staged."""
+        """Called for the producer state at the offset where a segment ends, when its roll is staged."""
         self.durability = Durability(path, log_dir, environment, segments, epochs, recovery_point, new)
         self.staging = Staging()
         self.tail = Tail()
@@ -132,7 +132,7 @@ class LocalLog:
         """Let the next append go behind what the active segment holds."""
         active = self.segments.active
         active.open()
-        # It may be one that was not active before a cut.
+        # After a cut this may be another segment than before.
         self.environment.open_segments.forget(active)
         created_ms = active.created_ms or self.environment.now_ms()
         self.staging.aim(active.base_offset, active.size, active.first_timestamp, created_ms)
@@ -146,7 +146,7 @@ class LocalLog:
         raise self.dir.fail(error) from error
 
     def read_failed(self, error: OSError) -> NoReturn:
-        """Raises NoDescriptorFree where nothing but that kept a segment from being opened, else LogDirFailed."""
+        """Raises NoDescriptorFree where a segment could not be opened for want of a descriptor, else LogDirFailed."""
         if error.errno in NO_DESCRIPTOR:
             raise NoDescriptorFree(error.errno, f"{self.topic_partition}: {error}") from error
         self.fail(error)

@@ -2,7 +2,7 @@
 
 PartitionLog joins the parts of a log, which share its state (`LocalLog`) and do not know each other: `Truncation` cuts,
 `SegmentSwap` replaces segments that were cleaned, `SegmentReads` reads files, `Durability` flushes. Appends, and reads
-that the tail cache answers, are its own: no call lies between them and the state.
+that the tail cache serves, are its own methods: no call lies between them and the state.
 
 Order of duties in a turn: append_as_… stages (the caller's memory, untouched by anyone until `write`), `write` puts all
 of it in the file, `flush` makes it durable. `staged_end_offset` counts what is staged; reads and epoch ends never do.
@@ -46,7 +46,7 @@ class PartitionLog:
         self.durability = local.durability
         self.snapshots = local.snapshots
         self.cleaning = SegmentSwap(local)
-        """What a cleaner asks of a log, and the swap of what it cleaned."""
+        """What the cleaner uses of a log: its inactive segments, and the swap of cleaned ones."""
         self._truncation = Truncation(local)
         self._reads = SegmentReads(local)
         self._dir = local.dir
@@ -113,7 +113,7 @@ class PartitionLog:
         return self._local.has_holes
 
     def allow_holes(self) -> None:
-        """It is compacted from now on, and a start will know it."""
+        """The log is compacted from now on, and later starts will know it."""
         self._local.allow_holes()
         self.cleaning.note_compacted()
 
@@ -132,7 +132,8 @@ class PartitionLog:
     def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
         self._dir.check()
         self._epochs.assign(epoch, start_offset)
-        # Not waited for: a thousand leaderships may begin at once, and until records follow only a restart looks.
+        # Written in the background: a thousand leaderships may begin at once, and until records follow only a restart
+        # reads the file.
         self.durability.save_epochs_soon()
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
@@ -271,7 +272,9 @@ class PartitionLog:
         return self._reads.read(offset, max_bytes, limit, min_one_batch)
 
     def read_bytes(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> memoryview:
-        """What `read` finds, read. No older segment stays open for it that was not. Raises as `read`."""
+        """As `read`, the bytes read from the file; no older segment stays open that was not open before. Raises as
+        `read`.
+        """
         with self._environment.open_segments.briefly():
             chunk = self.read(offset, max_bytes, limit_offset, min_one_batch)
             if not isinstance(chunk, FileSlice):
@@ -279,9 +282,9 @@ class PartitionLog:
             return memoryview(self._reads.content(chunk))
 
     def end_offset_of(self, chunk: Chunk) -> Offset:
-        """Where what `read` found ends, if not empty; of a file little but headers is read.
+        """Offset after the last batch of a non-empty chunk from `read`; of a file little but headers is read.
 
-        Raises CorruptBatch where these are no batches, one behind the other, any more; OSError.
+        Raises CorruptBatch where the chunk's bytes are no longer whole consecutive batches; OSError.
         """
         return end_offset_in_file(*chunk) if isinstance(chunk, FileSlice) else end_offset_of(memoryview(chunk))
 
@@ -290,7 +293,7 @@ class PartitionLog:
         self._reads.distrust()
 
     def read_failed(self, error: OSError) -> LogDirFailed:
-        """Who read a chunk in its file met that: the log dir goes offline. Returns what to raise."""
+        """Reading a chunk from its file failed with this error: the log dir goes offline. Returns what to raise."""
         return self._dir.fail(error)
 
     def newest_timestamp(self) -> int:
@@ -319,7 +322,7 @@ class PartitionLog:
         self.cleaning.before_cut(-1)
         self._truncation.truncate_fully_and_start_at(offset)
         self.cleaning.after_cut(0)
-        # Also what lies below the new beginning: what its producers wrote since is in no log that is here.
+        # Producers of records below the new beginning are forgotten too: this log does not hold their later batches.
         self.producers.clear(offset)
 
     def maybe_raise_log_start(self, offset: Offset) -> bool:

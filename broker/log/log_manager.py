@@ -88,10 +88,10 @@ class DiskLogStore:
         self._dirs.check_any()
 
     def registered(self, broker_epoch: int, epoch_before: int | None = None) -> None:
-        """This broker is registered (anew), and may be told to write from now on.
+        """This broker is registered (anew), and may receive requests to write from now on.
 
-        epoch_before: of its last registration before this process, at the first call; None where nobody knows. A dir
-        that was left under another is marked unclean whole.
+        epoch_before: broker epoch of its last registration before this process, at the first call; None when not known.
+        The logs of a dir that was last written under another registration are marked unclean.
         """
         self._unclean.registered(broker_epoch, epoch_before)
 
@@ -102,7 +102,7 @@ class DiskLogStore:
 
     @property
     def reports(self) -> Sequence[RecoveryReport]:
-        """What was found of each log that was loaded, or restored later."""
+        """One for each log that was loaded, or restored later."""
         return self._loading.reports + self._repair.reports
 
     # The logs
@@ -116,7 +116,7 @@ class DiskLogStore:
 
     @property
     def offline_logs(self) -> dict[TopicPartition, CorruptLog]:
-        """Logs whose files cannot be made sense of: replicas that must stay offline until their folder is removed."""
+        """Logs whose files are damaged: their replicas stay offline until the log is restored or its folder removed."""
         return self._logs.offline
 
     def out_of_reach(self, topic_partition: TopicPartition) -> bool:
@@ -129,8 +129,9 @@ class DiskLogStore:
         """The partition's log, made in the dir with the fewest partitions unless it is there already.
 
         topic_id: as Kafka prints it, "" when unknown. config: the topic's overrides, used for all of its logs.
-        new: this broker never had that log. One that it may have had can lie in a dir that is offline: an empty log
-        in its place would be a replica that forgot what it acknowledged. One that is made anew is in `unclean`.
+        new: this broker never had that log. A log that it may have had can lie in a dir that is offline: an empty log
+        in its place would be a replica without the records that it acknowledged. A log that is made anew is in
+        `unclean`.
         Raises CorruptLog when it is there and offline, ValueError when it is there with another id, LogDirFailed.
         """
         self._settings.learn(topic_partition.topic, config)
@@ -139,8 +140,8 @@ class DiskLogStore:
     def restore(self, topic_partition: TopicPartition, topic_id: str, config: Mapping[str, str]) -> PartitionLog:
         """An offline log, cut where its damage begins; an empty one where there is nothing to keep.
 
-        Only for a replica on which nothing rests: the leader has what is cut. Either is in `unclean`, on disk too
-        before anything is cut, or made. Raises LogDirFailed.
+        Only for a replica that no committed record depends on: the leader has what is cut. The log is marked unclean,
+        on disk too, before anything is cut or made. Raises LogDirFailed.
         """
         self._settings.update(topic_partition.topic, config)
         return self._repair.restore(topic_partition, topic_id)
@@ -172,7 +173,7 @@ class DiskLogStore:
         self._unclean.mark(topic_partition, reason)
 
     def clear_unclean(self, topic_partition: TopicPartition) -> None:
-        """This log leads, or is in sync: it has what counts. Raises LogDirFailed."""
+        """The replica leads or is in the ISR, so that its log has every committed record. Raises LogDirFailed."""
         self._unclean.clear(topic_partition)
 
     # Settings
@@ -182,7 +183,7 @@ class DiskLogStore:
         self._settings.update(topic, config)
 
     def learn_config(self, topic: str, config: Mapping[str, str]) -> None:
-        """The overrides as they are now, which may be those that the logs were opened with. Raises as update_config."""
+        """As `update_config`, where the overrides may be those that the logs were opened with already."""
         self._settings.learn(topic, config)
 
     def update_defaults(self, defaults: Mapping[str, str]) -> bool:
@@ -223,7 +224,7 @@ class DiskLogStore:
     # The end
 
     def close_unused(self) -> None:
-        """After a start that led to nothing: the marks that it took away come back, for nothing was written."""
+        """After a start that failed: the clean-shutdown marks that it removed are written again, for no log was."""
         self._closing.close_unused(self.clean_shutdown_epochs, self.reports)
 
     def close(self, clean: bool) -> None:

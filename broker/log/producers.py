@@ -51,9 +51,10 @@ class ProducerStateManager:
                 )
 
     def cut(self) -> None:
-        """The log was cut: forget what went. Raises as `restore`.
+        """The log was cut: forget the batches that were removed. Raises as `restore`.
 
-        The log is read for that only where the state does not know what to forget: all else would stand still.
+        The log is read only where the state itself does not hold what must be forgotten: the loop waits for such a
+        read.
         """
         if not self.states.cut(self._log.log_end_offset):
             self.restore()

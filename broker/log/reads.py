@@ -1,6 +1,6 @@
 """Reads of one log from its segments' files: by offset, where the tail cache has nothing, and by time.
 
-Whatever cannot be opened or read is sorted here: no descriptor is free, the log dir fails, or the log is damaged.
+Errors of opening and reading are classified here: no descriptor is free, the log dir fails, or the log is damaged.
 Source: kafka LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
 """
 
@@ -42,7 +42,7 @@ class SegmentReads:
         return b""
 
     def content(self, piece: FileSlice) -> bytes:
-        """The bytes of what `read` found; short where the file is."""
+        """The bytes of a slice that `read` returned; fewer where the file has become shorter."""
         try:
             return _content(piece)
         except OSError as error:

@@ -62,11 +62,11 @@ class SegmentSwap:
 
     def __init__(self, log: LocalLog) -> None:
         self.cuts = 0
-        """How often what was given out to be cleaned lost its worth: the log was cut, or deleted."""
+        """Number of cuts, and of the deletion: a cleaning that began before the latest one is void."""
         self._log = log
         self._swap: _Swap | None = None
         self._superseded_from: Offset = 0
-        """Below this may be records that made a cleaning, unfinished as yet, remove older ones of their keys."""
+        """An unfinished cleaning may have removed records in favour of newer ones of their keys below this offset."""
 
     @property
     def under_way(self) -> bool:
@@ -138,7 +138,7 @@ class SegmentSwap:
         return True
 
     def supersedes_from(self, offset: Offset) -> None:
-        """Records below offset are about to make older ones go."""
+        """A cleaning is about to remove records in favour of newer ones below offset."""
         self._superseded_from = max(self._superseded_from, offset)
 
     def lacks_values_below(self, offset: Offset) -> bool:
@@ -151,7 +151,7 @@ class SegmentSwap:
         self.abandon_swap()
 
     def abandon_swap(self) -> None:
-        """Nothing more is done to the files: they are another's, or the next start's, business."""
+        """Leave the files as they are: they go with a deleted log, or the next start finishes the swap."""
         swap, self._swap = self._swap, None
         if swap is not None:
             self._release(swap)
@@ -162,7 +162,7 @@ class SegmentSwap:
             self._let_go(swap.old)
 
     def _let_go(self, segments: Sequence[Segment]) -> None:
-        """Their names stay: they may close again, whether they were held or not."""
+        """The segments' names stay: they may be closed again, whether they were held or not."""
         for segment in segments:
             segment.let_indexes_go()
             self._log.segments.release(segment)
@@ -205,7 +205,7 @@ class SegmentSwap:
         return True
 
     def _finish(self, swap: _Swap) -> None:
-        """Raises OSError, with the swap under way still: whoever gives it up tells its cleaning."""
+        """Raises OSError, with the swap still under way: the caller gives it up, which notifies its cleaning."""
         log = self._log
         self._rename(swap.base, SWAP_SUFFIX, "")
         new = Segment(log.topic_partition, log.path, swap.base, log.config.index_interval_bytes, gaps=True)
@@ -277,7 +277,7 @@ class SegmentSwap:
 def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -> bool:
     """At a start: bring interrupted swaps in this folder to an end, remove what had not become one.
 
-    names: those that are not a segment's own. True when there was anything to do, and there are others now.
+    names: all files of the folder but the segments' own. True when there was anything to do: the names have changed.
 
     A `.swap` file counts unless a `.cleaned` one with the same or a smaller base is left: then not all of its files had
     the name yet. It counts all the same once an old segment is hidden: the `.cleaned` one is another cleaning's then,

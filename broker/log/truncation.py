@@ -1,8 +1,8 @@
-"""What takes from a log: truncation from the end, retention from the start.
+"""Removing batches from a log: truncation at the end, retention at the start.
 
-A truncation is on disk, and the checkpoints below it, before anything is appended behind it. What goes, goes in an
-order in which a crash leaves a run of the old log or the new one, never a hole, never a log that starts too late.
-Source: kafka UnifiedLog.truncateTo, truncateFullyAndStartAt, deleteOldSegments.
+A truncation is on disk, and the checkpoints below it, before anything is appended behind it. Files are removed in an
+order in which a crash leaves a gapless part of the old log, or the new one: never a hole, never a log that starts too
+late. Source: kafka UnifiedLog.truncateTo, truncateFullyAndStartAt, deleteOldSegments.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Truncation:
                 if cut is not None and cut.base_offset <= offset:
                     offset = cut.base_offset
                 else:
-                    # In a hole: nothing between the last batch before it and there is left to vouch for.
+                    # In a hole: the log ends with the last batch before it.
                     offset = min(offset, segment.next_offset() if cut is None else segment.end_before(cut))
                 self._lower_marks(offset)
                 removed = log.segments.above(offset)
@@ -53,7 +53,8 @@ class Truncation:
                 log.segments.drop_after(offset)
                 if removed:
                     log.tail.clear()
-                # A snapshot that came back behind the cut would stand for what is appended there.
+                # A snapshot file that a power failure brings back behind the cut would be taken for the state of what
+                # is appended there.
                 if log.snapshots.remove_above(offset) or removed:
                     checkpoints.fsync_dir(log.path)
                 active = log.segments.active

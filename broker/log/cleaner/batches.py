@@ -1,9 +1,9 @@
 """One batch through compaction: which of its records stay, and the batch that holds only them.
 
-What stays keeps its bytes: records are copied, not decoded into values, and a batch that loses nothing is written as
-it was. Base offset, last offset, producer id, epoch and base sequence of a rewritten batch are the original's; so a
-producer's last sequence and a follower's next offset can still be told. Knows no files and no rule of what stays.
-Source: MemoryRecords.filterTo, DefaultRecordBatch; KIP-98, KIP-534 (delete horizon).
+Records that stay keep their bytes: they are copied, not decoded into values, and a batch that loses no record is
+written unchanged. A rewritten batch has the original's base offset, last offset, producer id, epoch and base sequence,
+so that a producer's last sequence and a follower's next offset can still be read from it. Touches no file, and does not
+decide which records stay. Source: MemoryRecords.filterTo, DefaultRecordBatch; KIP-98, KIP-534 (delete horizon).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Filtered(NamedTuple):
 
 
 def delete_horizon_ms(header: BatchHeader) -> int | None:
-    """When tombstones of this batch may go; None when no cleaning has seen them yet."""
+    """Time in ms from which tombstones of this batch may be removed; None when no cleaning has set it yet."""
     return header.base_timestamp if header.attributes & DELETE_HORIZON_BIT else None
 
 
@@ -46,9 +46,9 @@ def filter_batch(
 ) -> Filtered:
     """The batch without the records that `keeps` refuses.
 
-    keep_empty: a header without records stays where no record does. new_horizon_ms: set where tombstones stay that
-    have no horizon yet, and it can be told in 64 bits: a tombstone without one stays, as one does that is kept for
-    ever. The batch's CRC is the caller's to check. Raises CorruptBatch.
+    keep_empty: where no record stays, a batch header without records does. new_horizon_ms: the delete horizon that a
+    batch with tombstones gets when it has none yet, provided that its timestamps then fit into 64 bits; tombstones of a
+    batch without a horizon are kept. The caller has checked the batch's CRC. Raises CorruptBatch.
     """
     payload = payload_of(header, batch)
     count = 0
@@ -66,7 +66,7 @@ def filter_batch(
     if len(kept) == count and not sets_horizon:
         return Filtered(batch, count, header.max_timestamp)
     base_timestamp = new_horizon_ms if sets_horizon else header.base_timestamp
-    # The horizon stands where the base timestamp stood: what was relative to that is now relative to the horizon.
+    # The horizon replaces the base timestamp, so timestamp deltas are now relative to the horizon.
     shift = header.base_timestamp - base_timestamp
     body = bytearray()
     for record in kept:
@@ -82,7 +82,7 @@ def filter_batch(
 
 
 def _fits(header: BatchHeader, kept: list[RawRecord], horizon_ms: int) -> bool:
-    """Whether a horizon, and what is then relative to it, has room in the batch."""
+    """Whether the horizon, and the timestamp deltas relative to it, fit into the batch's fields."""
     shift = header.base_timestamp - horizon_ms
     return horizon_ms <= LONG_MAX and all(LONG_MIN <= record.timestamp_delta + shift <= LONG_MAX for record in kept)
 

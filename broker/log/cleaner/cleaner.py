@@ -1,14 +1,15 @@
 """Cleans one log: reads whole inactive segments, writes `.cleaned` ones beside them. Touches no file of the log itself.
 
-Two passes: the dirty part's keys into the offset map, then every segment from the log's first to the end of what was
-mapped, in groups that each become one segment. What it finds stands in `CleanedGroup`s, one by one, so that the owner
-of the log can put each in place while the next is written. Runs on another thread or in another process.
-Every byte's CRC is checked on the way; a bad one ends the cleaning with nothing of its group written. A file that is
-shorter than it was, or is not there, may be its owner's work since: only that can tell, and looks again.
+Two passes: the dirty part's keys into the offset map, then every segment from the log's first to the end of the mapped
+part, in groups that each become one segment. Each finished group is handed out as a `CleanedGroup`, so that the owner
+of the log can put it in place while the next is written. Runs on another thread or in another process.
+The CRC of every batch is checked; a wrong one ends the cleaning, and nothing of that group is kept. A file that is
+missing, or shorter than the job says, may have been removed or cut by the log's owner meanwhile: only the owner can
+know, and checks the log again (`damage_proof`).
 Transactional batches and control batches (markers) are copied as they are, and not mapped: whether such a record was
-committed is known only from its marker, and an aborted one must not push out the value before it. As this broker
-serves no transactions they come from Apache Kafka's log dirs only; a marker must outlive every record of its
-transaction, so none is dropped.
+committed is known only from its marker, and an aborted one must not push out the value before it. As this broker serves
+no transactions, such batches come from Apache Kafka's log dirs only; a marker must outlive every record of its
+transaction, so no marker is dropped.
 Source: kafka Cleaner (LogCleaner.scala: doClean, buildOffsetMap, cleanSegments, cleanInto).
 """
 
@@ -49,7 +50,7 @@ class UncleanableLog(Exception):
 
 
 class DamagedLog(UncleanableLog):
-    """A file that ends too early, or bytes that nobody wrote so; unless the log's owner has cut it meanwhile.
+    """A file that ends too early, or bytes that no broker wrote, unless the log's owner has cut the file meanwhile.
 
     base: of the segment. position: where the bad batch begins, or a good one that the next contradicts.
     """
@@ -115,7 +116,9 @@ class LogCleaning:
         self._throttle = throttle
         self._check_done = check_done
         self._behind_transactions = False
-        """A batch of a transaction was copied, whose values are not in the map: they do not go before tombstones."""
+        """A transactional batch was copied. Its keys are not in the map, so its values may outlive tombstones: these
+        stay.
+        """
 
     def run(self) -> Iterator[CleanedGroup]:
         """Raises CleaningStopped, UncleanableLog (among it DamagedLog), OSError."""
@@ -161,7 +164,7 @@ class LogCleaning:
         return offsets
 
     def _map_bytes(self, dirty: Sequence[tuple[Offset, int, Offset]]) -> int:
-        """As much as was given, but no more than all dirty records could need: a table is touched everywhere."""
+        """At most what the job allows, and what all dirty records could need: hashing touches all of the table."""
         records = sum(next_base - max(base, self._job.first_dirty) for base, _, next_base in dirty)
         enough = (int((records + 1) / self._job.load_factor) + 2) * ENTRY_BYTES
         return min(self._job.dedupe_bytes, enough)
@@ -216,7 +219,7 @@ class LogCleaning:
         until = offsets.latest_offset
         horizon = None if self._behind_transactions else delete_horizon_ms(header)
         if header.base_offset > until:
-            # All of it stays, whatever it is, and its tombstones' time has not begun.
+            # Not mapped: every record stays, and tombstones get no delete horizon yet.
             return Filtered(batch, header.record_count, header.max_timestamp)
 
         def keeps(record: RawRecord) -> bool:
@@ -294,7 +297,7 @@ class LogCleaning:
 
 
 def _checked(path: str, base: Offset, position: int, batch: memoryview) -> BatchHeader:
-    """Raises UncleanableLog for batches of before Kafka 0.11, DamagedLog for what is none."""
+    """Raises UncleanableLog for batches of before Kafka 0.11, DamagedLog for bytes that are no batch."""
     try:
         header = read_header(batch)
         check_crc(batch, 0, header)

@@ -1,8 +1,9 @@
 """Whether a log is damaged where a cleaning says so, or its files are as they were left. Runs on the loop's thread.
 
-A cleaning reads files by their names while their owner may cut, hide or delete them: what it met is no proof. Here
-nobody changes the log meanwhile, so what is not as the log left it somebody else has done, or the disk.
-Source: none in Kafka, where such a log is marked uncleanable and led on.
+A cleaning opens files by name while the log's owner may cut, hide or delete them, so a missing or short file proves no
+damage. On the loop's thread the log does not change during the check: whatever differs from what the log wrote is the
+work of another program or of the disk. Source: none in Kafka, which marks such a log uncleanable and goes on serving
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from broker.model.log_errors import CorruptLog
 
 
 def has_all(log: PartitionLog, segments: Iterable[Segment]) -> bool:
-    """Whether these are still inactive segments of this log: retention has taken none."""
+    """Whether all of these are still inactive segments of this log, none removed by retention."""
     inactive = set(log.cleaning.inactive_segments(LONG_MAX))
     return all(segment in inactive for segment in segments)
 
@@ -29,11 +30,11 @@ def has_all(log: PartitionLog, segments: Iterable[Segment]) -> bool:
 def find_damage(
     log: PartitionLog, sizes: Mapping[Segment, int], bad: Segment | None = None, position: int = 0
 ) -> CorruptLog | None:
-    """What is wrong with these segments, as far as the log has them; it has cut none since they had these sizes.
+    """The damage in those of these segments that the log still has; the log has cut none since they had these sizes.
 
-    bad, position: a segment in which the batch at position, or the next, is to be looked at. None where nothing is
-    wrong, where that cannot be told for now, and where all of the log's folder is gone: that may be a disk that is
-    away, and nothing must be made anew in its place.
+    bad, position: the segment, and the position in it, at which the batch and the one after it are checked. None where
+    nothing is wrong, where that cannot be found out now, and where the log's whole folder is gone: its disk may be
+    unmounted, and no new log may be made in its place.
     """
     try:
         inactive = set(log.cleaning.inactive_segments(LONG_MAX))

@@ -44,8 +44,9 @@ _NICENESS = 10
 class CleaningEnd(NamedTuple):
     """How a cleaning ended.
 
-    outcome: done, stopped (also for want of a file), uncleanable, damaged, failed (an I/O error), died (no word from
-    it). errno: of an I/O error, 0 otherwise. stats: when done. base, position: when damaged, as DamagedLog's.
+    outcome: done, stopped (also for want of a file), uncleanable, damaged, failed (an I/O error), died (it ended
+    without a result). errno: of an I/O error, 0 otherwise. stats: when done. base, position: when damaged, as
+    DamagedLog's.
     """
 
     outcome: str
@@ -67,7 +68,7 @@ class Runner(Protocol):
     def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
         """on_event is called on the loop's thread, for each group in order, then once with the end.
 
-        The answer stops it early; the end follows all the same.
+        Returns a call that stops the cleaning early; on_event gets its end all the same.
         """
         ...
 
@@ -91,7 +92,7 @@ def perform(cleaning: LogCleaning, on_event: OnEvent) -> None:
     except MemoryError:
         end = CleaningEnd("died", "not enough memory")
     except Exception as error:
-        # It would be the same every time: this log waits for its repair, the others are cleaned.
+        # Another try would end in the same way: this log waits for its repair, the others are cleaned.
         traceback.print_exc()
         end = CleaningEnd("uncleanable", repr(error))
     else:
@@ -100,7 +101,7 @@ def perform(cleaning: LogCleaning, on_event: OnEvent) -> None:
 
 
 class _Child:
-    """A cleaner process that may be on its way."""
+    """A cleaner process that may still be starting."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -128,7 +129,7 @@ class ProcessRunner:
         self._running: dict[_Child, threading.Thread] = {}
 
     def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:
-        """See `Runner`. Waits for nothing; a process or thread that cannot be started is an end like another."""
+        """See `Runner`. Does not block. When no process or thread can be started, on_event gets an end that says so."""
         child = _Child()
 
         def follow() -> None:

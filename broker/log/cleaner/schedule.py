@@ -1,10 +1,11 @@
-"""Which log is cleaned next, and what becomes of what a cleaning made. Runs on the loop's thread.
+"""Which log is cleaned next, and what is done with a cleaning's result. Runs on the loop's thread.
 
-Every backoff the dirtiest log that is worth it is handed to the runner, one whose cleaning failed only when there is
-no other; its groups are swapped in one after the other as they come; the checkpoint moves once all are in. A log that
-was cut, deleted or closed meanwhile ends the cleaning: what its map was made of may be gone, and what it read may have
-been replaced. A log that cannot be cleaned is reported and not tried again until it was made anew. One that is damaged
-is told of as well, once its owner sees that, too: its replica is to go offline, and to be fetched anew.
+Every `log.cleaner.backoff.ms` the runner gets the dirtiest log that is dirty enough; a log whose last cleaning failed
+waits until there is no other. Cleaned groups are swapped in one after the other as they arrive; the checkpoint moves
+once all are in place. The cleaning of a log that is cut, deleted or closed meanwhile ends: records of its map may be
+gone, and files that it read may have been replaced. A log that cannot be cleaned is logged and not tried again until it
+is made anew. When a cleaning reports damage and `damage_proof` confirms it, `on_damage` is called as well: the replica
+goes offline and is fetched anew from its leader.
 Source: kafka LogCleaner, LogCleanerManager (grabFilthiestCompactedLog, doneCleaning, markPartitionUncleanable).
 """
 
@@ -42,9 +43,9 @@ _logger = logging.getLogger(__name__)
 
 _Said = TypeVar("_Said")
 
-# Without room nothing was lost yet, and there may be some when the next cleaning is due.
+# On a full disk nothing was lost, and there may be room when the next cleaning is due.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-# A file was not as it had been given out: retention's work, or somebody else's.
+# Outcomes of a file that is missing or not as the job says: retention's work, or somebody else's.
 _MET_FILES = ("stopped", "damaged")
 
 
@@ -81,7 +82,9 @@ class _Candidate(NamedTuple):
     log: PartitionLog
     found: CleanableRange
     rank: tuple[int, float]
-    """Fewest failures first, or a log that cannot be cleaned would keep the others from it; then the dirtiest."""
+    """Fewest failures first, so that a log whose cleaning fails does not keep the others from theirs; then the
+    dirtiest.
+    """
 
 
 class _Cleaning:
@@ -106,7 +109,7 @@ class _Cleaning:
         self.cuts = log.cleaning.cuts
         self.until = until
         self.segments = {segment.base_offset: segment for segment in segments}
-        """Those that were given out and have not been replaced."""
+        """Segments of the job that have not been replaced yet."""
         self.sizes = {segment: segment.size for segment in segments}
         self.first_dirty = first_dirty
         self.groups: deque[CleanedGroup] = deque()
@@ -117,7 +120,7 @@ class _Cleaning:
 
     @property
     def void(self) -> bool:
-        """Its log was cut or deleted since it began."""
+        """Whether the log was cut or deleted since the cleaning began."""
         return self.log.cleaning.cuts != self.cuts
 
 
@@ -133,11 +136,11 @@ class LogCleaner:
         wall_ms: Callable[[], float],
         on_damage: Callable[[CorruptLog], None] = lambda damage: None,
     ) -> None:
-        """on_damage: told of each log whose bytes cannot be right; it is cleaned no more, until it is made anew."""
+        """on_damage: called for each log whose bytes cannot be right; it is not cleaned again until it is made anew."""
         self.uncleanable: dict[TopicPartition, tuple[PartitionLog, str]] = {}
         """Logs that are not cleaned any more, and why."""
         self.runs = 0
-        """Cleanings that came to a good end."""
+        """Number of cleanings that succeeded."""
         self._store = store
         self._replicas = replicas
         self._runner = runner
@@ -146,7 +149,7 @@ class LogCleaner:
         self._on_damage = on_damage
         self._running: dict[TopicPartition, _Cleaning] = {}
         self._failures: dict[TopicPartition, tuple[PartitionLog, int]] = {}
-        """How many cleanings of a log failed since the last that did not."""
+        """The log, and how many of its cleanings failed since the last success."""
         self._closed = False
 
     def check(self) -> None:
@@ -169,7 +172,7 @@ class LogCleaner:
             self._start(chosen)
 
     def close(self) -> None:
-        """No more cleanings; what is under way is stopped and its result left alone."""
+        """Start no more cleanings; those under way are stopped and their results dropped."""
         self._closed = True
         for cleaning in list(self._running.values()):
             self._call_off(cleaning)
@@ -185,7 +188,7 @@ class LogCleaner:
             try:
                 candidate = self._look_at(tp, log)
             except (OSError, LogDirFailed):
-                # Who reads or writes there next finds out, and takes the dir offline.
+                # The next read or write in that dir meets the error and takes the dir offline.
                 continue
             except CorruptLog as damage:
                 self._found_damaged(log, damage)
@@ -204,7 +207,7 @@ class LogCleaner:
         bases = log.segment_base_offsets
         inactive = log.cleaning.inactive_segments(LONG_MAX)
         if log.recovery_point < min(stable, bases[-1]):
-            # What lets an older value go has to be on disk as that one is, or a power failure takes both.
+            # A newer value must be durable before an older one is removed, or a power failure takes both.
             log.flush_in_background()
             stable = min(stable, log.recovery_point)
         found = cleanable_range(bases, log.log_start_offset, log.staged_end_offset, last_clean, stable, None)
@@ -277,7 +280,7 @@ class LogCleaner:
     def _go_on(self, cleaning: _Cleaning) -> None:
         """Swap the next group in, or end."""
         if cleaning.void or not cleaning.log.config.compacts:
-            # Whoever takes the policy away wants to keep what is there still (KAFKA-12840).
+            # Who removes `compact` from the policy wants to keep the records that are still there (KAFKA-12840).
             self._call_off(cleaning)
         while cleaning.groups and not cleaning.swapping and not cleaning.stopped:
             group = cleaning.groups.popleft()
@@ -323,7 +326,7 @@ class LogCleaner:
         if self._closed:
             return
         if self._store.logs().get(tp) is not log:
-            # It may have written into the folder of a log that was made anew under that name.
+            # The cleaning may have written into the folder of a log that was made anew under that name.
             _discard_leftovers(log.path)
             return
         if end.outcome == "done" and not cleaning.stopped and end.stats is not None:
@@ -355,7 +358,7 @@ class LogCleaner:
             self._try_again(log, end)
 
     def _look_again(self, cleaning: _Cleaning, end: CleaningEnd) -> None:
-        """A cleaning found a file damaged, or none, in a log that was not cut."""
+        """A cleaning found a file damaged or missing in a log that was not cut: check whether that is damage."""
         log = cleaning.log
         damage = find_damage(log, cleaning.sizes, cleaning.segments.get(end.base), end.position)
         if damage is not None:
@@ -382,14 +385,14 @@ class LogCleaner:
 def _forget_others(
     noted: dict[TopicPartition, tuple[PartitionLog, _Said]], logs: Mapping[TopicPartition, PartitionLog]
 ) -> None:
-    """Of logs that are gone, or were made anew."""
+    """Drop the entries of logs that are gone or were made anew."""
     for tp, (log, _) in list(noted.items()):
         if logs.get(tp) is not log:
             del noted[tp]
 
 
 def _discard_leftovers(path: str) -> None:
-    """What a cleaning wrote that did not end well. No other one is at work in this folder, or the dir has failed."""
+    """Remove what an unsuccessful cleaning wrote. No other one works in this folder, unless the dir has failed."""
     with contextlib.suppress(OSError):
         for name in os.listdir(path):
             if name.endswith(CLEANED_SUFFIX):

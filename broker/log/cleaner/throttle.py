@@ -18,12 +18,12 @@ class Throttle:
         self._bytes = 0
 
     def used(self, count: int) -> None:
-        """So many bytes were read or written; wait if that was too many for the time since the last look."""
+        """Count bytes that were read or written; sleeps when they exceed the rate since the last check."""
         self._bytes += count
         now = self._clock()
         elapsed = now - self._since
         due = self._bytes / self._rate
-        # Looked at now and then, and whenever much more went through than the time allows.
+        # Checked from time to time, and whenever far more bytes went through than the rate allows.
         if elapsed < _CHECK_SECONDS and due < elapsed + _CHECK_SECONDS:
             return
         if due > elapsed:
@@ -34,5 +34,5 @@ class Throttle:
 
 
 def unlimited() -> Throttle:
-    """For cleanings that nobody waits behind, as a test's: never sleeps and reads no clock."""
+    """A throttle without a limit, for tests: never sleeps and reads no clock."""
     return Throttle(float("inf"), lambda: 0.0, lambda _: None)

@@ -74,7 +74,7 @@ class CleanedWriter:
         fsync_dir(self._directory)
 
     def discard(self) -> None:
-        """Nothing of it stays."""
+        """Remove all files of the segment."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,8 +1,8 @@
-"""What of one log is on disk for good, and the flushes that make it more.
+"""How far one log is durable, and the flushes that move that on.
 
 `recovery_point`: everything below it survives a power failure; it moves only when a whole flush is done, and no flush
 that was made before a truncation moves it past what was cut. Flushes of one log follow one another, whatever threads
-do them: the kernel tells a failed write back to one fsync only, and the next would look as if it had worked.
+do them: the kernel reports a failed write-back to one fsync only, and the next would look as if it had worked.
 Source: kafka UnifiedLog.flush, LocalLog.
 """
 
@@ -124,7 +124,8 @@ class Durability:
         self._environment.background(job, done)
 
     def commit(self, target: Offset, topic_id: str, then: Callable[[], None]) -> None:
-        """The same on the dir's own flush threads, then `then` on the loop; nothing while one is under way.
+        """Flush on the dir's own flush threads, then call `then` on the loop; does nothing while such a flush is under
+        way.
 
         `then` is not called when the flush failed. Raises OSError, CorruptLog.
         """
@@ -172,10 +173,10 @@ class Durability:
         )
 
     def _take_files(self, target: Offset, fds: list[int]) -> Offset:
-        """Add to fds what is to be synced; returns up to where that brings indexes to disk.
+        """Add to fds the descriptors to be synced; returns the offset up to which indexes are then on disk.
 
-        Raises CorruptLog where a segment that nobody has read since the start cannot be right, or somebody has cut one:
-        a flush vouches for all that was written. Raises OSError.
+        Raises CorruptLog where a segment that was not opened since the start is damaged, or a segment's file was cut by
+        somebody else: a flush vouches for all that was written. Raises OSError.
         """
         indexed = self._indexed
         for place in range(self._segments.floor(min(self.recovery_point, indexed)), len(self._segments)):

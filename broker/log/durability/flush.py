@@ -1,4 +1,4 @@
-"""One fsync of a log: everything up to `target`, in an order that a power failure cannot turn into a lie.
+"""One flush of a log: everything up to `target`, in an order in which no power failure leaves a mark above its data.
 
 The job holds its own descriptors, so that it may run on another thread while the log rolls, truncates or closes.
 Data first, then what describes it; the recovery point moves only after all of it. Source: UnifiedLog.flush.
@@ -19,7 +19,7 @@ from broker.model.ids import Offset
 class FlushGate:
     """One flush of a log at a time.
 
-    failed: what the first failing one met; every later one fails the same way. discarded: the log is deleted.
+    failed: the error of the first flush that failed; every later flush raises it. discarded: the log is deleted.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -81,7 +81,7 @@ class FlushJob:
 
 
 def _sync_file(path: str) -> None:
-    """One that somebody removed from its folder has nothing to lose. Raises OSError."""
+    """fsync a file; nothing where somebody has removed it from its folder. Raises OSError."""
     try:
         fsync_file(path)
     except FileNotFoundError:

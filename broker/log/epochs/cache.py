@@ -38,7 +38,7 @@ class EpochCache:
         return self._epochs[-1] if self._epochs else -1
 
     def assign(self, epoch: Epoch, start: Offset) -> bool:
-        """Say that `epoch` begins at `start`; entries that this contradicts go. False when it says nothing new.
+        """Note that `epoch` begins at `start`; entries that contradict this are dropped. False when nothing changed.
 
         An epoch once begun keeps its start, except that an earlier start replaces a later one.
         """
@@ -57,7 +57,7 @@ class EpochCache:
     def end_offset_for(self, epoch: Epoch, leo: Offset) -> tuple[Epoch, Offset]:
         """(largest own epoch ≤ epoch, its end offset); UNDEFINED for −1 and for epochs newer than any known.
 
-        Below the first known epoch the answer is (epoch, start of the first): the log before it is gone, and a
+        Below the first known epoch the result is (epoch, start of the first): the log before it is gone, and a
         follower can only begin there.
         """
         if epoch < 0 or not self._epochs:
@@ -75,8 +75,8 @@ class EpochCache:
         return self._epochs[index] if index >= 0 else -1
 
     def contradicts(self, epoch: Epoch, offset: Offset) -> bool:
-        """Whether a batch of this epoch cannot hold this offset. A batch without one (−1) says nothing, nor do these
-        entries of what is before the first.
+        """Whether these entries rule out a batch of this epoch at this offset. False for a batch without an epoch (−1),
+        and for offsets below the first entry.
         """
         known = self.epoch_at(offset)
         return epoch >= 0 and known >= 0 and known != epoch
@@ -89,7 +89,7 @@ class EpochCache:
             self.changed = True
 
     def truncate_from_start(self, start: Offset) -> None:
-        """Drop what lies wholly before `start`; the epoch that covers it now begins there."""
+        """Drop epochs that end at or before `start`; the epoch that covers `start` now begins there."""
         covering = bisect_right(self._starts, start) - 1
         if covering < 0 or (covering == 0 and self._starts[0] == start):
             return

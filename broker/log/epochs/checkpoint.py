@@ -1,7 +1,7 @@
 """The epoch cache and its file, and which of its contents is durable.
 
-A new epoch is written without fsync: what stands behind the recovery point is derived from the batches after a crash.
-Before the recovery point passes it, a flush makes the file durable.
+A new epoch is written without fsync: after a crash, epochs beyond the recovery point are derived from the batches. A
+flush makes the file durable before the recovery point passes the epoch's start.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def parse_header(data: bytes | memoryview, offset: int, position: int, end: int)
 
 
 def verify_bytes(data: memoryview, position: int) -> None:
-    """Raise BadBatch unless `data`, read from file position `position`, is a row of whole valid batches."""
+    """Raise BadBatch unless `data`, read from file position `position`, is a sequence of whole valid batches."""
     offset = 0
     while offset < len(data):
         batch, crc = parse_header(data, offset, position + offset, position + len(data))
@@ -109,7 +109,7 @@ def verify_bytes(data: memoryview, position: int) -> None:
 def end_offset_in_file(fd: int, start: int, length: int) -> Offset:
     """Next offset after the last batch of these bytes of a file, whole batches; little but their headers is read.
 
-    Raises CorruptBatch where these are no batches, one behind the other, any more; OSError.
+    Raises CorruptBatch where these bytes are no longer whole consecutive batches; OSError.
     """
     position, stop, end = start, start + length, -1
     block, block_at = b"", start

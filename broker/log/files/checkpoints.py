@@ -37,7 +37,7 @@ def fsync_dir(path: str) -> None:
 
 
 def fsync_file(path: str) -> None:
-    """Make what is in a file survive one. Raises OSError."""
+    """Make a file's content survive a power failure. Raises OSError."""
     _fsync(path, 0)
 
 
@@ -52,7 +52,7 @@ def _fsync(path: str, flags: int) -> None:
 def write_atomically(path: str, text: str, sync: bool = True, temporary: str = "") -> None:
     """Replace a file's whole content. sync=False survives the process's death, not the machine's.
 
-    temporary: the file that becomes it, `<path>.tmp` unless told.
+    temporary: the file that is written and renamed to path, by default `<path>.tmp`.
     """
     replace_file(path, text.encode(), sync, temporary)
 
@@ -122,10 +122,10 @@ def format_rows(rows: Iterable[str]) -> str:
 
 
 def _read_lines(path: str) -> list[str] | None:
-    """The lines that are rows, as many as the file promises; each may be malformed. None when there is no file.
+    """The lines after the header, as many as the header says; each may be malformed. None when there is no file.
 
-    The last line has its end as well: a power failure can leave a file torn within a number, and 66 read as 6 is an
-    epoch that began too early, to which followers would cut.
+    The last line must end with a newline: a power failure can leave a file torn within a number, and an epoch start of
+    66 read as 6 would make followers truncate too far.
     """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -153,7 +153,7 @@ def format_offsets(offsets: Mapping[TopicPartition, Offset]) -> str:
 def read_offsets(path: str, malformed: list[str] | None = None) -> dict[TopicPartition, Offset]:
     """A missing file is an empty one. Raises ValueError when malformed.
 
-    malformed: takes the lines that make no sense instead, for the others of a file that is whole are as good as ever.
+    malformed: gets the malformed lines, instead of a ValueError; the other lines of a complete file are good.
     """
     offsets: dict[TopicPartition, Offset] = {}
     for line in _read_lines(path) or ():

@@ -1,7 +1,7 @@
 """`cleaner-offset-checkpoint`: per partition of one log dir, where its dirty part begins.
 
-An entry says one thing more: offsets may be missing in that log, now and for as long as it lives, whatever its
-cleanup.policy says today. So a compacted log has an entry from its first day on.
+An entry also says that offsets may be missing in that log for as long as it lives, whatever its cleanup.policy is now.
+So a compacted log has an entry from the start.
 Lost or old content costs a second cleaning of what is clean, never a record. Source: kafka LogCleanerManager.
 """
 
@@ -24,7 +24,7 @@ class CleanerOffsets:
         self._offsets: dict[TopicPartition, Offset] = {}
 
     def load(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """What the file said at the start."""
+        """Take over the file's content, at the broker's start."""
         self._offsets = dict(offsets)
 
     def get(self, topic_partition: TopicPartition) -> Offset | None:
@@ -37,14 +37,14 @@ class CleanerOffsets:
         self._offsets[topic_partition] = offset
 
     def lower(self, topic_partition: TopicPartition, offset: Offset) -> bool:
-        """The log is about to be cut here: what is appended behind is dirty. True when that says something new."""
+        """The log is about to be cut at offset: batches appended there are dirty. True when the entry changed."""
         if self._offsets.get(topic_partition, -1) <= offset:
             return False
         self._offsets[topic_partition] = offset
         return True
 
     def keep(self, holds: Callable[[TopicPartition], bool]) -> None:
-        """The logs for which this is False are gone."""
+        """Drop the entries of logs for which `holds` is False: they are gone."""
         self._offsets = {tp: offset for tp, offset in self._offsets.items() if holds(tp)}
 
     def job(self) -> Callable[[], None]:

@@ -50,12 +50,14 @@ class LogDir:
         self.path = os.path.abspath(path)
         self.failed: LogDirFailed | None = None
         self.epoch = run_mark.NO_EPOCH
-        """Broker epoch under which what is here was left, then that under which it is written; NO_EPOCH: not known."""
+        """Broker epoch under which the files here were last written: the last run's, then this run's; NO_EPOCH: not
+        known.
+        """
         self.logs: dict[TopicPartition, _Offsets] = {}
         self.offline: set[TopicPartition] = set()
-        """Logs here that could not be opened: what the checkpoints say of them stays as it is."""
+        """Logs here that could not be opened: their checkpoint entries stay as they are."""
         self.being_deleted: set[TopicPartition] = set()
-        """Whose folders a start found renamed, on their way out."""
+        """Partitions whose folders this start found renamed for deletion."""
         self.has_unsynced_deletions = False
         """Folders were renamed for deletion: a power failure may give them their old names back."""
         self.checkpointed_recovery_points: dict[TopicPartition, Offset] = {}
@@ -166,7 +168,7 @@ class LogDir:
             self._run_mark.set(topic_partition, end)
 
     def forget_readers(self) -> None:
-        """Whoever has read the files here so far is no reason to mark their logs unclean after a kill -9."""
+        """Reads of the run mark by other programs so far do not mark logs unclean at a start after a kill -9."""
         if self._run_mark is not None:
             self._run_mark.forget_readers()
 
@@ -218,10 +220,10 @@ class LogDir:
         )
 
     def log_starts_job(self) -> Callable[[], None]:
-        """The same for the log start offsets, none of which is on disk before a watermark as high.
+        """The same for the log start offsets, each written after a high watermark at least as high is durable.
 
-        What lies below was committed. A log that ends below its start lost that end, which is no damage where something
-        else vouches that it got there.
+        Records below a log start were committed. A log that ends below its checkpointed start has lost its tail where a
+        checkpointed watermark or recovery point reaches that start; where none does, the checkpoint is damaged.
         """
         reach = self._watermarks_job()
         job = self._job(self.log_start_file, self._log_starts(), self.checkpointed_log_starts)
@@ -250,7 +252,7 @@ class LogDir:
         return self.high_watermarks_job(raised)
 
     def lower_high_watermark(self, topic_partition: TopicPartition, offset: Offset) -> None:
-        """No checkpoint claims more of this partition once this returns. Raises LogDirFailed."""
+        """Lower the partition's checkpointed high watermark, durably before this returns. Raises LogDirFailed."""
         self.checkpointed_high_watermarks[topic_partition] = offset
         known = {tp: value for tp, value in self.checkpointed_high_watermarks.items() if self._holds(tp)}
         self.run(self._job(self.high_watermark_file, known, {}))
@@ -266,14 +268,15 @@ class LogDir:
         self.checkpointed_log_starts = self._log_starts()
 
     def forget_checkpoints(self, topic_partition: TopicPartition) -> None:
-        """No checkpoint says anything of this partition once this returns. Raises LogDirFailed."""
+        """Remove the partition from all checkpoints, durably before this returns. Raises LogDirFailed."""
         assert not self._holds(topic_partition)
         if topic_partition in self.checkpointed_recovery_points:
             self.write_recovery_points()
         if topic_partition in self.checkpointed_log_starts:
             self.write_log_starts()
         if topic_partition in self.cleaner_offsets:
-            # Of all that are gone, as the others: a topic's partitions go together, and each write is synced.
+            # Drops every log that is gone, as the others do: a topic's partitions go together, and each write is
+            # synced.
             self.cleaner_offsets.keep(self._holds)
             self.run(self.cleaner_offsets.job())
         if topic_partition in self.checkpointed_high_watermarks:
@@ -296,7 +299,7 @@ class LogDir:
         return kept | {tp: log.log_start_offset for tp, log in self.logs.items()}
 
     def run(self, job: Callable[[], None]) -> None:
-        """Do it now. Raises LogDirFailed."""
+        """Run the job now. Raises LogDirFailed."""
         self.check()
         try:
             job()

@@ -71,7 +71,7 @@ def is_stray_dir(name: str) -> bool:
 
 
 def parse_set_aside_dir(name: str) -> TopicPartition | None:
-    """The partition whose folder was renamed, to be removed or not; None where its name was cut, and for others."""
+    """The partition of a folder renamed for deletion or as a stray; None for others, and where the topic was cut."""
     if _SET_ASIDE_DIR.fullmatch(name) is None or len(name) >= _NAME_MAX:
         return None
     return parse_partition_dir(name.rpartition(".")[0])
@@ -83,7 +83,7 @@ def deleted_dir_name(topic_partition: TopicPartition) -> str:
 
 
 def stray_dir_name(topic_partition: TopicPartition) -> str:
-    """The same with `-stray`: not to be removed by us."""
+    """The same with `-stray`: the broker never removes it."""
     return _set_aside_dir_name(topic_partition, STRAY_DIR_SUFFIX)
 
 
@@ -93,10 +93,10 @@ def _set_aside_dir_name(topic_partition: TopicPartition, suffix: str) -> str:
 
 
 def set_aside(path: str) -> str:
-    """Give a `….deleted` file a name that no other gets, `….<32 hex>.deleted`; returns it, also where there is none.
+    """Give a `….deleted` file a unique name, `….<32 hex>.deleted`; returns it, also when there is no such file.
 
-    Whoever removes it later, at leisure, removes nothing else: the same segment may be made and deleted again
-    meanwhile. Raises OSError.
+    So a later removal by this name removes no other file: the same segment may be made and deleted again meanwhile.
+    Raises OSError.
     """
     if _DELETED_FILE.fullmatch(path):
         return path

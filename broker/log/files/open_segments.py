@@ -1,10 +1,10 @@
-"""Which segments of a store are open besides the active ones, and which of them close when they are too many.
+"""Which segments of a store are open besides the active ones, and which are closed when there are too many.
 
-Each open segment takes a descriptor, and some memory for what its index said last. The least recently read one goes
-first, and opens again at its next read; its bytes that were checked stay checked. A read's file slice is good for the
-turn in which it was handed out (what waits longer is on a duplicate, see `broker.net.send`), so what was read in this
-turn is not closed in it, however many there are. Not in here, so never closed: active segments, those whose files a
-swap has hidden. A flush has duplicates.
+Each open segment takes a descriptor, and some memory for what its index said last. The least recently read segment is
+closed first, and opened again at its next read; bytes whose CRC was checked are not checked again. A read's file slice
+is valid for the loop turn in which it was handed out (a response that waits longer uses a duplicate descriptor, see
+`broker.net.send`), so segments read in the current turn stay open, however many they are. Active segments, and those
+whose files a swap has hidden, are not in this table and are never closed. A flush uses duplicates.
 All on the loop's thread, but `add` while logs are loaded.
 Source: none in Kafka, whose segments stay open, and whose indexes are mapped.
 """
@@ -52,11 +52,11 @@ class OpenSegments:
         return len(self._read_in)
 
     def add(self, segment: Closable) -> None:
-        """It is open, and may be closed again in a later turn."""
+        """Note that a segment is open; it may be closed in a later turn."""
         self._read_in[segment] = self._turn()
 
     def opened(self, segment: Closable) -> None:
-        """The same; if that makes too many, the oldest of earlier turns close."""
+        """As `add`; where there are too many, the least recently read ones of earlier turns are closed."""
         self.add(segment)
         if self._brief is not None:
             self._brief.append(segment)
@@ -64,7 +64,7 @@ class OpenSegments:
             self.trim()
 
     def touch(self, segment: Closable) -> None:
-        """It was read. Nothing for one that is not in here."""
+        """Note that a segment was read; nothing where it is not in this table."""
         read_in = self._read_in
         if segment in read_in:
             del read_in[segment]
@@ -73,16 +73,18 @@ class OpenSegments:
                 self.trim()
 
     def forget(self, segment: Closable) -> None:
-        """It was closed, or has to stay open."""
+        """Remove a segment that was closed, or that has to stay open."""
         self._read_in.pop(segment, None)
 
     def trim(self) -> None:
-        """Close what is too much, as far as this turn allows it."""
+        """Close segments above the limit, except those that were read in this turn."""
         self._close(len(self._read_in) - self._limit)
 
     @contextmanager
     def briefly(self) -> Iterator[None]:
-        """What opens in here closes at its end: no slice of it may be used later. Not one within another."""
+        """Segments that open within this context are closed at its end, so no slice of theirs may be used later. Not
+        nested.
+        """
         opened = self._brief = []
         try:
             yield
@@ -92,7 +94,7 @@ class OpenSegments:
                 segment.close()
 
     def with_room(self, action: Callable[[], T]) -> T:
-        """The action, which opens files; once more where it lacked a descriptor and others could be closed."""
+        """Run an action that opens files; again where no descriptor was free and other segments could be closed."""
         try:
             return action()
         except OSError as error:
@@ -109,7 +111,7 @@ class OpenSegments:
         return closed > 0
 
     def _close(self, count: int) -> int:
-        """Up to so many; how many were."""
+        """Close up to `count` segments; returns how many were closed."""
         if count <= 0:
             return 0
         turn = self._turn()

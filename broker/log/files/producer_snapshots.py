@@ -1,7 +1,7 @@
 """`<offset>.snapshot`: producer state as it was when the log ended at that offset.
 
-Only the files are known here; what is in them is the replication layer's business. A damaged one is found by its own
-CRC there, and the layer asks for an older one. Source: kafka ProducerStateManager, SnapshotFile.
+This module knows the files alone; `broker.log.producers` reads their content. A damaged snapshot fails its CRC there,
+and an older one is read instead. Source: kafka ProducerStateManager, SnapshotFile.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ProducerSnapshots:
         return bool(gone)
 
     def remove_below(self, offset: Offset) -> None:
-        """Keeps the newest one below when there is none at or above: the state must come from somewhere."""
+        """Keeps the newest one below where there is none at or above: a start rebuilds the state from it."""
         offsets = self.offsets()
         for found in offsets[:-1]:
             if found < offset:

@@ -1,19 +1,21 @@
-"""What the kernel remembers of the last process that wrote a log dir: where each log ended, and whether it can know.
+"""What the kernel remembers of the last process that wrote a log dir: where each log ended, and whether that is
+reliable.
 
 A file beside the logs, mapped into memory and not synced: a store of eight bytes after each write keeps the end of
-every log. After kill -9 it says exactly what had been written, so that a log that is shorter has lost bytes. After the
-loss of the host or of the mount it must not be believed, nor may the logs: it names the kernel's boot and the very file
-that it is, and its first page must still be in the page cache, which lives no longer than the mount. That page is
-written all the time and locked in memory while the process lives.
-Whoever reads the file would bring that page back. So its last page, the guard, is one that the process dropped from the
-cache when it made the file and never touches: where that is in the cache somebody read, and the first proves nothing.
-A cache that gives no page up has no guard, and the mark says so: tmpfs, which is not there any more after a loss.
-It says how many slots it has, so that a mark which somebody cut says nothing: without a log's slot nobody would miss
-what was cut of that log.
-It also names the registration under which it was written, for a copy that is put back in place, byte by byte.
-A copy, a restored backup, another kernel, a remount: all of them read as "lost". So does, wrongly but harmlessly, a
-page that memory pressure took between the end of the process and the next start, or a file that somebody read then.
-Knows no partition's rules; `unclean_shutdown` says what follows. Blocking, tiny.
+every log. After kill -9 the file says exactly what had been written, so that a shorter log has lost bytes. After the
+loss of the host or of the mount neither the file nor the logs may be believed. Two checks find that out: the file names
+the kernel's boot and its own inode, and its first page must still be in the page cache, which lives no longer than the
+mount. The process writes that page all the time and locks it in memory.
+A program that reads the file would bring the first page back. So the process drops the last page, the guard, from the
+cache when it makes the file, and never touches it: where the guard is cached, somebody has read the file, and the first
+page proves nothing. tmpfs drops no page; there the mark says that it has no guard, and after a loss a tmpfs is gone
+anyway.
+The mark says how many slots it has, so that a mark which somebody cut short is not believed: without a log's slot
+nothing would show that the log was cut too.
+It also names the registration (broker epoch) under which it was written, for a copy that is put back byte by byte.
+A copy, a restored backup, another kernel and a remount all read as "lost". So do, wrongly but harmlessly, a page that
+memory pressure took between the end of the process and the next start, and a file that somebody read then.
+`unclean_shutdown` decides what follows for a log. Blocking, tiny.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class LastRun:
 
 
 def read(directory: str, boot_id: str | None = None) -> LastRun:
-    """The mark in a log dir; before anything else reads it."""
+    """The mark in a log dir; to be called before anything else reads the file."""
     path = f"{directory}/{FILE_NAME}"
     try:
         fd = os.open(path, os.O_RDONLY)
@@ -72,11 +74,12 @@ def read(directory: str, boot_id: str | None = None) -> LastRun:
         stat = os.fstat(fd)
         if stat.st_size == 0 or not _cached(fd, 0):
             return LastRun(False)
-        # Asked before anything is read, and not brought there by what is: the next start may have to ask again.
+        # Looked up before the file is read; and the reads below do not bring the guard into the cache (no read-ahead),
+        # because the next start may have to look it up again.
         was_read = _cached(fd, (stat.st_size - 1) // _PAGE * _PAGE)
         _advise(fd, 0, os.POSIX_FADV_RANDOM)
         named = json.loads(os.pread(fd, _EPOCH_AT, 0).rstrip(b"\0"))
-        # A mark of an older version does not say how many there are, or has no guard: it is read as it is, once.
+        # A mark written by an older version may lack the count or the guard, and is read without these checks.
         slots, guard = named.pop(_SLOTS, None), named.pop(_GUARD, None)
         if named != _identity(stat, _boot_id() if boot_id is None else boot_id):
             return LastRun(False)
@@ -101,7 +104,9 @@ class RunMark:
     """This process's mark in one log dir. Raises OSError where the file has to be made or grow."""
 
     def __init__(self, directory: str, boot_id: str | None = None, epoch: int = NO_EPOCH) -> None:
-        """Replaces the last run's: what that said must have been taken up. epoch: what that, or a clean stop, said."""
+        """Replaces the last run's mark, which must have been read before. epoch: that mark's, or the clean-shutdown
+        file's.
+        """
         self._path = f"{directory}/{FILE_NAME}"
         self._boot_id = _boot_id() if boot_id is None else boot_id
         self._epoch = epoch
@@ -110,8 +115,8 @@ class RunMark:
         self._fd, self._map = self._make(_PAGE, bytes(_HEADER))
 
     def _make(self, size: int, content: bytes | bytearray) -> tuple[int, mmap.mmap]:
-        """A file of whole pages, and its guard, in the place of the old one: its descriptor, and it without the guard,
-        mapped. content: a header's room, and the slots that there are.
+        """Replace the file by one of `size` bytes, in whole pages, and the guard; returns its descriptor and the
+        mapping of all but the guard. content: room for the header, then the slots.
         """
         temporary = self._path + ".tmp"
         fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -119,7 +124,8 @@ class RunMark:
             # Every block is there before it is written through the map: a full disk must be an error, not a signal.
             os.posix_fallocate(fd, 0, size + _PAGE)
             os.pwrite(fd, content, 0)
-            # Written, for a reader may pass over what only has its blocks; and on disk, for only such a page can go.
+            # Written, because a reader may skip blocks that are only allocated; synced, because only a clean page can
+            # be dropped.
             os.pwrite(fd, b"\xff" * _PAGE, size)
             os.fdatasync(fd)
             _advise(fd, size, os.POSIX_FADV_DONTNEED)
@@ -127,7 +133,7 @@ class RunMark:
             named = _identity(os.fstat(fd), self._boot_id) | {_SLOTS: slots, _GUARD: not _cached(fd, size)}
             os.pwrite(fd, json.dumps(named).encode().ljust(_EPOCH_AT, b"\0") + _END.pack(self._epoch), 0)
             mapped = mmap.mmap(fd, size)
-            # No fault in it brings the pages around.
+            # A page fault must not read neighbouring pages, the guard among them.
             mapped.madvise(mmap.MADV_RANDOM)
             os.replace(temporary, self._path)
         except BaseException:
@@ -138,7 +144,7 @@ class RunMark:
         return fd, mapped
 
     def forget_readers(self) -> None:
-        """Those that have read the file so far, a backup say, cost the next start nothing. Now and then."""
+        """Drop the guard from the cache, so that reads so far, a backup's say, do not count. Called now and then."""
         _advise(self._fd, len(self._map), os.POSIX_FADV_DONTNEED)
 
     def set_epoch(self, epoch: int) -> None:

@@ -2,14 +2,15 @@
 
 Clean: the broker stopped in good order, or its process alone ended (kill -9 leaves the page cache), and the log is as
 long as it was. Unclean: host or mount were lost, or the log is shorter than something remembers: what was flushed, what
-was committed, or where it ended when the process did. A torn write that was never answered ends above all of these.
-The mark is a file in the partition's folder, so that a second, clean stop does not wash off the first. It goes when the
-replica leads or is in the ISR again: then it has what counts. A log that is made anew for a partition that is not new
-has one before it has anything else: an empty log ends where it always did. Marks need no fsync of their own while the
-broker runs: a power failure marks every log anyway; a clean stop syncs those that are left.
-All of this is what the disk says of itself. A copy that was put back from a backup says what was true of it then: so
-each mark names the registration (broker epoch) that it was left under, and ZooKeeper knows this broker's last one.
-Source: R12 and L6 of docs/guarantees.md; KIP-966 (unclean shutdown).
+was committed, or where it ended when the process did. A torn write that was never acknowledged lies above all of these
+offsets.
+The mark is a file in the partition's folder, so that a later clean shutdown does not hide an earlier unclean one. It is
+removed when the replica leads or is in the ISR again: then it has every committed record. A log that is made anew for a
+partition that is not new gets its mark first: nothing else would show that it lost records. Marks need no fsync of
+their own while the broker runs: a power failure marks every log anyway; a clean stop syncs those that are left.
+All of this is evidence on the disk itself, and a copy that was put back from a backup brings its old evidence along. So
+each mark of a log dir names the registration (broker epoch) under which it was written, and ZooKeeper knows this
+broker's last one. Source: R12 and L6 of docs/guarantees.md; KIP-966 (unclean shutdown).
 """
 
 from __future__ import annotations
@@ -55,15 +56,16 @@ def unclean_reason(
 
 
 def is_shortened(reason: str) -> bool:
-    """Whether such a log is what it was, but for an end that may be missing: "" (a clean stop), or a power failure.
+    """Whether a log with this reason lost its tail at most: after a clean stop (""), or a power failure.
 
-    Not one that lost what had been flushed, or what the page cache kept: somebody put it there, perhaps from earlier.
+    False where flushed bytes, or bytes that the page cache kept, are gone: the log may be an older copy that was put
+    back.
     """
     return not reason or reason.endswith(_HOST_LOST)
 
 
 def worse(earlier: str, latest: str) -> str:
-    """Of two stops the reason that says more of a log: "" the least, one that a power failure explains next."""
+    """The graver of two reasons: "" is the least, one that a power failure explains comes next."""
     return latest if not earlier or (is_shortened(earlier) and not is_shortened(latest)) else earlier
 
 
@@ -89,12 +91,12 @@ def read_mark(folder: str) -> str:
 
 
 def damage_reason(damage: CorruptLog) -> str:
-    """Of a log that stays offline: `is_damaged` knows it again."""
+    """The reason in the mark of a log that stays offline; `is_damaged` recognises it."""
     return f"{_DAMAGED}{damage}"
 
 
 def is_damaged(folder: str) -> bool:
-    """Whether this log was offline, and nothing has been done about it since: no clean stop makes it whole."""
+    """Whether this log was found damaged and has not been repaired since; no clean stop repairs it."""
     return read_mark(folder).startswith(_DAMAGED)
 
 

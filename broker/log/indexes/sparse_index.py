@@ -69,17 +69,17 @@ class SparseIndex:
                 raise IndexDamaged(f"{self.path}: {size} bytes is no multiple of {self._codec.size}")
             self._file_entries = size // self._codec.size
             if size:
-                # Whoever opens it asks for its end.
+                # Whoever opens an index reads its last entries next.
                 self._block_at = max(0, self._file_entries - _END_ENTRIES)
                 self._block = self._read(fd, self._block_at, self._file_entries - self._block_at)
 
     def hold(self) -> None:
-        """Keep the file at hand: its name is about to change. Raises IndexDamaged, OSError."""
+        """Open the file and keep it open: its name is about to change. Raises IndexDamaged, OSError."""
         if self._fd < 0:
             self._fd = self._open(os.O_RDWR)
 
     def let_go(self) -> None:
-        """Its name stays after all."""
+        """Close what `hold` opened: the name stays after all."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -136,7 +136,7 @@ class SparseIndex:
             try:
                 self.spill()
             except IndexDamaged:
-                return  # the file is gone; whoever needs it finds out
+                return  # the file is gone: the next search raises
             except OSError as error:
                 if error.errno not in NO_DESCRIPTOR:
                     raise
@@ -162,7 +162,8 @@ class SparseIndex:
                     low = middle + 1
                 else:
                     high = middle
-            # One before, which may be the answer, and some more than asked for: who reads on comes here next.
+            # Also the entry before, which may be the result, and some entries after: sequential readers need these
+            # next.
             block_at = max(low - 1, 0)
             block = self._read(fd, block_at, min(2 * _BLOCK_ENTRIES, self._file_entries - block_at))
         self._block, self._block_at = block, block_at
@@ -179,7 +180,7 @@ class SparseIndex:
         return low
 
     def _held(self, column: int, key: int) -> tuple[int, int]:
-        """Between which entries key lies, as far as the block read last can tell."""
+        """The entries between which key lies, narrowed by the block that was read last."""
         block, size = self._block, self._codec.size
         if block and self._codec.unpack_from(block)[column] <= key:
             last = self._block_at + len(block) // size - 1

@@ -16,7 +16,7 @@ from broker.model.ids import Offset, TopicPartition
 
 
 class Checkpointing:
-    """Of each partition the dir that holds its log has the line."""
+    """A partition's line is in the checkpoints of the dir that holds its log."""
 
     def __init__(self, dirs: LogDirs, logs: OpenLogs, environment: Environment) -> None:
         self.high_watermarks: dict[TopicPartition, Offset] = {}
@@ -28,18 +28,18 @@ class Checkpointing:
     def adopt_high_watermarks(self, log_dir: LogDir) -> None:
         """Take over what a dir's checkpoint says of the logs that are in this dir.
 
-        A log that was here once, and is in another dir now, is not the one that the line is about.
+        The line of a log that is in another dir now is ignored: it was about an earlier log here.
         """
         known = log_dir.checkpointed_high_watermarks
         self.high_watermarks |= {tp: known[tp] for tp in known if self._logs.homes.get(tp) is log_dir}
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """No watermark is known of a log made anew under this name."""
+        """Forget the checkpointed watermark: it is not that of a log made anew under this name."""
         self.high_watermarks.pop(topic_partition, None)
 
     def lower(self, topic_partition: TopicPartition, log_dir: LogDir, end: Offset) -> None:
-        """No checkpoint vouches for more than the log that was found ends with: what comes behind that end is another
-        leader's. Raises LogDirFailed.
+        """Lower all checkpoints of a log to the end that was found: what is appended behind that end may be other
+        records than those that a checkpoint vouched for. Raises LogDirFailed.
         """
         if log_dir.checkpointed_high_watermarks.get(topic_partition, 0) > end:
             log_dir.lower_high_watermark(topic_partition, end)

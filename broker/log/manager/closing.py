@@ -32,7 +32,7 @@ class LogClosing:
         self._closed = False
 
     def close_unused(self, clean_epochs: Mapping[str, int | None], reports: Sequence[RecoveryReport]) -> None:
-        """After a start that led to nothing: the marks that it took away come back, for nothing was written.
+        """After a start that failed: the clean-shutdown marks that it removed are written again, for no log was.
 
         clean_epochs: per dir the broker epoch of the mark that was taken away, None where there was none. reports: of
         all logs that were opened.
@@ -77,7 +77,9 @@ class LogClosing:
                 self._close_log(log, log_dir, clean)
 
     def _close_log(self, log: PartitionLog, log_dir: LogDir, clean: bool) -> None:
-        """Raises LogDirFailed. A log that is found damaged has that in its mark: for it alone the stop is not clean."""
+        """Raises LogDirFailed. Damage that is found goes into the log's own mark: the stop is unclean for this log
+        alone.
+        """
         try:
             log.close(clean)
         except CorruptLog as damage:

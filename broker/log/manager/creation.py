@@ -1,6 +1,6 @@
-"""A log is made: empty, in the dir with the fewest partitions, under a name that it shares with none before it.
+"""Making logs: empty, in the dir with the fewest partitions, inheriting nothing from a deleted log of the same name.
 
-A crash in between leaves no log, a whole empty one, or a folder that the next start marks as unclean.
+A crash meanwhile leaves no log, a complete empty one, or a folder that the next start marks as unclean.
 Source: kafka LogManager.getOrCreateLog, nextLogDirs.
 """
 
@@ -59,7 +59,7 @@ class LogCreation:
         return self.make(tp, topic_id, "" if new else MADE_ANEW)
 
     def make(self, topic_partition: TopicPartition, topic_id: str, unclean: str) -> PartitionLog:
-        """An empty log. unclean: why it vouches for nothing, "" where it may. Raises LogDirFailed."""
+        """An empty log. unclean: the reason to mark it unclean with, "" to leave it unmarked. Raises LogDirFailed."""
         tp = topic_partition
         self._dirs.check_any()
         working = self._dirs.working
@@ -76,7 +76,7 @@ class LogCreation:
         self._logs.add(tp, log, log_dir)
         if unclean:
             self._unclean.add_marked(tp, unclean)
-        # Its names and its id need not wait for the first records to be on disk for good.
+        # Makes the file names and the topic id durable without waiting for the first records.
         log.flush_in_background()
         log_dir.remember_end(tp, log.staged_end_offset)
         return log
@@ -86,7 +86,7 @@ class LogCreation:
         path = log_dir.file(str(tp))
         os.mkdir(path)
         if unclean:
-            # Before all that makes it a log: wherever this ends, an empty log must not look like one that is whole.
+            # The mark comes first: wherever a crash ends this, an empty log must not look like a complete one.
             unclean_shutdown.leave_mark(path, unclean)
         # Not synced one by one: the log's first flush does it, before its recovery point can leave 0.
         if topic_id:

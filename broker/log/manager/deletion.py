@@ -1,6 +1,6 @@
-"""A log goes: its folder gets another name at once, and is removed, or left for whoever runs this broker.
+"""Deleting logs: a log's folder is renamed at once, then removed, or left for the operator.
 
-Source: kafka LogManager.asyncDelete, deleteLogs, and its stray logs, which no broker was told to delete.
+Source: kafka LogManager.asyncDelete, deleteLogs, and its stray logs, whose deletion no request asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from broker.model.log_errors import LogDirFailed
 
 
 class LogDeletion:
-    """Logs whose folders are on their way out, and how they get there."""
+    """Renames, closes and removes the folders of deleted logs."""
 
     def __init__(
         self,
@@ -53,9 +53,10 @@ class LogDeletion:
         self._take_out(topic_partition, deleted_dir_name(topic_partition))
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
-        """Rename to `….<hex>-stray`, and leave the folder there. Otherwise as `delete`."""
+        """Rename to `….<hex>-stray`, and leave the folder to the operator. Otherwise as `delete`."""
         for log_dir in self._take_out(topic_partition, stray_dir_name(topic_partition)):
-            # At once: a start that finds no folder would miss it, and nothing says that it was to go.
+            # At once: a start that finds a checkpoint entry without a folder takes the log for lost, and this name does
+            # not say that the log was to be deleted.
             log_dir.forget_checkpoints(topic_partition)
 
     def _take_out(self, tp: TopicPartition, name: str) -> list[LogDir]:
@@ -98,10 +99,10 @@ class LogDeletion:
         self._close_later(log_dir.file(name), None, self._settings.defaults.file_delete_delay_ms)
 
     def _close_later(self, path: str, log: PartitionLog | None, delay_ms: float) -> None:
-        """After the delay: close the log here on the loop, then let a deleted folder go elsewhere, file by file.
+        """After the delay: close the log on the loop, then have the thread for deletions remove a deleted folder.
 
-        The name is nobody else's, so a log that is made anew meanwhile has nothing to wait for. Where the broker stops
-        first, or is killed, the next start comes here.
+        The folder's name is unique, so a log that is made anew meanwhile need not wait. Where the broker stops or is
+        killed first, the next start calls `resume`.
         """
         self._pending[path] = log
         self._environment.schedule(delay_ms, lambda: self._close_and_remove(path))
@@ -115,9 +116,9 @@ class LogDeletion:
                 remove_folder(self._environment, path)
 
     def _forget_checkpoints(self, path: str) -> bool:
-        """Before the last trace of a deleted log goes, no checkpoint may know it: it would look lost.
+        """Remove a deleted log from the checkpoints before its folder is removed: else the log would look lost.
 
-        False where one may: its dir has failed, and what is in it is the next start's business.
+        False where a checkpoint may still name it, as its dir has failed; the next start then goes on.
         """
         folder, name = os.path.split(path)
         tp = parse_set_aside_dir(name)
@@ -128,7 +129,7 @@ class LogDeletion:
         return log_dir.failed is None
 
     def stop(self) -> None:
-        """Remove nothing more: folders that are left are the next start's business."""
+        """Remove nothing more: the next start removes the folders that are left."""
         self._stopped = True
 
     def close(self) -> None:

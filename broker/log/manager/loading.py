@@ -1,4 +1,5 @@
-"""Loading the log dirs at a start: the marks of the clean stop go, each log is opened, its last stop is judged.
+"""Loading the log dirs at a start: the clean-shutdown marks are removed, each log is opened, and it is decided which
+logs the last stop may have cost acknowledged bytes.
 
 What could not be loaded is offline; what may have lost acknowledged bytes is marked unclean. A dir that fails takes
 only its own logs offline.
@@ -174,7 +175,7 @@ class LogLoading:
         """On any thread. Raises OSError."""
         try:
             unclean_shutdown.mark_half_made(path)
-            # What was found damaged once is looked at as then, however orderly the stops since.
+            # A log that was found damaged is checked as after a crash, even after clean stops since.
             damaged = unclean_shutdown.is_damaged(path)
             return load(
                 tp, log_dir, path, self._settings.of(tp.topic), self._environment,
@@ -191,9 +192,9 @@ class LogLoading:
         """Raises OSError."""
         _logger.error("replica stays offline: %s", damage)
         self._logs.add_offline(tp, damage, log_dir)
-        # However orderly the stops from here on: what was lost before is not back by them.
+        # Marked, because a later clean stop does not bring back what was lost.
         self._unclean.mark_folder(tp, path, unclean_shutdown.damage_reason(damage))
-        # For good, before a checkpoint is written that has no line of this log: it looks like a new one then.
+        # Durably, before a checkpoint without a line of this log is written: then the log would look new.
         unclean_shutdown.sync_mark(path)
 
     def _refuse_one_of_many(self, tp: TopicPartition, log_dir: LogDir, paths: Sequence[str]) -> None:
@@ -204,7 +205,8 @@ class LogLoading:
             _logger.error("replica stays offline: %s", doubt)
             self._logs.add_offline(tp, doubt, log_dir)
         log_dir.offline.add(tp)
-        # Whichever is kept, it may be the older one. What its own mark says is true as well, and may say more.
+        # Whichever folder the operator keeps may be the older copy. A mark that a folder has already stays: it may say
+        # more.
         path = log_dir.file(str(tp))
         self._unclean.mark_folder(tp, path, unclean_shutdown.read_mark(path) or str(self._logs.offline[tp]))
         unclean_shutdown.sync_mark(path)
@@ -226,12 +228,14 @@ class LogLoading:
             if report.topic_partition in found:
                 self._checkpointing.lower(report.topic_partition, log_dir, report.leo)
         if not stop.points_are_whole:
-            # From the first day on: that there is none means that it was lost.
+            # Written at the very first start too, so that a missing file always means that it was lost.
             log_dir.write_recovery_points()
         self._checkpointing.adopt_high_watermarks(log_dir)
 
     def _add_missing(self, log_dir: LogDir) -> None:
-        """A partition that a checkpoint knows and that is nowhere was lost: an empty log must not take its place."""
+        """A partition with a checkpointed offset and no folder was lost: it is offline, so that no empty log takes its
+        place.
+        """
         for tp in {*log_dir.checkpointed_recovery_points, *log_dir.checkpointed_high_watermarks} - (
             self._logs.homes.keys() | log_dir.being_deleted
         ):

@@ -27,9 +27,9 @@ class OpenLogs:
         self.homes: dict[TopicPartition, LogDir] = {}
         self._dirs = dirs
         self._of_topic: Grouped[TopicPartition, PartitionLog] = Grouped()
-        """The open ones by topic: a topic's settings change without a look at all others."""
+        """The open logs by topic, so that a change of a topic's settings visits no other log."""
         self._deleted_beside_offline_dirs: set[TopicPartition] = set()
-        """They were in a dir that works, so they are in none that nobody can look into."""
+        """Partitions whose logs were deleted in a dir that works, so that no offline dir can hold them."""
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
         return self.by_partition.get(topic_partition)
@@ -65,14 +65,14 @@ class OpenLogs:
         return not any(map(os.path.isdir, folders))
 
     def add(self, topic_partition: TopicPartition, log: PartitionLog, log_dir: LogDir) -> None:
-        """The log is open, in this dir."""
+        """Note that a log is open, in this dir."""
         self._deleted_beside_offline_dirs.discard(topic_partition)
         self.by_partition[topic_partition] = log
         self._of_topic.add(topic_partition.topic, topic_partition, log)
         self.homes[topic_partition] = log_dir
         log_dir.logs[topic_partition] = log
         if log.has_holes:
-            # A start that finds a later policy has to know.
+            # A later start, which may find another cleanup.policy, has to know that offsets may be missing.
             log.allow_holes()
 
     def add_offline(self, topic_partition: TopicPartition, damage: CorruptLog, log_dir: LogDir) -> None:

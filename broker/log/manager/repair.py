@@ -1,5 +1,5 @@
-"""An offline log on which nothing rests is brought back: cut where its damage begins, or made anew where nothing can
-be kept. The leader has what is cut.
+"""An offline log that no committed record depends on is brought back: cut where its damage begins, or made anew where
+nothing can be kept. The leader has what is cut.
 
 Source: none in Kafka, whose damaged logs are removed by hand.
 """
@@ -38,7 +38,7 @@ class LogRepair:
         environment: Environment,
     ) -> None:
         self.reports: list[RecoveryReport] = []
-        """What was found of each log that was cut."""
+        """One for each log that was cut."""
         self._logs = logs
         self._unclean = unclean
         self._settings = settings
@@ -83,7 +83,8 @@ class LogRepair:
     def _cut(self, tp: TopicPartition, log_dir: LogDir) -> tuple[PartitionLog, RecoveryReport]:
         """Raises CorruptLog where nothing can be kept, OSError."""
         path = log_dir.file(str(tp))
-        # Until it is cut the mark of its damage stays: no crash makes it look whole, nor its damage like a hole.
+        # The mark of its damage stays until the log is cut, so that after a crash the log does not look whole, nor its
+        # damage like a compaction hole.
         log, report = load(
             tp, log_dir, path, self._settings.of(tp.topic), self._environment,
             clean=False,

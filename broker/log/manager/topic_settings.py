@@ -64,6 +64,6 @@ class TopicSettings:
                     log.allow_holes()
 
     def _forget_unused(self) -> None:
-        """Of topics that have no log here, any more or yet: whoever makes one brings its settings."""
+        """Drop the overrides of topics without a log here: whoever makes a log passes its topic's settings."""
         used = {tp.topic for tp in self._logs.homes}
         self._overrides = {topic: config for topic, config in self._overrides.items() if topic in used}

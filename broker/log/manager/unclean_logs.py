@@ -42,7 +42,7 @@ class UncleanLogs:
         self.reasons[topic_partition] = reason
 
     def clear(self, topic_partition: TopicPartition) -> None:
-        """This log leads, or is in sync: it has what counts. Raises LogDirFailed."""
+        """The replica leads or is in the ISR, so that its log has every committed record. Raises LogDirFailed."""
         if self.reasons.pop(topic_partition, None) is not None:
             log_dir = self._logs.homes[topic_partition]
             log_dir.run(lambda: unclean_shutdown.remove_mark(log_dir.file(str(topic_partition))))
@@ -52,7 +52,7 @@ class UncleanLogs:
         self.reasons.pop(topic_partition, None)
 
     def is_shortened(self, topic_partition: TopicPartition) -> bool:
-        """Whether a log is what it was when its broker stopped, but for an end that may be missing."""
+        """Whether a log has lost its tail at most since its broker stopped."""
         return unclean_shutdown.is_shortened(self.reasons.get(topic_partition, ""))
 
     def sync(self, log_dir: LogDir) -> None:

@@ -1,13 +1,13 @@
-"""Leader epochs as a log's batches tell them, and whether the file of them can be that log's.
+"""Leader epochs derived from a log's batches, and whether its `leader-epoch-checkpoint` can be believed.
 
-The file is believed unless a batch that a start reads anyway is of another epoch than it says: the log's last one, or
-after a crash that of each segment which is not scanned. Then the file is of another time, put back by somebody, and it
-would vouch for the uncommitted tail of a deposed leader, up to where the next epoch begins for all it knows. Nothing in
-order looks like that: the file is written before the first batch of an epoch and after a cut, so what it has too much
-lies at or beyond the log's end; what is not durable in it lies behind the recovery point, where epochs are derived; a
-batch keeps its epoch when it is compacted; a log start that rises moves the first entry only.
-No CRC covers a batch's epoch. Epochs never fall along a log: where those of the batches do, one of these is damaged,
-and proves nothing against the file.
+The file is believed unless a batch that a start reads anyway has another epoch than the file says: the log's last
+batch, or after a crash the last batch of each segment that is not scanned. Such a file is older or newer than the log,
+put back by somebody, and would vouch for the uncommitted tail of a deposed leader, up to the start of the next epoch
+that it lists. Correct operation never leads there: the file is written before the first batch of an epoch and after a
+cut, so surplus entries begin at or beyond the log's end; entries that are not durable begin beyond the recovery point,
+where epochs are derived; compaction keeps a batch's epoch; a log start that rises moves the first entry only.
+No CRC covers a batch's epoch. Epochs never fall along a log: where those of the batches do, a batch is damaged, and
+proves nothing against the file.
 Source: none in Kafka, which believes its file; KIP-101.
 """
 
@@ -30,7 +30,7 @@ def doubt(epochs: EpochCache, batch: BatchAt | None) -> str:
 
 
 def epochs_of_batches(segments: Segments, start: Offset, until: Offset, leo: Offset) -> tuple[EpochCache, bool]:
-    """Those that have batches in [start, until), by the batches' headers; whether they fall anywhere there.
+    """Epochs of the batches in [start, until), by their headers, and whether these epochs fall anywhere.
 
     Raises CorruptLog, OSError. Leaves no segment open that was not.
     """

@@ -1,4 +1,4 @@
-"""The leader epochs that a recovered log goes on with: its file's, or its batches' where these know better.
+"""The leader epochs of a recovered log: those of its file, or of its batches where the file is wrong or lacks some.
 
 Source: none in Kafka, which truncates its file to the log's range; see `broker.log.recovery.epoch_derivation`.
 """
@@ -25,7 +25,9 @@ def read_epochs(path: str) -> list[tuple[Epoch, Offset]] | None:
 
 
 def derive_epochs(state: Scan, start: Offset) -> bool:
-    """Take the batches' epochs for those of the file, which one of them contradicts. False where they are no better."""
+    """Replace the file's epochs, which a batch contradicts, by the batches' epochs. False, changing nothing, where
+    those fall.
+    """
     found, falls = epochs_of_batches(state.segments, start, state.leo, state.leo)
     if falls:
         _logger.warning(
@@ -41,7 +43,7 @@ def derive_epochs(state: Scan, start: Offset) -> bool:
 def fill_epochs(state: Scan, start: Offset) -> None:
     """Read epochs that the file lacks below its first entry from the batches.
 
-    Entries go when the log start rises, which may have been forgotten by a crash before it was checkpointed.
+    Entries are dropped when the log start rises, and a crash may lose that rise before it is checkpointed.
     """
     entries = state.epochs.entries
     until = entries[0][1] if entries else state.leo

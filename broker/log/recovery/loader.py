@@ -4,13 +4,13 @@ Clean: nothing is scanned; the active segment is read, and checked, from its las
 segment of the recovery point on every batch is checked (header, CRC32C, offsets without a hole) and the log is cut at
 the first that fails; older segments must meet end to base. Whatever is kept forms one gapless run of valid batches.
 Indexes and leader epochs of the scanned part come from the batches, not from their files; where a batch that is read
-contradicts the file of epochs, all of them do, and the stop was not clean.
-A log that says clean and is found damaged is recovered as an unclean one.
+contradicts the file of epochs, all epochs do, and the stop counts as unclean. A log that was closed clean and is found
+damaged is recovered as after an unclean stop.
 
 What a power failure can leave is cut; what it cannot is damage: bad bytes below the checkpointed recovery point, which
 an fsync vouched for, with valid batches behind them. Then nothing is touched and the log stays offline (CorruptLog),
-until nothing rests on this copy and `repair` may cut it where the damage begins; the leader has the rest.
-`RecoveryReport` says whether the log ends below what was known to be there, for whoever elects leaders.
+until no committed record depends on this copy and `repair` may cut it where the damage begins; the leader has the rest.
+`RecoveryReport` says whether the log ends below what was known to be there, for leader elections.
 Source: kafka LogLoader, LogSegment.recover; L6 and R12 of docs/guarantees.md.
 """
 
@@ -101,9 +101,9 @@ def load(
 
     Raises CorruptLog when it is damaged, or a file that cannot be derived from the batches is unreadable; with repair
     it is cut where the damage begins, and CorruptLog says that nothing can be kept. OSError. has_holes: it was
-    compacted once, whatever its config says now. host_lived: no power failure since, so what was renamed has its name.
-    damaged: it was found so once; what looks like a hole of compaction's may be that damage. point_is_lost: there may
-    have been a checkpointed recovery point, and nobody knows it.
+    compacted once, whatever its config says now. host_lived: there was no power failure, so every rename took effect.
+    damaged: the log was found damaged once; what looks like a compaction hole may be that damage. point_is_lost: a
+    recovery point may have been checkpointed, and its checkpoint is lost.
     """
     known = _Known(
         clean=clean,
@@ -153,7 +153,7 @@ class _Loader:
         tp, path, known = self.topic_partition, self.path, self.known
         topic_id = self._read_topic_id()
         stems, others = self._finish_interrupted_work()
-        # The digits fill their places: sorted as text they are sorted as numbers.
+        # All names have 20 digits, so that their text order is the order of the numbers.
         bases = [int(stem) for stem in sorted(stems)]
         entries = read_epochs(path)
         _check_start(tp, path, bases, entries, known.log_start, known.until, known.host_lived)
@@ -275,7 +275,8 @@ class _Loader:
     def _restart(self, state: Scan) -> None:
         """The log ends below where it is known to start: nothing in it may be shown. Begin anew at the log start.
 
-        The oldest segment goes once the new one is there: where a crash leaves none, the next start misses the log.
+        The oldest segment is removed once the new one is there: without any, the next start would take the log for
+        lost.
         """
         log_start = self.known.log_start
         state.reason = state.reason or f"log ends at {state.leo}, below its start offset {log_start}"
@@ -295,7 +296,7 @@ class _Loader:
         known = self.known
         before = state.epochs.entries
         if state.doubt and derive_epochs(state, start):
-            # What they say of the log's beginning is not believed either.
+            # What the file says of the log's beginning is not believed either.
             _check_start(self.topic_partition, self.path, bases, None, known.log_start, known.until, known.host_lived)
             state.reason = "; ".join(filter(None, (state.reason, f"{state.doubt}: derived from the batches")))
         fill_epochs(state, start)
@@ -332,12 +333,13 @@ def _check_start(
     known_until: Offset,
     host_lived: bool,
 ) -> None:
-    """Raise CorruptLog when the oldest segments are missing, or may be. There is no repairing that: a log that begins
-    too late would, once it leads, tell every follower to delete what it lacks.
+    """Raise CorruptLog when the oldest segments are missing, or may be. This cannot be repaired: a log that begins too
+    late would, as leader, make every follower delete what it lacks.
 
     Before retention takes a segment, the first leader epoch in the file is raised beyond it. Where that file is gone
-    too, only the checkpointed start is left to tell, which retention may have outrun: better fetched anew than wrong.
-    A power failure can take the file and leave what retention did: after one, its absence says nothing.
+    too, only the checkpointed start is left as evidence, and retention may have gone beyond it: the replica is then
+    fetched anew. A power failure can take the file and leave what retention did: after one, the file's absence proves
+    nothing.
     """
     if not bases and (entries or known_until > log_start):
         raise CorruptLog(tp, path, f"no segment is there, though records below offset {known_until} were")
@@ -355,7 +357,7 @@ def _check_start(
 
 
 def _tidy(tp: TopicPartition, path: str, stems: set[str], others: list[str], environment: Environment) -> None:
-    """Remove leftovers of deletions and interrupted work; what may be large elsewhere, with nobody waiting."""
+    """Remove leftovers of deletions and interrupted work; files that may be large are removed in the background."""
     for name in others:
         stem, suffix = name[:20], name[20:]
         if name.endswith(DELETED_SUFFIX):
@@ -370,7 +372,7 @@ def _tidy(tp: TopicPartition, path: str, stems: set[str], others: list[str], env
 def _read_end(segments: Segments, epochs: EpochCache) -> Scan:
     """Where a log ends that was closed in order. Raises CorruptLog, OSError.
 
-    Appends go on from here: the few batches that say where are checked.
+    Appends go on from there: the batches from the last index entry on are checked.
     """
     last = segments.active.last_batch(verify_crc=True)
     if last is not None:

@@ -52,9 +52,10 @@ class Scan:
     """What the epoch file says of the part that is scanned. Compaction may have left an epoch's start no batch."""
 
     def begin_epoch(self, batch: BatchAt, previous_end: Offset) -> None:
-        """The first batch of a newer epoch: that, and those in between, began where the file says it, in the hole.
+        """A newer epoch's first batch: this epoch, and those in between, began where the file says, within the hole
+        before it.
 
-        Where it says nothing, at the beginning of what is left of the hole: see ParsedBatches.
+        Where the file says nothing, at the beginning of what is left of the hole: see ParsedBatches.
         """
         hole = previous_end
         for epoch, start in self.filed:
@@ -92,16 +93,16 @@ class Damage:
 class Holes:
     """Which holes between two segments are believed.
 
-    They are compaction's work, which never touches what is not on disk; or else the end of a segment that a power
-    failure took, while the name of the next one was there already.
+    A hole is left by compaction, which never touches records that are not on disk; or by a power failure that took the
+    end of a segment when the next one's file was there already.
     """
 
     old: bool
     """There was no power failure, nor any other damage."""
     below: Offset
-    """What is below was on disk, or cleaned, which it was not before it was on disk."""
+    """Everything below this offset was on disk: it was flushed, or cleaned, which happens to flushed records only."""
     judged: bool
-    """Those that are not believed are cut. Not where the recovery point that would vouch for them has been lost."""
+    """Whether holes that are not believed are cut. Not where the recovery point that would vouch for them is lost."""
 
 
 def scan(
@@ -116,7 +117,7 @@ def scan(
 ) -> Scan:
     """Keep the longest valid run from the first segment on; cut and remove the rest. Raises CorruptLog.
 
-    begin: all batches are looked at from the segment on in which this offset is.
+    begin: every batch is checked from the segment on that holds this offset.
     """
     first = 0
     if entries is not None:
@@ -180,7 +181,7 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
         size = os.fstat(fd).st_size
         plan = segment.plan_indexes()
         held: BatchAt | None = None
-        """The one read last: what follows may contradict it. Only that, for there may be millions."""
+        """The batch read last, which the next one may contradict. Earlier ones are not kept: there may be millions."""
         position = 0
         expected = before = segment.base_offset
         previous_end = state.leo
@@ -225,7 +226,8 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
     state.reason = bad
     damage.check(state, segment.path(LOG_SUFFIX))
     if bad:
-        # While the bad batch is there to be found again: behind a cut they would look like a hole of compaction's.
+        # Before the cut, while the bad batch can be found again: behind a cut the later segments would look like a
+        # compaction hole.
         remove(state, later)
     segment.reset_to(plan)
     state.segments.add(segment)

@@ -1,7 +1,7 @@
 """The `.log` file of one segment: opened, measured, read batch by batch, found cut or damaged.
 
-`size` counts complete batches only: nothing beyond it is ever read. What the file system says is compared with what was
-counted in, so that a file that somebody has cut or removed is damage, told by name.
+`size` counts complete batches only: nothing beyond it is ever read. The size in the file system is compared with the
+bytes that were counted in, so that a file that somebody has cut or removed is reported as damage, by its name.
 Source: kafka FileRecords.
 """
 
@@ -74,7 +74,7 @@ class LogFile:
         return self._ask(os.stat)
 
     def _ask(self, question: Callable[[str], T]) -> T:
-        """What the file system says of the file. Raises OSError; CorruptLog where just that file is gone."""
+        """The result of a system call on the file's path. Raises OSError; CorruptLog where just this file is gone."""
         try:
             return question(self.path)
         except FileNotFoundError as error:
@@ -83,13 +83,13 @@ class LogFile:
             raise self.corrupt(BadBatch(0, "somebody removed the file")) from error
 
     def check_whole(self) -> None:
-        """Raises CorruptLog where somebody has cut the open file: what was counted in does not all stand there."""
+        """Raises CorruptLog where somebody has cut the open file: it is shorter than the bytes that were counted in."""
         stands = os.lseek(self.fd, 0, os.SEEK_END)  # all reads and writes name their place
         if stands < self.size:
             raise self.cut_short(stands, self.size)
 
     def cut(self, size: int) -> None:
-        """Let it end here, for good. Raises OSError."""
+        """Cut the file to this size, durably. Raises OSError."""
         if os.fstat(self.fd).st_size != size:
             os.ftruncate(self.fd, size)
             os.fsync(self.fd)

@@ -1,6 +1,6 @@
 """The segments of one log, by base offset; the last one is active. Pure bookkeeping.
 
-Those that a start finds are base offsets until somebody asks for them: a thousand old segments cost a start next to
+A segment that a start finds is a base offset alone until it is used: a thousand old segments cost a start next to
 nothing (L2 of docs/guarantees.md).
 """
 
@@ -34,7 +34,7 @@ class Segments:
             segment.allow_gaps()
 
     def keep_within(self, open_segments: OpenSegments) -> None:
-        """All but the active one count among these from now on while they are open, and may be closed."""
+        """From now on open segments but the active one are in `open_segments`, which may close them."""
         self._keeper = open_segments
         for segment in self.made():
             segment.keeper = open_segments
@@ -48,7 +48,7 @@ class Segments:
             segment.keeper = None
 
     def release(self, segment: Segment) -> None:
-        """The names are to stay after all."""
+        """Undo `hold_open`: the names stay after all."""
         segment.keeper = self._keeper
         if self._keeper is not None and segment.is_open:
             self._keeper.opened(segment)
@@ -60,7 +60,7 @@ class Segments:
         return iter(self._between(0, len(self._list)))
 
     def made(self) -> Iterator[Segment]:
-        """Those that somebody has asked for: nothing of the others is open, known or believed."""
+        """Segments that were used since the start: of the others nothing is open or known."""
         return (segment for segment in self._list if segment is not None)
 
     @property

@@ -2,12 +2,12 @@
 
 That took 40 to 260 ms for a full segment in the page cache (1 GiB, ext4), and a deleted topic, or a retention check,
 has thousands of them due at once, on all its replicas in the same moment. So each file is a job of its own on the
-thread for deletions, which no checkpoint and no swap waits for, and no stop: what it has not come to has a name that
-the next start knows as deleted.
+thread for deletions. No checkpoint, no swap and no shutdown waits for it: the next start recognises the remaining files
+by their names and removes them.
 
-Asked for on the loop, once everything that must come before is done there: the descriptors are closed (else it is the
-last close that frees the file), and no checkpoint knows the log any more. The names are nobody else's, whatever is made
-and deleted under the old ones meanwhile. What cannot be removed is told and left to the next start.
+Called on the loop, once everything that must come before is done there: the descriptors are closed (else the last close
+frees the file), and no checkpoint names the log any more. The names are unique, whatever is made and deleted under the
+old names meanwhile. Files that cannot be removed are logged and left to the next start.
 Source: LocalLog.deleteSegmentFiles, UnifiedLog.delete, whose scheduler does it on a thread as well.
 """
 

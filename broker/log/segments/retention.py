@@ -1,8 +1,8 @@
 """How many of a log's oldest segments may go. Decides only; deletes nothing.
 
-In Kafka's order: what lies below the log start, what is too much, what is too old. Never one that reaches above the
-high watermark. The active segment is never deleted: where it has expired too, all are counted, and whoever deletes
-begins a new one first. Source: UnifiedLog.deleteOldSegments, deletableSegments.
+In Kafka's order: segments below the log start, beyond retention.bytes, older than retention.ms. Never a segment that
+reaches above the high watermark. The active segment is never deleted: where it has expired too, all are counted, and
+whoever deletes begins a new one first. Source: UnifiedLog.deleteOldSegments, deletableSegments.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def expired_segments(
 def _is_too_old(segment: Segment, wall_ms: float, retention_ms: int) -> bool:
     """By its largest record timestamp; without timestamps, by when the file was last written.
 
-    What is to go for its index is looked at more closely first; so is, once, what is newer than now: a bit of the index
-    that flipped would keep it, and all that comes after it, for ever.
+    Where the index says that a segment is too old, its batches are checked first; so they are, once, where the index
+    says a time in the future: a flipped bit would keep the segment, and all that follow, for ever.
     """
     newest = segment.newest_timestamp
     if newest >= 0 and not 0 <= wall_ms - newest <= retention_ms:

@@ -82,7 +82,7 @@ class Segment(SegmentFiles):
         if first is None:
             return None
         if first.last_offset >= end_offset:
-            # Else it would look like a batch that may not be shown yet, for ever.
+            # Damage: else it would look like a batch above the limit, for ever.
             raise self._overlapping(first.position, first.last_offset, end_offset)
         end = first.end
         if first.last_offset >= limit_offset or (first.size > max_bytes and not min_one_batch):
@@ -114,7 +114,7 @@ class Segment(SegmentFiles):
     def _verify(self, start: int, end: int, end_offset: Offset) -> None:
         """Check CRCs and offsets of bytes that this process neither wrote, received nor checked before.
 
-        Base offsets lie outside of the CRC. Where they need not be gapless, what comes next contradicts a wrong one.
+        Base offsets lie outside of the CRC. Where offsets may have gaps, a wrong one is found by the next batch.
         """
         if start >= self._verified_from or end <= self._verified_until or start == end:
             return
@@ -135,7 +135,7 @@ class Segment(SegmentFiles):
         return self.log_file.corrupt(BadBatch(position, f"last offset {last_offset}, {following} comes next"))
 
     def distrust(self) -> None:
-        """Take no byte for checked any more: the next read of each finds out whether the file still holds it."""
+        """Forget which bytes were checked: the next read of each checks its CRC again."""
         self._verified_until = 0
         if self._opened:
             self._verified_from = self.log_file.size

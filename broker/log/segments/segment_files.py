@@ -69,14 +69,14 @@ class SegmentFiles:
         self.indexes = SegmentIndexes(directory, base_offset)
         self.created_ms = 0.0
         self.keeper: OpenSegments | None = None
-        """Who may close it, and is told when it opens; None where nobody may."""
+        """The table that may close this segment, and is notified when it opens; None where nothing may close it."""
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._interval_bytes = interval_bytes
         self._newest: int | None = None
-        """`max_timestamp` when it was closed; None before it was open."""
+        """`max_timestamp` when the segment was closed; None before it was first open."""
         self._peeked: int | None = None
-        """What its time index says of that."""
+        """The newest timestamp by the time index; None before that was read."""
         self._opened = False
         self._first_timestamp: int | None = None
         self._since_index_bytes = 0
@@ -354,7 +354,7 @@ class SegmentFiles:
         return self._look_up(self.indexes.by_offset.at_or_before_position, position)
 
     def _look_up(self, ask: Callable[[int], T], key: int) -> T:
-        """What an index answers, once it can be read. Raises OSError, CorruptLog."""
+        """The result of a search, repeated where the index could not be read. Raises OSError, CorruptLog."""
         try:
             return ask(key)
         except (IndexDamaged, OSError) as error:
@@ -367,7 +367,8 @@ class SegmentFiles:
             self.rebuild_indexes()
             return
         if self.keeper is not None:
-            # It is being read, though that is noted when it has been: others close for it, not itself.
+            # This segment is being read, which is noted only afterwards: touch it, so that others are closed and not
+            # itself.
             self.keeper.touch(self)
         if error.errno not in NO_DESCRIPTOR or self.keeper is None or not self.keeper.make_room():
             raise error

@@ -20,7 +20,7 @@ class SegmentIndexes:
     __slots__ = ("by_offset", "by_time")
 
     def __init__(self, directory: str, base_offset: Offset) -> None:
-        """Name them; no file is touched."""
+        """Name both indexes; no file is touched."""
         self.by_offset = OffsetIndex(directory, base_offset)
         self.by_time = TimeIndex(directory, base_offset)
 
@@ -81,6 +81,6 @@ class SegmentIndexes:
         self.by_time.hold()
 
     def let_go(self) -> None:
-        """The names stay after all."""
+        """Undo `hold`: the names stay after all."""
         self.by_offset.let_go()
         self.by_time.let_go()

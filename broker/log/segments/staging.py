@@ -191,14 +191,14 @@ class Staging:
         )
 
     def _entries(self, indexed: Sized) -> int:
-        """At most so many index entries will the segment have."""
+        """The most index entries that the segment can have."""
         if not self.runs:
             return len(indexed)
         run = self.runs[-1]
         return len(run.batches) + (len(indexed) if run.roll_at is None else 0)
 
     def begin_segment(self, base_offset: Offset, snapshot: bytes | None, now_ms: float, jitter_ms: int = 0) -> None:
-        """jitter_ms: so much before segment.ms is over it is rolled, lest many logs roll at once."""
+        """jitter_ms: the segment is rolled this much before segment.ms is over, so that not all logs roll at once."""
         self.runs.append(StagedRun(base_offset, snapshot))
         self._base = base_offset
         self._size = 0

@@ -24,7 +24,8 @@ class Tail:
         self._offsets = array("q")
         self._positions = array("q")
         self._end = -1
-        """Offset after the last batch that was added; a cut makes it wrong, which costs what is remembered."""
+        """Offset after the last batch that was added; wrong after a cut, and then the next `extend` clears the cache.
+        """
 
     def extend(self, batches: Iterable[tuple[Offset, Offset, int, int]], position: int) -> None:
         """batches: (base offset, last offset, …, bytes) of each, the first one at `position`."""
@@ -32,7 +33,7 @@ class Tail:
         end = self._end
         for base_offset, last_offset, _, size in batches:
             if base_offset != end:
-                # A row ends where the next begins: what is before a hole would seem to reach over it.
+                # A batch counts as ending where the next begins: the one before a hole would seem to reach over it.
                 self.clear()
             add_offset(base_offset)
             add_position(position)

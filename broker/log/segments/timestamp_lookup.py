@@ -1,8 +1,8 @@
 """The first record at or after a timestamp. With compaction the only place of the log that looks inside a batch.
 
-A lookup runs between the requests of others, so it looks into batches as far as a bounded effort reaches; what comes
-next is the answer then. It opens only segments that may hold the answer, for their time indexes say how far they go,
-and leaves none open: no slice of a file is in what it returns.
+A lookup runs on the loop between other requests, so it opens batches up to a bounded effort; beyond that, the first
+record that was not looked at is the result. It opens only segments that may hold the record, by their time indexes, and
+leaves none open: its result holds no slice of a file.
 Source: UnifiedLog.fetchOffsetByTimestamp, FileRecords.searchForTimestamp.
 """
 
@@ -34,7 +34,7 @@ class _Effort:
 def newest_timestamp(segments: Segments) -> int:
     """The largest that a batch claims, −1 without batches. Opens no segment for good.
 
-    What the indexes say is asked of the batches where it is to be the answer.
+    An index's timestamp is checked against the batches where it would be the result.
     """
     while True:
         newest = max(segments, key=lambda segment: segment.newest_timestamp)
