@@ -1,7 +1,7 @@
-"""server.properties → frozen settings. Names and defaults are Kafka's; the table is `settings_table`.
+"""server.properties → frozen settings. Names and defaults are Kafka's; the table is `broker.config.table`.
 
 Every refusal names the setting, the value found and what would be right. A setting of Kafka's that highwater does not
-read is kept in `unknown` and reported once at the start, as Kafka does, never silently taken as if it worked.
+read is kept in `unknown` and reported once at the start, as Kafka does, never silently accepted.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ class Settings:
     topic_defaults: Mapping[str, str]
     """Topic-level names → the broker's default for them, as text: what a topic without overrides has.
 
-    The one thing here that changes while the broker runs; see `retake_topic_defaults`.
+    The only value here that changes while the broker runs; see `retake_topic_defaults`.
     """
     given: Mapping[str, str]
-    """What the file said, for DescribeConfigs."""
+    """The file's properties as text, for DescribeConfigs."""
     unknown: tuple[str, ...]
 
     @classmethod
@@ -185,7 +185,9 @@ def _validate_inert(name: str, value: str) -> None:
 
 
 def without_effect(overrides: Mapping[str, str]) -> str:
-    """Those of a topic's overrides that change nothing here, for the log; empty where all do."""
+    """The overrides of a topic that have no effect in highwater, as text for the broker's log; empty where all have
+    one.
+    """
     return ", ".join(f"{name}={value}" for name, value in overrides.items() if name in INERT_TOPIC_SETTINGS)
 
 
@@ -200,7 +202,7 @@ def validate_broker_config(name: str, value: str) -> None:
 def retake_topic_defaults(settings: Settings, dynamic: Mapping[str, str]) -> None:
     """Make the running broker's defaults for topics those of its file with `dynamic` on top, in place.
 
-    Everything that resolves a topic's settings reads `topic_defaults` when it does. Raises ConfigError.
+    Whatever resolves a topic's settings reads `topic_defaults` each time. Raises ConfigError.
     """
     fresh = Settings.parse({**settings.given, **dynamic}).topic_defaults
     live = settings.topic_defaults

@@ -28,7 +28,7 @@ class Setting:
     topic_name: str | None = None
     """Name of the topic-level override, where there is one."""
     excluded: tuple[int, ...] = ()
-    """Numbers within the range that are none of it."""
+    """Numbers within the range that are not allowed."""
 
 
 _LONG_MAX = 2**63 - 1
@@ -68,7 +68,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("failure.suspicion.enable", "bool", True),
     Setting("controlled.shutdown.max.retries", "int", 3, 0),
     Setting("controlled.shutdown.retry.backoff.ms", "long", 5000, 0),
-    # Highwater's own: how long the shutdown goes on to send clients the new leaders.
+    # Highwater's own: how long a shutdown keeps sending clients the new leaders.
     Setting("controlled.shutdown.farewell.ms", "long", 100, 0),
     Setting("request.timeout.ms", "int", 30000, 1),
     Setting("socket.request.max.bytes", "int", 104857600, 1),
@@ -158,11 +158,13 @@ TOPIC_SETTINGS: dict[str, Setting] = {
 
 @dataclass(frozen=True, slots=True)
 class Inert:
-    """A topic setting of Kafka's that changes nothing here, and may have those values that say what is done anyway."""
+    """A topic setting of Kafka's that has no effect here; only values that describe what highwater does anyway are
+    taken.
+    """
 
     kind: Kind
     accepted: tuple[str, ...]
-    """The values; none: see `config.validate_topic_config`."""
+    """The values that are taken; empty: `settings.validate_topic_config` decides."""
     because: str
 
 
@@ -181,4 +183,4 @@ INERT_TOPIC_SETTINGS: dict[str, Inert] = {
     "local.retention.ms": Inert("long", ("-2",), _NO_REMOTE),
     "local.retention.bytes": Inert("long", ("-2",), _NO_REMOTE),
 }
-"""With `TOPIC_SETTINGS` all that Kafka 3.9 knows: whoever moves topics here by their settings is let in."""
+"""With `TOPIC_SETTINGS`, all topic settings of Kafka 3.9: topics can be moved here with all settings that they have."""

@@ -1,4 +1,4 @@
-"""Which dump a file gets, by its name. Whatever is wrong with a file is told, and the next one follows."""
+"""Which dump a file gets, by its name. Whatever is wrong with a file is reported, and the next file follows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMALL_MAX: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to say of each kind of file."""
+    """What to print of each kind of file."""
 
     log: LogOptions = field(default_factory=LogOptions)
     index: IndexOptions = field(default_factory=IndexOptions)

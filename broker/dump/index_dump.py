@@ -1,8 +1,8 @@
 """An `.index` or `.timeindex`: its entries, and what they say against the log beside it.
 
 An offset index names the last offset of the batch at a position. Kafka before 3.9.1 may name, for several batches
-appended at once (a follower's fetch), the last offset of all: told as a mismatch, as Kafka's tool does, but nothing is
-wrong, since a lookup still begins early enough.
+appended at once (a follower's fetch), the last offset of all: reported as a mismatch, as Kafka's tool does, but nothing
+is wrong, since a lookup still begins early enough.
 Timestamps are compared with batch headers, which is what the broker goes by; Kafka's tool opens the batches, and calls
 a header that the cleaner left without records a mismatch. Source: OffsetIndex, TimeIndex, DumpLogSegments.
 """

@@ -1,4 +1,4 @@
-"""A `.log` file: a line per batch, and per record if that is asked for.
+"""A `.log` file: a line per batch, and per record where the options say so.
 
 Beyond what Kafka's tool says: why bytes are no batch and where the next one begins, and offsets that go back, which no
 CRC covers.
@@ -107,7 +107,7 @@ class LogDump:
     def _follow(self, offset: int) -> None:
         last, self._last_record = self._last_record, offset
         if last is not None and offset != last + 1:
-            # A cleaned log has gaps; offsets that go back are told of their batch.
+            # A cleaned log has gaps; offsets that go back are reported with their batch.
             path = os.path.abspath(self._path)
             self._report.pair(Finding.NON_CONSECUTIVE, path, last, offset, harmless=True)
 

@@ -1,7 +1,7 @@
 """What a dump says: contents on stdout, what is wrong on stderr, and whether anything was.
 
-Damage is told where it is met. What an index says against its log, and gaps between offsets, come last and by file, as
-in Kafka's tool; of each kind at most PAIRS_MAX are kept per file, the rest is counted, so that memory stays bounded.
+Damage is reported where it is met. What an index says against its log, and gaps between offsets, come last and by file,
+as in Kafka's tool; of each kind at most PAIRS_MAX are kept per file, the rest is counted, so that memory stays bounded.
 Source: kafka DumpLogSegments (the lines after the contents).
 """
 
@@ -27,7 +27,7 @@ class Finding(Enum):
 
 
 class OutputFailed(Exception):
-    """What was to be said cannot be written. closed: whoever read it has gone."""
+    """The output cannot be written. closed: its reader has gone."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(f"the output cannot be written: {error.strerror}")
@@ -57,7 +57,7 @@ class Report:
         _flush(self._err)
 
     def pair(self, finding: Finding, path: str, first: int, second: int, *, harmless: bool = False) -> None:
-        """To be told at the end. path: absolute."""
+        """Keep a pair to be printed at the end. path: absolute."""
         self.wrong = self.wrong or not harmless
         kept = self._pairs.setdefault((finding, path), [])
         if len(kept) < PAIRS_MAX:
@@ -66,7 +66,7 @@ class Report:
             self._unkept[finding, path] = self._unkept.get((finding, path), 0) + 1
 
     def close(self) -> None:
-        """Tell what was kept for the end."""
+        """Print what was kept for the end."""
         _flush(self._out)
         for finding in Finding:
             head, row = finding.value

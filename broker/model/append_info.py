@@ -1,4 +1,4 @@
-"""What an append to a log answers. Source: org.apache.kafka.storage.internals.log.LogAppendInfo."""
+"""The result of an append to a log. Source: org.apache.kafka.storage.internals.log.LogAppendInfo."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Backoff after failures in a row: doubles from 50 ms to 1 s, ±20 % jitter so that brokers don't come back in step.
 
-For reconnecting to brokers, and for what is tried again while ZooKeeper cannot be asked.
+For reconnecting to brokers, and for what is tried again while ZooKeeper does not respond.
 Source: Kafka's ExponentialBackoff; reconnect.backoff.ms, reconnect.backoff.max.ms.
 """
 

@@ -48,4 +48,4 @@ class LogDirFailed(Exception):
 
 
 class NoDescriptorFree(OSError):
-    """An older segment could not be opened for a read. Nothing is wrong with it: whoever asks again may be served."""
+    """An older segment could not be opened for a read. Nothing is wrong with it: a repeated request may be served."""

@@ -208,7 +208,8 @@ class Broker:
         self._control.controlled_shutdown(lambda: self._take_leave(manager, had_clients))
 
     def _take_leave(self, manager: ReplicaManager, had_clients: bool) -> None:
-        """Stay until what was moved away is given up here, and a little longer for the clients that come for it.
+        """Keep serving until the leaderships that were moved away are given up here, and a little longer for their
+        clients.
 
         A client that gets NOT_LEADER_OR_FOLLOWER or new metadata goes to the new leader at once; a client whose
         connection just ends has to find it first.
@@ -232,10 +233,10 @@ class Broker:
         self._loop.stop()
 
     def _close(self) -> None:
-        """The registration goes last: until the logs are closed nobody else may think that this broker is done.
-
-        The controllership goes first: another broker takes it on while the logs are closed. The loop hears of no signal
-        any more: one that comes _SAME_SIGNAL_S after the first ends the process at once, whatever a close waits for.
+        """The registration is removed last: until the logs are closed no other broker may take this one for stopped.
+        The controllership is given up first: another broker takes it on while the logs are closed. Signals no longer
+        reach the loop: one that comes _SAME_SIGNAL_S after the first ends the process at once, whatever a close waits
+        for.
         """
         self._closing = True
         control, data = self._control, self._data
@@ -266,7 +267,7 @@ class Broker:
 
 
 def _relieve_collector() -> None:
-    """What the start made stays, and a request leaves no cycles behind: the collector has little to look for."""
+    """Tune the garbage collector: objects of the start stay for good, and requests leave no cycles behind."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER_ALLOCATIONS, 20, 20)

@@ -116,11 +116,11 @@ class ControlPlane:
         on_unfit: Callable[[Exception], None],
         open_link: OpenLink | None = None,
     ) -> None:
-        """After `prepare`. Callbacks run on the loop's thread. open_link: None watches nobody's process.
+        """After `prepare`. Callbacks run on the loop's thread. open_link: None: no other broker's process is watched.
 
-        on_registered(broker epoch) after a session was lost; on_fenced when it was; on_suspect(passed) often: whether
-        the local deadline of the session has passed; on_unfit: this broker must end, for another has taken our id, or
-        the controller's thread broke.
+        on_registered(broker epoch): registered again after a lost session; on_fenced: the session is lost;
+        on_suspect(passed), called often: whether the session's local deadline has passed; on_unfit: this broker must
+        end, as another one has taken its id, or the controller's thread failed.
         """
         self._loop = loop
         self._connect = connect
@@ -150,7 +150,7 @@ class ControlPlane:
         )
 
     def _build_controller(self, store: ZkTopicStore, emit: Emit | None, on_unfit: Callable[[Exception], None]) -> None:
-        """The candidate for controller, and what it hears of settings that change."""
+        """The candidate for controller, and its notifications of changed settings."""
         settings, id_, connect = self.settings, self.broker_id, self._connect
         self.topics = TopicHandlers(
             settings,
@@ -306,12 +306,12 @@ class ControlPlane:
         self._shutdown.run(then)
 
     def resign(self) -> None:
-        """Give the controllership up, and stand for it no more; it happens beside what follows. Idempotent."""
+        """Give the controllership up, and stand for it no more; runs beside what follows. Idempotent."""
         if self._built:
             if self.suspicion is not None:
                 self.suspicion.close()
             self.controller.shutdown(0)
-            # Nor is it registered anew: nobody would hear of it.
+            # Nor is the broker registered anew: nothing would act on the new registration.
             self.registration.shutdown()
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Plugs a broker's log, replication and network together.
 
 Part of the composition root: the one place where `broker.log` and `broker.net` meet `broker.runtime`. Everything runs
-on the loop's thread, but for file work that may wait (checkpoints, swaps), deletions, and flushes of group commit, each
-of which has threads of its own.
+on the loop's thread, but for slow file work (checkpoints, swaps), deletions, and flushes of group commit, each of which
+has threads of its own.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class DataPlane:
         }
 
     def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:
-        """Settings of this broker changed at run time: topics without overrides have others now."""
+        """Settings of this broker changed at run time, and with them the defaults of topics without overrides."""
         manager.quotas.set_rates(*control.dynamic.throttle_rates)
         if self.store.update_defaults(self.settings.topic_defaults):
             manager.hosting.on_defaults(control.configs.knows)
@@ -277,7 +277,7 @@ class DataPlane:
                 replica.log.distrust()
 
     def _on_dir_failed(self, failure: LogDirFailed) -> None:
-        """Called from within the operation that failed: its replicas go offline once that is over."""
+        """Called from within the operation that failed: the dir's replicas go offline once that operation has ended."""
         self._on_log_failure(failure)
         self._loop.call_soon(partial(self._take_offline, failure))
 
@@ -291,7 +291,7 @@ class DataPlane:
         self.store.close(clean)
 
     def close_unused(self) -> None:
-        """After a start that led to nothing. Idempotent."""
+        """After a start that failed. Idempotent."""
         self._stop_serving(clean=False)
         self.store.close_unused()
 

@@ -1,8 +1,8 @@
-"""File work off the loop's thread: what may wait on one thread, in order, deletions on another, and flushes on several
-per log dir.
+"""File work off the loop's thread: a thread for slow work, in order, one for deletions, several per log dir for
+flushes.
 
-Threads that a start needs are there once it is done. More of them, as load rises, are welcome and not needed: a host
-that gives no more (pids.max, RLIMIT_NPROC) makes flushes slower, and ends nothing.
+Threads that a start needs are there once it is done. Further ones, started as load rises, are optional: on a host that
+gives no more (pids.max, RLIMIT_NPROC) flushes are slower, and nothing fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WorkerLoop(Protocol):
 
 
 def run_job(loop: WorkerLoop, job: Job, done: Done) -> None:
-    """On a worker's thread; `done` comes back on the loop."""
+    """Runs on a worker's thread; `done` is called on the loop."""
     try:
         job()
     except OSError as error:
@@ -77,7 +77,7 @@ class Threads:
                 self._short = True
 
     def close(self, drop: bool = False) -> None:
-        """Wait for what was asked; drop: for what is at hand, the rest is not done. Idempotent."""
+        """Wait for all submitted jobs; drop: only for those that run, the others are dropped. Idempotent."""
         self._closed = True
         while drop and not self._jobs.empty():
             with suppress(queue.Empty):
@@ -104,7 +104,7 @@ class Threads:
 
 
 class FileWorker:
-    """File work off the loop, in the order in which it was asked for; `done` comes back on the loop."""
+    """File work off the loop, in the order of the calls; `done` is called on the loop."""
 
     def __init__(self, loop: WorkerLoop, name: str = "log-files") -> None:
         """Raises OSError."""
@@ -121,7 +121,7 @@ class FileWorker:
 
 
 class DeletionWorker(FileWorker):
-    """Deletions, beside all other file work: none of it waits behind some thousand large files that go."""
+    """Deletions, beside all other file work, which so never waits behind some thousand large files that are removed."""
 
     def __init__(self, loop: WorkerLoop) -> None:
         """Raises OSError."""
@@ -140,7 +140,9 @@ class DeletionWorker(FileWorker):
 
 
 class FlushWorkers:
-    """Flushes of group commit: some threads per log dir, for an fsync of one file does not hold up another's."""
+    """Flushes of group commit: some threads per log dir, because an fsync of one file does not block one of another
+    file.
+    """
 
     def __init__(self, loop: WorkerLoop, directories: Iterable[str]) -> None:
         """directories: log.dirs; jobs name their real paths. Raises OSError."""
@@ -150,7 +152,7 @@ class FlushWorkers:
             self._threads[path] = Threads("log-flush", _FLUSH_THREADS_PER_DIR)
 
     def run(self, directory: str, job: Job, done: Done) -> None:
-        """Queue a flush for this log dir's threads; done as FileWorker's."""
+        """Queue a flush for this log dir's threads; `done` as in `FileWorker`."""
         self._threads[directory].submit(partial(run_job, self._loop, job, done))
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Which APIs and versions this broker speaks, and which header goes with which version.
 
-The one table: message classes, the request dispatcher and the ApiVersions answer all read it.
+The one table: message classes, the request dispatcher and the ApiVersions response all read it.
 Source: Kafka's message JSON (`validVersions`, `flexibleVersions`); KIP-482; KIP-511.
 """
 
@@ -68,7 +68,7 @@ class ApiKey(IntEnum):
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
-    # Between highwater's own brokers: far above Kafka's numbers, and told to nobody.
+    # Between highwater's own brokers: far above Kafka's numbers, and not advertised.
     REPLICA_REPORT = 30001
     PEER_EVIDENCE = 30002
 

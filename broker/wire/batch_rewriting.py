@@ -1,8 +1,8 @@
 """A batch as a topic wants it stored, where that is not how it was sent: another codec, the leader's clock, or both.
 
 Records keep their bytes; producer id, epoch, sequence, offset deltas, base timestamp and all other attributes stay.
-A new timestamp alone is written in place. Records are not decoded: before they are packed anew their lengths are
-followed, so that nothing can get lost which the old codec's reader left out.
+A new timestamp alone is written in place. Records are not decoded: before they are compressed anew their lengths are
+checked against the header's count, so that no record is lost that the old codec's reader left out.
 Source: LogValidator (assignOffsetsNonCompressed, buildRecordsAndAssignOffsets), DefaultRecordBatch.setMaxTimestamp.
 """
 

@@ -1,4 +1,4 @@
-"""Pieces of an answer that are sent one after the other without being joined.
+"""Pieces of a response that are sent one after the other without being joined.
 
 A `FileSlice` stands for bytes that never enter this process's memory when they are many (sendfile).
 """

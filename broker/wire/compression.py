@@ -24,7 +24,7 @@ _ZSTD_LEVEL: Final = 3
 _LZ4_FAST: Final = 1
 _LZ4_DEFAULT_LEVEL: Final = 9
 _FULL: Final = "failed to write whole buffer"
-"""cramjam's words for an output that is too small."""
+"""cramjam's error text for an output that is too small."""
 
 
 class Compression(IntEnum):

@@ -1,7 +1,7 @@
 """Request and response headers.
 
 The client id keeps its classic 16-bit length in every version, so that a broker can read the header of an ApiVersions
-request from the future. Lengths before the header are the business of net.
+request in a newer version. `broker.net` reads the length before the header.
 Source: RequestHeader.json, ResponseHeader.json; KIP-482; KIP-511.
 """
 
@@ -62,7 +62,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def usual_request_header(frame: memoryview) -> tuple[int, int, str, int] | None:
     """What a header nearly always is: (API key << 16 | version, correlation id, client id, where that ends).
 
-    None for anything else, and for damaged bytes: `decode_request_header` then tells. Tags are not read.
+    None for anything else, and for damaged bytes: `decode_request_header` then says what is wrong. Tags are not read.
     """
     if len(frame) < _USUAL.size:
         return None

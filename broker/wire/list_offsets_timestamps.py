@@ -1,4 +1,4 @@
-"""Timestamps that mean something else to ListOffsets. Source: ListOffsetsRequest (Kafka); KIP-734."""
+"""Timestamps with a special meaning in ListOffsets. Source: ListOffsetsRequest (Kafka); KIP-734."""
 
 LATEST = -1
 """The end of the log."""

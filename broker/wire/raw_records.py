@@ -42,8 +42,9 @@ def payload_of(header: BatchHeader, batch: memoryview, inflated_max: int | None 
 
 
 def inflated(header: BatchHeader, batch: memoryview, inflated_max: int | None = None) -> bytes | memoryview:
-    """As payload_of, for whoever tells the reasons apart: raises CompressionError, among it CodecMissing and
-    InflatesTooFar."""
+    """As payload_of, with the reasons told apart by their types: raises CompressionError, among it CodecMissing and
+    InflatesTooFar.
+    """
     payload = batch[HEADER_SIZE : header.size]
     if not header.compression or not header.record_count:
         return payload
@@ -55,8 +56,9 @@ def inflated(header: BatchHeader, batch: memoryview, inflated_max: int | None = 
 
 
 def raw_records(header: BatchHeader, payload: bytes | memoryview) -> Iterator[RawRecord]:
-    """All records, in order. Raises CorruptBatch where the bytes are none, or say what the header does not, among it
-    ImpossibleTimestamp."""
+    """All records, in order. Raises CorruptBatch where the bytes are no records or contradict the header, among it
+    ImpossibleTimestamp.
+    """
     position = 0
     last = -1
     earliest, latest = LONG_MIN - header.base_timestamp, LONG_MAX - header.base_timestamp

@@ -150,9 +150,9 @@ def _why_no_header(view: memoryview, position: int, left: int) -> CorruptBatch:
 def iter_batches(
     view: memoryview, *, verify_crc: bool, allow_partial_tail: bool = False
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch in view, in order; raises CorruptBatch at the first that is none.
+    """(position, header) of each batch in view, in order; raises CorruptBatch at the first bytes that are no batch.
 
-    allow_partial_tail: stop silently where the last batch is cut off, as a broker may cut a fetch answer.
+    allow_partial_tail: stop silently where the last batch is cut off, as a broker may cut a fetch response.
     """
     position = 0
     end = len(view)
@@ -177,9 +177,8 @@ def end_offset_of(view: memoryview) -> int:
 
 
 def checked_headers(view: memoryview) -> tuple[list[BatchHeader], int]:
-    """(headers, bytes) of the whole batches in view, their CRCs checked; a last batch may be cut off.
-
-    Raises CorruptBatch at the first that is none.
+    """(headers, bytes) of the whole batches in view, their CRCs checked; a last batch may be cut off. Raises
+    CorruptBatch at the first bytes that are no batch.
     """
     headers: list[BatchHeader] = []
     position = 0
@@ -210,7 +209,7 @@ def is_cut_off(view: memoryview, position: int) -> bool:
 
 
 def seal(header: BatchHeader, batch: memoryview) -> BatchHeader:
-    """Write the header in front of its records, with the CRC that is right for both; the header that it is then.
+    """Write the header in front of its records, with a new CRC; returns the header with that CRC.
 
     batch: writable, filled by this batch.
     """
@@ -230,7 +229,7 @@ def check_crc(view: memoryview, position: int, header: BatchHeader) -> None:
 def validate_produced(header: BatchHeader) -> InvalidBatch | None:
     """What a leader refuses of a producer beyond damaged bytes; None when the batch is fine.
 
-    The single records stay unread; a count that cannot be true shows without (docs/adr/0018).
+    Records are not read; an impossible count is found without that (docs/adr/0018).
     """
     attributes = header.attributes
     count = header.record_count

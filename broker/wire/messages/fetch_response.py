@@ -1,7 +1,7 @@
 """Fetch responses, by hand (versions 4-15).
 
-Encoding joins nothing that is big: the answer is a list of chunks in which the records lie as they were given, file
-slices included. Decoding hands out views into the frame.
+Encoding copies no records: the response is a list of chunks, with the records as they were given, file slices included.
+Decoding hands out views into the frame.
 Source: FetchResponse.json; KIP-227 (sessions, v7), KIP-392 (preferred replica, v11), KIP-595 (diverging epoch, v12),
 KIP-516 (topic ids, v13).
 """
@@ -53,7 +53,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class FetchPartitionResult(NamedTuple):
-    """One partition's answer.
+    """One partition's part of the response.
 
     records: chunks to send on the server's side; after decoding, a list of one view or none.
     diverging_epoch ≥ 0 (v12+): the follower must truncate to diverging_end_offset or below.
@@ -145,7 +145,7 @@ def encode_response(
 
 
 def _encode_to_follower(results: Sequence[FetchPartitionResult], start: bytes) -> list[Chunk] | None:
-    """The usual answer with topic ids: no tags, no aborted transactions, few topics. None for anything else."""
+    """The usual response with topic ids: no tags, no aborted transactions, few topics. None for anything else."""
     groups = by_topic(results, 1)
     if len(groups) > 0x7E:
         return None
@@ -240,7 +240,7 @@ def decode_response(version: int, view: memoryview) -> FetchResponse:
 
 
 def _decode_to_follower(view: memoryview) -> FetchResponse | None:
-    """The usual answer with topic ids; None for anything else, what is damaged included."""
+    """The usual response with topic ids; None for anything else, damaged bytes included."""
     throttle_time_ms, error, session_id = _START_V7.unpack_from(view)
     position = _START_V7.size + 1
     total = len(view)

@@ -1,4 +1,4 @@
-"""PeerEvidence: a broker that cannot reach another asks a third whether it can.
+"""PeerEvidence: a broker that cannot reach another one queries a third broker, which may reach it.
 
 highwater's own, between brokers only; see docs/adr/0011.
 """
@@ -15,7 +15,7 @@ from broker.wire.schema import Message
 
 @dataclass(slots=True)
 class PeerEvidenceRequest(Message):
-    """About the broker that listens at host:port under this id and registration, as the asking one knows it."""
+    """About the broker that listens at host:port under this id and registration, as the requesting broker knows it."""
 
     API: ClassVar[ApiKey] = ApiKey.PEER_EVIDENCE
 

@@ -1,9 +1,9 @@
 """Produce, by hand: the request that a broker decodes for every batch it takes (versions 3-9).
 
 The usual shape, one partition and no transaction, goes through a few `struct` calls; whatever else comes, damaged
-bytes included, goes through the careful reader, which alone raises. The same for the answer.
-Records stay views into the frame; nothing is built per record. Partitions are one flat list in the order sent, and
-answers go out in the order of `results`, neighbours of one topic under one name.
+bytes included, goes through the careful reader, which alone raises. So does the response. Records stay views into the
+frame; nothing is built per record. Partitions are one flat list in the order sent, and the response lists them in the
+order of `results`, neighbours of one topic under one name.
 Source: ProduceRequest.json, ProduceResponse.json; KIP-467 (v8), KIP-482 (v9).
 """
 
@@ -202,7 +202,7 @@ def encode_response(version: int, results: Sequence[ProducePartitionResult], thr
 
 
 def _encode_usual(version: int, compact: bool, result: ProducePartitionResult, throttle_ms: int) -> bytes | None:
-    """The answer for one partition without an error message, as two layouts around the name.
+    """The response for one partition without an error message, as two layouts around the name.
 
     None for names that no topic can have: they are not kept.
     """

@@ -1,4 +1,4 @@
-"""What Produce requests and answers say.
+"""The fields of Produce requests and responses.
 
 Apart from their codec, which `make compiled` compiles: mypyc makes a NamedTuple with a `memoryview` among its fields
 that cannot be imported.

@@ -1,4 +1,4 @@
-"""ReplicaReport: the controller asks a broker what its stop may have cost its replicas.
+"""ReplicaReport: the controller queries a broker for what its last shutdown may have cost its replicas.
 
 highwater's own, between brokers only; see docs/adr/0010. Kafka's next of kin is KIP-966's GetReplicaLogInfo.
 """
