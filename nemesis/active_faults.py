@@ -86,7 +86,7 @@ class ActiveFaults:
             return tuple(self._active.values())
 
     def claim(self, injection: Injection) -> int | None:
-        """A new fault id that holds what the injection claims, or None while another one holds some of it."""
+        """A new fault id that holds the injection's claims, or None while another fault holds one of them."""
         fault = self.faults[injection.fault]
         claims = fault.claims(injection)
         with self._changed:
@@ -97,7 +97,7 @@ class ActiveFaults:
             return fault_id
 
     def admit(self, injection: Injection) -> int:
-        """A new fault id whatever else is in force: a script says itself what may meet what."""
+        """A new fault id whatever else is in force: in a script, its author decides which faults overlap."""
         with self._changed:
             fault_id = self._next_id
             self._next_id += 1
@@ -161,7 +161,7 @@ class ActiveFaults:
         params: Mapping[str, object] | None = None,
         error: str | None = None,
     ) -> None:
-        """Record a fault of that name that was scheduled and did not come about; f: `unavailable` or `skipped`."""
+        """Record that a scheduled fault of that name was not applied; f: `unavailable` or `skipped`."""
         kind = self.faults[name].kind
         self._record.nemesis(
             f,
@@ -177,7 +177,7 @@ class ActiveFaults:
         )
 
     def heal_all(self) -> list[str]:
-        """Take back every fault, known or not; what could not be taken back, as texts. Idempotent."""
+        """Take back every fault, known or not; returns the errors of those that could not be taken back. Idempotent."""
         for active in sorted(self.active, key=lambda one: self._catalogue.heal_order(one.fault)):
             self.stop(active.fault_id)
         errors: list[str] = []

@@ -1,8 +1,8 @@
 """The nemesis's contract: what a fault is, and what it may know of the cluster it hurts.
 
-A fault changes something outside the broker and the harness, says what it saw of its own effect from outside, and takes
-it back. It knows nodes and the view below, nothing of clients or checkers. A `Family` is what a plug-in brings: one
-file, one line of registration (`nemesis.catalogue`).
+A fault changes something outside the broker and the harness, reports what it saw of its own effect from outside, and
+takes the change back. It knows nodes and the view below, nothing of clients or checkers. A `Family` is what a plug-in
+brings: one file, one line of registration (`nemesis.catalogue`).
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Fault(Protocol):
 
     @property
     def kind(self) -> FaultKind:
-        """What there is to say of it without carrying it out."""
+        """The fault's description, without carrying it out."""
         ...
 
     def probe(self, view: ClusterView) -> str | None:
@@ -141,7 +141,7 @@ class Fault(Protocol):
     ) -> Injection:
         """Choose targets and parameters. target: one of the run file's selectors; wanted: parameters already fixed.
 
-        Raises Unavailable when this draw would come to nothing in this run.
+        Raises Unavailable when the fault drawn would have no effect in this run.
         """
         ...
 
@@ -153,13 +153,13 @@ class Fault(Protocol):
         ...
 
     def start(self, view: ClusterView, injection: Injection) -> Observation:
-        """Apply it, and say what was seen of its effect. What it raises is recorded, and `stop` is called all the
+        """Apply the fault, and return what was seen of its effect. An error is recorded, and `stop` is called all the
         same.
         """
         ...
 
     def stop(self, view: ClusterView, injection: Injection) -> Observation:
-        """Take it back, and say what was seen of its end."""
+        """Take the fault back, and return what was seen of its end."""
         ...
 
 

@@ -25,7 +25,7 @@ from nemesis.schedule import Mix, Slot
 REDRAWS = 8
 WATCH_S = 2.0
 IN_FORCE_S = 2.0
-"""How long a fault stays once it was seen, at least."""
+"""The least time for which a fault lasts after its effect was seen."""
 
 
 class Stop(Protocol):
@@ -119,7 +119,7 @@ class Nemesis:
         self.in_force.record_absence("unavailable", kind, missing, error=missing)
 
     def _say_skipped(self, slot: Slot) -> None:
-        """A slot that came to nothing: the schedule has it, and the run does not show it."""
+        """Record that a slot of the schedule was not carried out."""
         why = "it could no longer be over in time, or what it claims was never free"
         self.in_force.record_absence("skipped", slot.kind, why, params={"target": slot.target})
 

@@ -1,4 +1,4 @@
-"""What there is to say of a kind of fault without carrying it out: parameters, place in a schedule, part in a script.
+"""Descriptions of kinds of faults: parameters, place in a schedule, use in a script.
 
 Values only, no behaviour on nodes. Each kind is described beside its implementation, in `nemesis.faults`; schedule,
 scripts, run files, the history and docs/faults.md read the description.
@@ -99,7 +99,7 @@ class Parameter:
 
 
 class Outlasts(Enum):
-    """What a fault has to outlast in order to have its whole effect: nothing, session and lag time, or an election."""
+    """What a fault has to outlast to have its full effect: nothing, session and lag time, or an election."""
 
     NOTHING = "nothing"
     SESSION_AND_LAG = "session and lag"
@@ -107,13 +107,15 @@ class Outlasts(Enum):
 
 
 class Turn(IntEnum):
-    """What a short run needs to show, in this order: the head of a schedule has one kind for each turn."""
+    """What a short run has to exercise, in this order: the head of a schedule has one kind for each turn."""
 
     LEADER_KILLED = 1
     LEADER_SILENT = 2
     FOLLOWER_LAGS = 3
     FILE_DAMAGED = 4
-    """Before the last two, so that others lead and fail over a replica that is damaged and may not know it."""
+    """Before the last two, so that the later faults make leaders fail over while a replica is damaged, perhaps
+    unnoticed.
+    """
     LEADER_GOES_OTHERWISE = 5
     CLOCK_WRONG = 6
 

@@ -6,7 +6,7 @@ off for longer than the lag time, a damaged file where the mix has such faults, 
 heard by nobody, or cut from ZooKeeper), a skewed clock. Where controllers are among the targets, the leader is the
 controller in half of those. These are drawn from the shorter half of the ranges, so that a slow machine gets through
 them in a minute. The other partitions come next. Nothing is active after `time_limit_s - recovery_s`.
-Which kind takes which turn, and how long it has to last, stands with the kind (`nemesis.kinds`).
+Which kind takes which turn, and how long it has to last, is in the kind's description (`nemesis.kinds`).
 Must not know nodes or how a fault is applied: targets are resolved at the moment of firing.
 """
 
@@ -130,7 +130,7 @@ def _kinds(mix: Mix, head: Sequence[Card], rng: Random) -> Iterator[Card]:
     rest = [kind for kind in mix.kinds if kind.name not in in_head]
     rng.shuffle(rest)
     if head:
-        # A short run has time for one more: rather a partition than what it has shown in another form.
+        # A short run has time for one more: a partition rather than a kind that the head has shown in another form.
         rest.sort(key=lambda kind: CUTS_LINKS not in kind.effects)
     for kind in rest:
         yield kind, None, {}

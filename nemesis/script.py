@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class ScriptFailed(Exception):
-    """A step did not come out as it must; the text names file, line, step, and what was seen instead."""
+    """A step did not have the required outcome; the text names file, line, step, and what was seen instead."""
 
 
 @dataclass(frozen=True, slots=True)

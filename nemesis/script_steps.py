@@ -258,7 +258,7 @@ def verbs(kinds: Mapping[str, FaultKind]) -> Mapping[str, Callable[[_Keys], Step
 def parse_step(
     step: ScriptStep, brokers: int, partitions: int, all_verbs: Mapping[str, Callable[[_Keys], Step]]
 ) -> Step:
-    """The step's meaning. Raises PlanError."""
+    """The step as one of the values above. Raises PlanError."""
     verb = all_verbs.get(step.do)
     if verb is None:
         raise PlanError(f"{step.where}: script.do: {step.do!r} is not a verb; allowed: {', '.join(all_verbs)}")

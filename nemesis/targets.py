@@ -1,4 +1,4 @@
-"""Whom a fault hits: a selector of the run file becomes node names, at the moment of firing.
+"""The targets of a fault: a selector of the run file becomes node names, at the moment of firing.
 
 Decides by the seed's random numbers and the view of the cluster at that moment. When the view does not know (no leader,
 ZooKeeper unreachable), any broker may be hit. Must not know what the fault does.

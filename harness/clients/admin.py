@@ -31,7 +31,7 @@ _HOPELESS = (
 
 
 class AdminError(Exception):
-    """What was waited for did not come about; the text says what, how long, and what was last seen."""
+    """The cluster did not reach an awaited state; the text says which, after how long, and what was last seen."""
 
 
 class Admin:

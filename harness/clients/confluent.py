@@ -1,7 +1,7 @@
 """Reads a partition by confluent-kafka, so that an error which broker and harness share does not hide a loss.
 
-Decides how librdkafka is set up and how its messages become records. Must not know drains or the history. It assigns,
-never subscribes, commits nothing, and does not skip what it cannot read.
+Decides how librdkafka is set up and how its messages become records. Must not know drains or the history. The consumer
+assigns, never subscribes, commits nothing, and does not skip what it cannot read.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ConfluentReader:
                 "reconnect.backoff.max.ms": 500,
                 "topic.metadata.refresh.interval.ms": 1000,
                 "log_level": 0,
-                # What goes wrong shows as a drain that does not get to its end.
+                # An error shows as a drain that does not reach its end.
                 "error_cb": lambda _error: None,
             }
         )
@@ -72,7 +72,7 @@ class ConfluentReader:
         return int(stands.offset) if stands.offset >= 0 else None
 
     def poll(self, wait_s: float, most: int = BATCH) -> Batch:
-        """What came within wait_s, or `most` of it; an empty batch is no error. Raises ConfluentError."""
+        """Messages that came within wait_s, at most `most`; an empty batch is no error. Raises ConfluentError."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:

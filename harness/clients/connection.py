@@ -105,7 +105,7 @@ class Connection:
         try:
             stream.write(b"".join((_LENGTH.pack(len(header) + len(body)), header, body)), deadline_ns)
         except OSError as error:
-            # Some bytes may have gone out; nobody knows which.
+            # Some bytes may have been sent; it is unknown which.
             raise self._broken(error) from None
         return stream, self._correlation_id
 
@@ -168,7 +168,7 @@ class _Stream:
         self._writable.register(made, select.POLLOUT)
 
     def quiet(self) -> bool:
-        """Whether nothing waits to be read: no end of stream, no reset, no response to no request."""
+        """Whether nothing waits to be read: no end of stream, no reset, no unexpected response."""
         return not self._readable.poll(0)
 
     def write(self, data: bytes, deadline_ns: int) -> None:

@@ -79,7 +79,7 @@ class Router:
         return self._leaders.get(partition)
 
     def suspect(self) -> None:
-        """A response said that the leader is another, or did not come: look it up before the next request, mostly."""
+        """A response named another leader, or none came: mostly, look up metadata before the next request."""
         self._suspect = True
 
     def refresh(self) -> ClusterState | None:
@@ -117,7 +117,7 @@ class Router:
                 self._leaders[partition] = Leader(seen.leader, seen.epoch)
 
     def _age_ns(self) -> int:
-        """Until when metadata is believed: 2 to 8 s."""
+        """For how long metadata is believed, in ns: 2 to 8 s."""
         return int(self._rng.uniform(2.0, 8.0) * 1e9)
 
     def connection(self, broker_id: int) -> Connection:

@@ -1,9 +1,9 @@
 """Watches who leads and who is in sync, by Metadata, and records each change (`leadership` lines).
 
-Decides when the picture changed. Must not know workloads or faults. A request goes to one broker after the other, a new
-one each time; a response with an older leader epoch than one already seen is from a broker that is behind, and is left
-out. So is another ISR in the same epoch, unless the leader itself says it: Metadata carries nothing that orders two
-ISRs.
+Decides when leadership or an ISR has changed. Must not know workloads or faults. A request goes to one broker after the
+other, a new one each time; a response with an older leader epoch than one already seen is from a broker that is behind,
+and is left out. So is another ISR in the same epoch, unless the leader itself says it: Metadata carries nothing that
+orders two ISRs.
 """
 
 from __future__ import annotations

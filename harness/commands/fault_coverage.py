@@ -1,7 +1,6 @@
-"""Which of a run file's faults came about in none of a night's runs: bugs that only these show were not looked for.
-
-Decides how many runs are enough to hold that against the night. A run of all faults has seven of fourteen kinds or so:
-that twenty such runs leave one out by chance has odds of one to a hundred thousand.
+"""Which of a run file's faults took effect in none of a night's runs: bugs that only these faults show were not looked
+for. Decides after how many runs that makes the night's verdict unknown. A run of all faults has seven of fourteen kinds
+or so: that twenty such runs leave one out by chance has odds of one to a hundred thousand.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ RUNS_ENOUGH = 20
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """kinds: of faults that the run file asks for, and its nodes can do. runs: that were judged."""
+    """kinds: of faults that the run file names and its nodes can do. runs: how many were judged."""
 
     file: str
     kinds: tuple[str, ...]
@@ -22,7 +21,7 @@ class Gap:
 
     @property
     def counts(self) -> bool:
-        """Whether a night with it has not shown what it is for."""
+        """Whether this gap makes the night's verdict unknown."""
         return self.runs >= RUNS_ENOUGH
 
     @property

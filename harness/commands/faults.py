@@ -1,4 +1,4 @@
-"""`highwater doctor`'s rows about faults: what real local nodes of this machine can be made to suffer.
+"""`highwater doctor`'s rows about faults: which faults can be done to local nodes on this machine.
 
 Decides how the faults are probed: on nodes that are made for it in a sandbox of their own. Must not know how a fault
 probes. Part of the command line: it plugs the nemesis into the harness.

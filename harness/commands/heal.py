@@ -1,9 +1,8 @@
 """`highwater heal`: remove what dead runs left behind.
 
-Decides: for each manifest whose owner is dead, what goes: containers and networks, daemons, firewall rules and
-folders on hosts, local folders. Must not know: faults. What lived in a sandbox is gone already, the kernel saw to
-it; it is verified. Invariants: a live run is never touched; a manifest goes last, and only when nothing of its run
-is left.
+Decides: for each manifest whose owner is dead, what is removed: containers and networks, daemons, firewall rules and
+folders on hosts, local folders. Must not know: faults. What lived in a sandbox was removed by the kernel, which is
+verified. Invariants: a live run is never touched; a manifest is removed last, and only when nothing of its run is left.
 """
 
 from __future__ import annotations

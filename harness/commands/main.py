@@ -150,7 +150,7 @@ def _analyze(options: argparse.Namespace) -> int:
         why = run.get("aborted") or "the harness ended without closing the history"
         store.update_run(aborted=why)
         print(f"this run was not finished: {why}")
-    # What was recorded is judged all the same, by the checkers of today.
+    # The recorded run is judged all the same, by the checkers that are installed now.
     if (other := changed(run)) is not None:
         print(f"this run was made with other code than what is installed now: {other}")
     limit_s, named = options.time_limit, "--time-limit"
@@ -170,7 +170,7 @@ def _analyze(options: argparse.Namespace) -> int:
 
 
 def _analysis_limit_s(run: dict[str, object]) -> float | None:
-    """What the run file set; None where it left it open."""
+    """The limit that the run file sets; None where it sets none."""
     limits = run.get("limits")
     limit = limits.get("analysis_s") if isinstance(limits, dict) else None
     return float(limit) if isinstance(limit, int | float) else None

@@ -44,7 +44,7 @@ def run_nightly(
     state_file = out / "state.json"
     done = _read_state(state_file) if resume else {}
     if jobs and all(_is_done(done.get(job.key)) for job in jobs):
-        # The night before came to its end: this is a new one, and what that one found is kept.
+        # The last night was completed: this is a new one, and the last one's results are kept.
         _keep_night(state_file, out / "nights")
         done = {}
     carry_out = runner if runner is not None else _Subprocess(nodes)
@@ -113,7 +113,7 @@ def _read_state(path: Path) -> dict[str, Result]:
 
 
 class _Subprocess:
-    """Carries a job out as `highwater test`; what it printed lies in <out>/logs."""
+    """Carries a job out as `highwater test`; its output is in <out>/logs."""
 
     def __init__(self, nodes: str | None) -> None:
         self._nodes = nodes

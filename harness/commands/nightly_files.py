@@ -29,7 +29,7 @@ def _suite(job: Job, result: Result) -> TestSuite:
     if result.exit_code not in VERDICTS or result.run_dir is None:
         return crashed_suite(name, result.sentence or f"exit code {result.exit_code}")
     if job.expect != "valid":
-        # Its failing checkers are what it is for.
+        # The run file expects checkers to fail.
         verdict = "valid" if effective(job, result) == VALID else "invalid"
         text = f"expected {job.expect}, came out {result.verdict()}: {result.sentence}"
         return suite(name, {"verdict": verdict, "sentence": text})

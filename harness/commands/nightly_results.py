@@ -1,4 +1,4 @@
-"""What a night is made of, and what came of it: jobs, their results, and which of them count as success.
+"""The jobs of a night, their results, and which of these count as success.
 
 Pure: reads and writes nothing. Must not know how a run is carried out (`nightly`) nor shown (`nightly_files`).
 """
@@ -18,8 +18,8 @@ NO_VERDICT = "crash"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run that is due. digest: of the run file's text; code: of broker, lab and packages that the run uses: what
-    has changed runs again.
+    """One run that is due. digest: of the run file's text; code: of broker, lab and packages that the run uses: a job
+    with another digest runs again.
 
     expect_found: checkers of which one at least must say invalid, where invalid is expected.
     """
@@ -41,7 +41,7 @@ class Job:
 class Result:
     """exit_code: of `highwater test`; run_dir: None when the run made none; found: checkers that say invalid.
 
-    not_fired: kinds of faults that the run file asks for and that never came about.
+    not_fired: kinds of faults that the run file names and that never took effect.
     """
 
     exit_code: int
@@ -52,14 +52,14 @@ class Result:
     not_fired: Sequence[str] = ()
 
     def verdict(self) -> str:
-        """In a word, as the console shows it; `NO_VERDICT` for an exit code that `highwater test` does not have."""
+        """The verdict as the console shows it; `NO_VERDICT` for an exit code that `highwater test` does not have."""
         return VERDICTS.get(self.exit_code, NO_VERDICT)
 
 
 def effective(job: Job, result: Result) -> int:
     """The exit code that counts: success when the verdict is the one that the run file expects.
 
-    A run that was to come out invalid and did not is invalid: the lab did not see what it should.
+    A run that was expected to be invalid and is not counts as invalid: the lab missed what it should have found.
     """
     if result.exit_code not in VERDICTS:
         return CRASH

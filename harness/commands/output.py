@@ -1,7 +1,7 @@
 """Standard output and error that may go away while a command runs: `highwater test … | head`, a closed terminal.
 
-Decides: what is written after the reader has gone is dropped, and the command goes on to its verdict. Must not know
-who writes.
+Output that is written after its reader has gone is dropped, and the command goes on to its verdict. Must not know who
+writes.
 """
 
 from __future__ import annotations

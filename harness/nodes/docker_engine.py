@@ -2,8 +2,8 @@
 
 Decides: which engine, and how our own is started. Must not know: images, containers. Our own engine needs root and
 lives in the sandbox: its network, mounts and processes end with the run, and it never touches the host's firewall.
-What stays is its data folder, with the image in it; a folder is used by one run at a time (a lock the kernel drops
-with its holder).
+Only its data folder stays, with the image in it; a folder is used by one run at a time (the kernel drops the lock when
+its holder ends).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class OwnEngine:
         return self.client
 
     def stop(self) -> None:
-        """Stop dockerd and let the data folder go; idempotent."""
+        """Stop dockerd and unlock the data folder; idempotent."""
         if self.client is not None:
             self.client.close()
             self.client = None

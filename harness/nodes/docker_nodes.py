@@ -1,7 +1,7 @@
 """Docker nodes: a container each, on a private network with fixed addresses, through the Docker SDK.
 
-Decides: how containers and their network are made, and how commands and files reach them. Must not know: which
-engine answers (docker_engine), what is in the image (docker_image).
+Decides: how containers and their network are made, and how commands and files reach them. Must not know: which engine
+is used (docker_engine), what is in the image (docker_image).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class DockerNode(PosixNode):
 
 
 class DockerNodeSet:
-    """Nodes as containers of the engine that answers, or of one that the harness starts in its sandbox."""
+    """Nodes as containers of the engine that responds, or of one that the harness starts in its sandbox."""
 
     def __init__(self, brokers: int, zookeepers: int, run_dir: Path, source: Path) -> None:
         self._counts = (brokers, zookeepers)

@@ -2,7 +2,7 @@
 
 Decides how a connected socket gets into the sandbox. A *gatekeeper* process stays in the network of the caller and
 connects to the configured addresses, and nowhere else; each connected socket is handed through a socket pair that the
-sandbox inherits. A `Forwarder` inside listens where nodes can reach it. Must not know what is said on the connections.
+sandbox inherits. A `Forwarder` inside listens where nodes can reach it. Must not know what the connections carry.
 Executed by its file name as the gatekeeper: standard library only. The gatekeeper ends when nobody holds the other end
 of its socket pair, so it outlives no run, however that ends.
 """
@@ -35,7 +35,7 @@ def open_gate(servers: Sequence[Address]) -> None:
 
 
 class Gate:
-    """Asks for connections. Safe to use from many threads."""
+    """Requests connections of the gatekeeper. Safe to use from many threads."""
 
     def __init__(self, servers: Sequence[Address]) -> None:
         """servers: where to connect when there is no gatekeeper, because this process is not in a sandbox."""
@@ -45,7 +45,7 @@ class Gate:
         self._lock = threading.Lock()
 
     def connect(self) -> socket.socket:
-        """A connected socket. Raises ConnectionError with what each server said."""
+        """A connected socket. Raises ConnectionError with the error of each server."""
         if self._pair is None:
             return connect_any(self._servers)
         with self._lock:

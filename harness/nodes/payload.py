@@ -1,6 +1,6 @@
 """What a node needs to run a broker and a ZooKeeper server, as it lies on the harness's machine.
 
-Decides: which files those are, and how the broker's dependencies are got for a Python that is not the harness's.
+Decides: which files those are, and how the broker's dependencies are fetched for a Python that is not the harness's.
 Must not know: how they get to a node.
 """
 

@@ -1,6 +1,6 @@
 """What every kind of node does alike, through `run` and a POSIX shell: daemons, files, signals.
 
-Decides: how a daemon is started so that it outlives the call, how it is known again (pid and start time in a file
+Decides: how a daemon is started so that it outlives the call, how it is identified later (pid and start time in a file
 of `node.root`), and how it is signalled. Must not know: how a command reaches the node (the kinds' `run`, `put`,
 `get`).
 

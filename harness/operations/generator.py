@@ -103,8 +103,8 @@ def within(free: tuple[int, ...], first: int, end: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Takes ops from one of several at random, by weight; from another where that one has nothing now. Ends when all
-    have.
+    """Takes each op from one of several generators, chosen at random by weight; from another one where the chosen one
+    is pending. Ends when all have ended.
     """
 
     rng: Rng
@@ -131,7 +131,7 @@ class Mix:
         return None if exhausted else PENDING
 
     def update(self, completed: Completed) -> Generator:
-        """Every part hears of every completion."""
+        """Passes the completion on to every part."""
         return Mix(self.rng, tuple(part.update(completed) for part in self.parts), self.weights)
 
 
@@ -139,8 +139,8 @@ class Mix:
 class Stagger:
     """Spaces ops by random, exponentially distributed gaps, so that the mean rate is 1 / gap_ns.
 
-    A late op does not shift the next ones, so the rate holds on average; but no more than burst_ns are ever caught
-    up.
+    A late op does not shift the next ones, so the rate holds on average; a delay of more than burst_ns is not made up
+    for.
     """
 
     rng: Rng
@@ -213,7 +213,7 @@ class Phases:
         return None
 
     def update(self, completed: Completed) -> Generator:
-        """The part under way hears of the completion."""
+        """Passes the completion on to the part under way."""
         if not self.parts:
             return self
         return Phases((self.parts[0].update(completed), *self.parts[1:]))

@@ -248,7 +248,7 @@ class History:
                     self._write()
                     os.fsync(self._fd)
             finally:
-                # Whoever comes too late must not write to a descriptor that may be another file's by then.
+                # A later write must not reach a descriptor that may belong to another file by then.
                 self._failure = self._failure or OSError(errno.EBADF, f"{self.path} is closed")
                 os.close(self._fd)
 

@@ -48,7 +48,7 @@ RESET = "connection-reset"
 TIMEOUT = "timeout"
 MALFORMED = "malformed"
 CLIENT_ERROR = "client-error"
-"""What librdkafka reported, whatever it was: only the repeated drain has it."""
+"""Any error that librdkafka reported: only the repeated drain has it."""
 
 NOTHING_SENT = frozenset({NO_LEADER, REFUSED, NOT_CONNECTED})
 """The request's first byte was never handed to the kernel."""
@@ -67,7 +67,8 @@ def send_outcome(error: str | None) -> Outcome:
 def read_outcome(error: str | None) -> Outcome:
     """Outcome of a poll or list_offsets. An error in the response is a `fail`: the read had no effect.
 
-    Without a response it is `info`: there is nothing to undo, but the client is given up as a real one would be.
+    Without a response it is `info`: the read had no effect either way, but the client is closed, as a real one would
+    be.
     """
     if error is None:
         return "ok"

@@ -14,7 +14,7 @@ STOPS_PROCESS = "stops-process"
 CUTS_LINKS = "cuts-links"
 """While it lasts, packets between nodes are lost; `params.grudge` says on which links."""
 NAMES_NO_VICTIM = "names-no-victim"
-"""Of a cut: `targets` are a part of the network, none of which is worse off than the rest."""
+"""Of a cut: `targets` are some of the nodes, and the cut affects the other nodes just as much."""
 SKEWS_CLOCK = "skews-clock"
 """While it lasts, the wall clock of each target is wrong: by `params.offset_s`, `delta_s` or `rate`."""
 DAMAGES_FILES = "damages-files"
@@ -46,4 +46,4 @@ class KnownFault:
 
 
 NO_FAULTS: Mapping[str, KnownFault] = {}
-"""Of a reader that knows no faults: a run file with [faults] is refused."""
+"""For a reader that knows no faults: it refuses a run file with [faults]."""

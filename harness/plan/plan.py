@@ -176,9 +176,11 @@ class Plan:
     expect: str = "valid"
     """The verdict that a nightly run counts as success: a run file may be there to show that the lab sees a bug."""
     expect_found: tuple[str, ...] = ()
-    """Checkers of which one at least must say invalid then; empty: any will do."""
+    """Where invalid is expected: checkers of which at least one must say so; empty: any checker."""
     fault_kinds: tuple[KnownFault, ...] = field(default=(), compare=False)
-    """What the catalogue that the run file was read with says of the kinds that [faults] or a script's step names."""
+    """The descriptions, from the catalogue that the run file was read with, of the kinds that [faults] or a script
+    names.
+    """
 
     @property
     def seed_drawn(self) -> int:
@@ -206,7 +208,7 @@ class Plan:
 
     @property
     def unclean_leader_election(self) -> bool:
-        """Whether the run permits elections that lose acknowledged records; Kafka's default is false."""
+        """Whether the run permits elections that may lose acknowledged records; Kafka's default is false."""
         return self._effective("unclean.leader.election.enable", "false").lower() == "true"
 
     def _effective(self, key: str, default: str) -> str:

@@ -36,7 +36,7 @@ from harness.plan.zookeeper_address import parse as parse_address
 
 EXPECTATION = ".expect.toml"
 LOSSES = ("lost-write", "lost-tail")
-"""Checkers that a run expected to be invalid most often names; any other's name will do as well."""
+"""Checkers that are most often expected to say invalid; other names are taken as well."""
 
 
 def load(path: Path, faults: Mapping[str, KnownFault] = NO_FAULTS) -> Plan:

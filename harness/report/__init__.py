@@ -1,6 +1,6 @@
 """One offline HTML file per run, made from results.json, series.json and run.json alone.
 
-`build(run_dir)` writes `report.html` and returns its path. Missing inputs are named in the page, never papered over.
+`build(run_dir)` writes `report.html` and returns its path. The page names missing inputs.
 """
 
 from __future__ import annotations

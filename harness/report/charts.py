@@ -21,7 +21,7 @@ _EFFECT = {
     "damages-files": "#7048e8",
 }
 _OTHER_FAULT = "#868e96"
-"""Of a fault that has none of these effects, or does not say them."""
+"""The colour of a fault that names none of these effects."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ _MET = {"started": "started with it", "opened": "opened that log", "cut": "found
 
 
 def _met(fault: dict[str, Any]) -> str:
-    """What a file fault's broker had to do with the damage; nothing of other faults."""
+    """Whether a file fault's broker met the damage; empty for other faults."""
     if "met" not in fault:
         return ""
     met = fault["met"]

@@ -24,8 +24,8 @@ from harness.runs.store import RunStore, StoreError, read_json
 VALID, INVALID, UNKNOWN, USAGE, CRASH = 0, 1, 2, 254, 255
 EXIT_CODES = {"valid": VALID, "invalid": INVALID, "unknown": UNKNOWN}
 LEAST_LIMIT_S, LIMIT_PER_LINE_S = 600.0, 0.02
-"""How long checkers may take where the run file says nothing. The limit is there to end what hangs, also on a machine
-that is busy with much else: an idle one of two cores takes about half a minute for the 40,000 lines of a minute's run.
+"""How long checkers may take where the run file sets no limit. The limit ends checkers that hang, and leaves room for a
+busy machine: an idle one with two cores takes about half a minute for the 40,000 lines of a minute's run.
 """
 _TAIL_LINES = 25
 
@@ -35,7 +35,7 @@ class AnalysisFailed(Exception):
 
 
 class AnalysisTooLong(AnalysisFailed):
-    """The checkers were ended at their limit. What was recorded is as it was, and more time may do."""
+    """The checkers were ended at their limit. The recording is unchanged, and more time may be enough."""
 
     def __init__(self, limit_s: float, named: str, log: Path) -> None:
         super().__init__(f"the checkers did not end within {named} = {limit_s:g} s; see {log}")
@@ -65,7 +65,7 @@ def limit_for(history: Path) -> float:
 
 
 def command_again(store: RunStore, failure: AnalysisFailed | None = None) -> str:
-    """What to type in order to have the run judged; with twice the time where it was too little."""
+    """The command that judges the run; with twice the time limit where the limit was too short."""
     more = f" --time-limit {2 * failure.limit_s:g}" if isinstance(failure, AnalysisTooLong) else ""
     return f"highwater analyze {shlex.quote(str(store.path))}{more}"
 
@@ -139,8 +139,8 @@ def _log(store: RunStore) -> Path:
 
 @contextlib.contextmanager
 def _scratch(store: RunStore) -> Iterator[Path]:
-    """A folder for temporary files, below the run's: whoever is killed leaves none elsewhere, and the next analysis
-    removes these.
+    """A folder for temporary files, below the run's: an analysis that is killed leaves none elsewhere, and the next
+    analysis removes them.
     """
     folder = store.path / "scratch"
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
 """What the nodes of a run hold, copied into the run's folder and noted in the history.
 
-Decides when something is copied a second time. Must not know what a system keeps where. Invariant: a node's evidence is
-copied once, so what the rotation changes later stays out of it; logs since then are copied apart.
+Decides when something is copied a second time. Must not know where a system keeps its files. Invariant: a node's
+evidence is copied once, without what the rotation changes later; logs written since are copied apart.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EvidenceCollector:
             )
 
     def rescue(self) -> None:
-        """Of a run that broke off: whatever was not copied yet, before the nodes are gone."""
+        """For a run that broke off: copy whatever was not copied yet, before the nodes are gone."""
         if self._collected:
             self.collect_logs()
         else:

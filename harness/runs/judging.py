@@ -1,4 +1,4 @@
-"""The verdict of a run that has ended, and the exit code that it comes to.
+"""The verdict of a run that has ended, and its exit code.
 
 Decides which ended runs are judged at all. Must not know how checkers work.
 """
@@ -21,7 +21,7 @@ class Judgement(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """A run that broke off is a crash, unless what was recorded proves a loss."""
+        """A run that broke off is a crash, unless its history proves a loss."""
         if self.judged is None:
             return 0 if self.problem is None else CRASH
         return self.judged.exit_code if self.problem is None or self.judged.exit_code == INVALID else CRASH
@@ -30,13 +30,13 @@ class Judgement(NamedTuple):
 def judge(recording: Recording, problem: str | None, limit_s: float | None, spark_master: str | None) -> Judgement:
     """Have a closed recording judged within limit_s (None: by its size). problem: what the run broke off for.
 
-    What was recorded before a run broke off may already prove a loss; a run that a signal ended is left alone.
+    What was recorded before a run broke off may already prove a loss; a run that a signal ended is not judged.
     """
     if problem is not None and (recording.abort.is_set() or not recording.stats.operations):
         return Judgement(None, problem)
     try:
         with recording.abort.released():
-            # A signal that came while the run ended is one that came before its analysis.
+            # A signal during the run's ending counts as one before its analysis.
             recording.check()
             recording.show(ANALYSIS, limit_for(recording.store.history) if limit_s is None else limit_s)
             judged = analyze(recording.store, limit_s, spark_master=spark_master, say=recording.console.say)

@@ -57,12 +57,13 @@ class MainPhase:
         self._nemesis.raise_error()
         for heal in self._healers:
             for problem in heal():
-                # Recorded by the healer. A broker that does not come back is for the verdict, not for the harness.
+                # `heal_all` has recorded the error. A broker that does not come back matters to the verdict and does
+                # not end the run.
                 self._recording.console.say(f"heal: {problem}")
         self._healed = True
 
     def end(self) -> None:
-        """End the nemesis of a run that ends, and take back what is still in force."""
+        """When the run ends: end the nemesis, and take back the faults that are still in force."""
         with self._recording.abort.held():
             self._nemesis.end()
         if self._nemesis.failure is not None:

@@ -1,7 +1,7 @@
 """Which code of other packages a run uses: its workload, its system, its faults, where another package brings them.
 
-Decides what of such a package counts: everything that can be imported of the first folder on the way to what the entry
-point names that is a package of its own, or of that one module. Must not know what any of it does.
+Decides which files of such a package count: every importable file of the topmost regular package on the path that the
+entry point names, or its one module. Must not know what the code does.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def outside_code(names: Iterable[tuple[str, str]]) -> list[OutsideCode]:
 
 
 def run_code(source: Path, names: Iterable[tuple[str, str]]) -> str:
-    """Of broker, lab and the packages of these names, 12 hex digits. source: the folder that holds `broker`."""
+    """Digest of broker, lab and the packages of these names, 12 hex digits. source: the folder that holds `broker`."""
     points = [GROUPS[group].outside(name) for group, name in names]
     return code_digest(source, [place for point in points if point is not None for place in _places(point)])
 
 
 def changed(run: Mapping[str, object]) -> str | None:
-    """What differs between the code that a run.json names and what is installed now, in words; None: nothing does.
+    """What differs between the code that a run.json names and the installed code, as text; None: nothing does.
 
-    A run.json that does not say what it was made with has nothing to compare.
+    Also None for a run.json that does not name its code.
     """
     then, system, said = run.get("code"), run.get("system"), run.get("outside", [])
     if not isinstance(system, dict) or not isinstance(said, list) or not isinstance(then, str):

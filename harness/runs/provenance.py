@@ -20,8 +20,8 @@ LAB = ("harness", "nemesis", "checkers")
 
 
 def code_digest(broker_source: Path, others: Iterable[Path] = ()) -> str:
-    """Of every file of the broker under test, of the lab and of other packages that can be imported, compiled ones too,
-    12 hex digits.
+    """Digest of every importable file of the broker under test, of the lab and of other packages, compiled ones too, 12
+    hex digits.
 
     broker_source: the folder that holds the `broker` package. others: folders of packages, or files of modules.
     """
@@ -30,7 +30,7 @@ def code_digest(broker_source: Path, others: Iterable[Path] = ()) -> str:
 
 
 def digest_of(packages: Iterable[Path]) -> str:
-    """Of every file of these packages that can be imported, 12 hex digits; a package may be one file."""
+    """Digest of every importable file of these packages, 12 hex digits; a package may be one file."""
     found = hashlib.sha256()
     for package in packages:
         for file in [package] if package.is_file() else sorted(package.rglob("*")):
@@ -41,7 +41,7 @@ def digest_of(packages: Iterable[Path]) -> str:
 
 
 def _importable(file: Path) -> bool:
-    # What lies in __pycache__ counts for its source only, and comes and goes.
+    # Files in __pycache__ are derived from their sources, and come and go.
     return file.name.endswith(tuple(importlib.machinery.all_suffixes())) and "__pycache__" not in file.parts
 
 

@@ -48,7 +48,7 @@ class Recording:
         self.show(phase, limit_s)
 
     def show(self, text: str, limit_s: float | None = None) -> None:
-        """Show people what goes on, with the seconds left of limit_s."""
+        """Show on the console what goes on, with the seconds left of limit_s."""
         self.stats.phase(text, limit_s)
         self.console.say(f"phase {text}")
 

@@ -1,8 +1,8 @@
 """A run, from plan to verdict: nodes, system, load under faults, heal, final phase, evidence, checkers.
 
-Decides the order, and what an error means: a run that cannot be carried out is a crash (255), never a verdict. What a
-system or a workload is, is theirs: both come by the names in the run file. Invariants: whatever happens, faults are
-taken back, nodes are closed and the history is kept; the history says of each phase how it came out.
+Decides the order, and what an error means: a run that cannot be carried out is a crash (255), never a verdict. Systems
+and workloads are found by the names in the run file. Invariants: whatever happens, faults are taken back, nodes are
+closed and the history is kept; the history says of each phase how it came out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nemesis.script import ScriptFailed
 from nemesis.script_steps import parse_script
 
 SETUP_LEAST_S = 5.0
-"""What the workload's setup is given however long the system's took."""
+"""The least time that the workload's setup gets, however long the system's took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def draw_seed() -> int:
 
 
 def check(plan: Plan) -> None:
-    """What of a plan can be wrong beyond its own values. Raises PlanError."""
+    """Let system, workload and nemesis check a plan. Raises PlanError."""
     system_kind(plan.system.kind).check(plan)
     workload_kind(plan.workload.kind).check(plan)
     parse_script(plan.script, plan.nodes.brokers, plan.topic.partitions)
@@ -124,7 +124,7 @@ def _test(plan: Plan, recording: Recording, cluster: Cluster) -> None:
         main_phase.heal()
         tools = FinalTools(lambda generator: interpreter.run(generator, recording.abort), evidence.collect)
         workload.final_phase(tools)
-        # For a workload whose final phase changes no logs, and need not say when they are copied.
+        # For a workload whose final phase has not collected the evidence itself.
         evidence.collect()
         evidence.note_crashes()
         evidence.collect_logs()

@@ -1,4 +1,4 @@
-"""How a run is stopped from outside, and the threads that go on beside it.
+"""How a run is stopped from outside, and the threads that run beside it.
 
 Decides what Ctrl-C, SIGTERM and SIGHUP do: the first one ends the run in order, later ones are ignored while it
 ends. Must not know phases. Invariant: a signal never interrupts the writing of a line of the history.
@@ -37,7 +37,7 @@ class Abort:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """No signal raises within: it sets the reason only. For what a run that ends must not leave half done."""
+        """Within, a signal sets the reason and raises nothing: for steps of an ending that must not be cut short."""
         before, self._held = self._held, True
         try:
             yield
@@ -102,7 +102,7 @@ class Abort:
 
 
 class Background:
-    """A thread beside the main one, with a stop event of its own, whose error is kept."""
+    """A thread beside the main one, with a stop event of its own; keeps the error that ended it."""
 
     def __init__(self, name: str, work: Callable[[threading.Event], None]) -> None:
         self.name = name

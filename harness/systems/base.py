@@ -67,7 +67,7 @@ class SystemKind(Protocol):
 
     @property
     def event_log(self) -> bool:
-        """Without event logs, rules that rest on them do not apply to a run."""
+        """Without event logs, white-box rules that need them do not apply to a run."""
         ...
 
     @property

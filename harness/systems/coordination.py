@@ -1,6 +1,6 @@
 """What ZooKeeper says of a highwater or Kafka cluster: who leads, who is in sync, who controls, who is registered.
 
-Read by a client of the harness's own, with a short time limit; None where ZooKeeper gives no response in time. Layouts:
+Read by the harness's own client, with a short time limit; None where ZooKeeper gives no response in time. Layouts:
 Kafka's own znodes. Must not write.
 """
 

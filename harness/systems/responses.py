@@ -28,7 +28,7 @@ def broker_responds(host: str, port: int, timeout_s: float = TIMEOUT_S) -> bool:
 
 
 def zookeeper_responds(host: str, port: int, timeout_s: float = TIMEOUT_S) -> bool:
-    """True when the server says that it serves: a member without a quorum responds otherwise."""
+    """True when the server reports that it serves: a member without a quorum reports otherwise."""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as stream:
             stream.sendall(b"srvr")

@@ -11,7 +11,7 @@ from harness.systems.zookeeper import DAEMON as ZOOKEEPER
 
 
 class Roles(Protocol):
-    """Who leads and who controls, now; None where nobody says so in time. `Coordination` asks ZooKeeper."""
+    """Who leads and who controls, now; None where that is not known in time. `Coordination` reads it from ZooKeeper."""
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         """Leader and ISR of a partition, by broker id."""
@@ -71,7 +71,7 @@ class SystemView:
         return None if state is None or state.leader is None else node_name(state.leader)
 
     def isr(self, partition: int) -> Sequence[str]:
-        """Names of the nodes in the partition's ISR; empty where nobody says."""
+        """Names of the nodes in the partition's ISR; empty where it is not known."""
         state = self._roles.partition(self._topic, partition)
         return () if state is None else tuple(node_name(broker) for broker in state.isr)
 

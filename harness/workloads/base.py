@@ -42,7 +42,7 @@ class RunContext(Protocol):
 
     @property
     def history(self) -> History:
-        """Where operations, and what else the workload has to say, are recorded."""
+        """Where operations, and the workload's other lines, are recorded."""
         ...
 
     def begin(self, phase: str, limit_s: float | None = None) -> None:
@@ -108,7 +108,9 @@ class Workload(Protocol):
         ...
 
     def observers(self) -> Mapping[str, Callable[[threading.Event], None]]:
-        """Name → what goes on beside the load from setup to the end, on a thread of its own, until the event is set."""
+        """Name → function that runs beside the load from setup to the end, on a thread of its own, until the event is
+        set.
+        """
         ...
 
     def generator(self) -> Generator:
@@ -124,7 +126,7 @@ class Workload(Protocol):
         ...
 
     def final_phase(self, tools: FinalTools) -> None:
-        """What is done once every fault was taken back: whatever makes the checkers able to judge."""
+        """Called once every fault was taken back: reads and writes whatever the checkers need to judge."""
         ...
 
     def close(self) -> None:

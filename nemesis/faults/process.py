@@ -110,7 +110,7 @@ class _DownFault(_ProcessFault):
         return Observation(gone and missing is None, text if missing is None else f"{text}, {missing}")
 
     def _missing(self, view: ClusterView, name: str) -> str | None:
-        """What a process that is gone did not do first, though this fault lets it."""
+        """What a process should have done before it ended, under this fault, and did not; None when nothing."""
         return None
 
     def stop(self, view: ClusterView, injection: Injection) -> Observation:
@@ -158,11 +158,11 @@ class Stop(_DownFault):
         return super().start(view, injection)
 
     def _missing(self, view: ClusterView, name: str) -> str | None:
-        """A broker that died of something else while it stopped is no clean stop: its event log does not say so."""
+        """A broker without a clean shutdown in its event log died of something else while it was stopping."""
         if name not in {node.name for node in view.broker_nodes}:
             return None
         last = view.node(name).run(["tail", "-n", "1", view.event_log(name)], check=False)
-        # A process without an event log says nothing of how it ended.
+        # Without an event log, how a process ended is unknown.
         if last.returncode != 0 or '"e":"stop"' in last.stdout.replace(" ", ""):
             return None
         return "and its event log has no clean stop as its last line"

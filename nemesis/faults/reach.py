@@ -1,6 +1,6 @@
 """Which node hears which, measured: one datagram exchange among all nodes at once.
 
-Every node sends its name to every other for a second and notes whose names arrive. Datagrams need no answer, so each
+Every node sends its name to every other for a second and notes whose names arrive. Datagrams need no reply, so each
 direction of a link is seen by itself. Must not know what was cut, nor by what.
 """
 

@@ -1,8 +1,8 @@
 """Copies of what a node's daemons wrote, for the checkers.
 
 Decides what is copied, and in which order. Evidence of a broker is copied while it runs: its log folders first and its
-event log last. The event log is written before any effect is visible, so a later copy of it says of every record in the
-earlier copy of the segments who appended it and when; truncations and appends after the folders were copied are in the
+event log last. The event log is written before any effect is visible, so its later copy names, for every record in the
+earlier copy of the segments, who appended it and when; truncations and appends after the folders were copied are in the
 event log only. What a broker logs after that, in the rotation and when it is stopped, is copied once more at the end.
 Invariant: evidence/<node> is there whole, or not at all.
 """
@@ -37,7 +37,9 @@ def logs_after(node: Node, evidence: Path) -> tuple[str, str] | None:
 
 
 def collected(node: Node, evidence: Path, collect: Callable[[Node, Path], None]) -> tuple[str, str | None]:
-    """(node, None or why not). `evidence/<node>` is there once whole; `<node>.part` is what the last attempt got."""
+    """(node, None or why not). `evidence/<node>` is there once it is whole; `<node>.part` is what the last attempt
+    copied.
+    """
     part = evidence / f"{node.name}.part"
     for _ in range(COPY_TRIES):
         try:

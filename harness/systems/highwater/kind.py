@@ -30,7 +30,7 @@ CHECKERS = (
     "live-isr",
     "shown-below-hw",
 )
-"""The white-box rules: what event logs, segments and ZooKeeper's transaction log must say."""
+"""The white-box rules: what event logs, segments and ZooKeeper's transaction log must show."""
 
 
 class Highwater:

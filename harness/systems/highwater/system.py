@@ -125,7 +125,7 @@ class HighwaterSystem:
                 self._reported.discard(name)
 
     def stop_broker(self, name: str) -> str | None:
-        """SIGTERM, and SIGKILL when that takes too long, which is what is returned then."""
+        """SIGTERM, and SIGKILL when that takes too long; returns the problem in that case."""
         node = self._node(name)
         self._note_crash(node, DAEMON)
         self.expect_down(name)
@@ -200,7 +200,7 @@ class HighwaterSystem:
         if node.pid(daemon) is not None:
             return
         with self._lock:
-            # Looked at again: a fault may have announced itself, and struck, in between.
+            # Checked again: meanwhile a fault may have called `expect_down` and ended the process.
             if node.name in self._meant_down:
                 return
             self._reported.add(node.name)

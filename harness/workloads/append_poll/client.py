@@ -94,7 +94,7 @@ class Process:
         self._target = _Target(None, outcomes.NO_LEADER)
 
     def resolve(self, op: Op) -> Invocation:
-        """Find the leader and connect to it; what goes wrong is the operation's failure, found before it was sent."""
+        """Find the leader and connect to it; an error makes the operation fail before anything was sent."""
         leader = self._router.leader(op.partition)
         self._target = self._connect(leader)
         epoch = -1 if leader is None else leader.epoch
@@ -224,7 +224,7 @@ class Process:
         return Completion("ok", listed.at_ns, None, fields)
 
     def close(self) -> None:
-        """Leave what the thread's next process may start from, and close every connection."""
+        """Save leaders and positions for the thread's next process, and close every connection."""
         self._shared.leaders[self._thread] = dict(self._router.leaders)
         if self._positions:
             self._shared.positions[self._thread] = dict(self._positions)

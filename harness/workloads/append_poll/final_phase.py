@@ -1,6 +1,6 @@
 """The final phase of append-poll, once the faults are gone: final writes, drain, evidence, leader rotation.
 
-Decides the order. What does not come about in time is recorded: the checkers judge it. Must not know faults, or how the
+Decides the order. What is not reached in time is recorded, and the checkers judge it. Must not know faults, or how the
 evidence is copied. Evidence comes before the rotation, which changes the logs; the run copies the brokers' own logs
 once more after this phase.
 """
@@ -59,13 +59,13 @@ class FinalPhase:
         self.run.check()
         if incomplete:
             # A replica that lacks records at its end cannot be read to the sentinel, and that alone proves no loss.
-            # What is written over them does.
+            # Only records that are written over them do.
             rotation.restore()
             self._write_and_drain("again", again=1)
             self.run.check()
 
     def _write_and_drain(self, name: str, again: int = 0) -> None:
-        """A fresh acknowledged sentinel per partition, and everything up to it from whoever leads."""
+        """A fresh acknowledged sentinel per partition, and a drain of everything up to it from the leader."""
         limit_s = self.plan.limits.drain_s
         self.run.begin(FINAL, limit_s)
         self.tools.carry_out(final_sends(self.plan, again))

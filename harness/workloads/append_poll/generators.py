@@ -30,23 +30,25 @@ SENTINELS = 10**12
 """Values from here on are sentinels."""
 
 _A_GROUP = 3
-"""Of fewer threads none is held back: two that never met on a partition would leave its concurrency untested."""
+"""With fewer threads none is kept free: two threads that never used one partition at once would leave concurrency
+untested.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Which of the threads [first, end) sends to which partition: any, at random.
 
-    But the last idle thread takes a partition that no other waits for. Where three of four leaders hang, all
-    threads would else be with them within moments, and the fourth, which would have responded, gets no request until
-    they time out: such a run says nothing about what was available under its fault.
+    The last idle thread takes a partition for which no other thread waits. Else, where three of four leaders hang, all
+    threads would wait for these within moments, and the fourth leader, which responds, would get no request until they
+    time out: such a run shows nothing about availability under its fault.
     """
 
     first: int
     end: int
     partitions: int
     waiting: tuple[tuple[int, int], ...] = ()
-    """(thread, partition) of what has not come out."""
+    """(thread, partition) of each operation that has not completed."""
 
     def next(self, rng: Rng, free: tuple[int, ...]) -> tuple[int, int, Rng, Spread] | None:
         """Thread, partition, and what follows; None where no thread is idle."""
@@ -60,7 +62,7 @@ class Spread:
         return thread, open_[at], rng, replace(self, waiting=(*self.over(thread).waiting, (thread, open_[at])))
 
     def over(self, thread: int) -> Spread:
-        """That thread waits no more."""
+        """The thread's operation has completed."""
         return replace(self, waiting=tuple(wait for wait in self.waiting if wait[0] != thread))
 
     def _open(self, thread: int) -> tuple[int, ...]:
@@ -143,7 +145,7 @@ def load(plan: Plan) -> Generator:
 def final_sends(plan: Plan, again: int = 0) -> Generator:
     """The acknowledged sentinels, one per partition; ends when each has come out ok, or after limits.drain_s.
 
-    again: how often a run did that before; the values are others each time.
+    again: how often a run sent sentinels before; each time they have other values.
     """
     senders = plan.workload.producers or threads_of(plan.workload)
     partitions = tuple(range(plan.topic.partitions))

@@ -34,7 +34,7 @@ class BrokerControl(Protocol):
 
 
 class _HandedOver(Exception):
-    """A broker that led gave a partition up while it was read."""
+    """A leader gave a partition up while it was read."""
 
 
 class Rotation:
@@ -71,7 +71,7 @@ class Rotation:
     def run(self) -> int:
         """One round for every broker that holds a replica; returns how many readings did not complete.
 
-        What does not work out is recorded, and the next one begins. The last round leaves the others stopped.
+        A failed round is recorded, and the next one begins. The last round leaves the other brokers stopped.
         """
         try:
             state = self._admin.wait("full ISRs", has_full_isrs(self._topic), self._limit_s)
@@ -89,7 +89,7 @@ class Rotation:
         return sum(self._round(broker_id, held[broker_id], last=broker_id == holders[-1]) for broker_id in holders)
 
     def restore(self) -> None:
-        """Start what the rotation left stopped, and wait for full ISRs; what does not work out is recorded."""
+        """Start the brokers that the rotation left stopped, and wait for full ISRs; failures are recorded."""
         if self._stopped:
             with ThreadPoolExecutor(max_workers=len(self._stopped)) as pool:
                 list(pool.map(self._start, self._stopped))
@@ -107,12 +107,12 @@ class Rotation:
         incomplete = 1
         try:
             leads = self._stop_others(broker_id, mine, self._stopped)
-            # What it does not lead is drained as far as it does, and said to be incomplete.
+            # Where it does not lead all, what it leads is drained within a short limit, and the round is incomplete.
             limit_s = self._limit_s if leads else min(5.0, self._limit_s)
             try:
                 incomplete = self._drain.round(mine, self._led_by(broker_id, alone=leads), limit_s)
             except _HandedOver as handed_over:
-                # Reading found its files damaged. What counts is how it leads once it has been restored.
+                # Reading found its files damaged: it is drained as leader once more after its log is restored.
                 self._say(f"{node} {handed_over}: once more when it is back")
                 self.restore()
                 leads = self._stop_others(broker_id, mine, self._stopped)

@@ -107,7 +107,7 @@ class AppendPollRun:
         return load(self._plan)
 
     def open_client(self, process: int, thread: int) -> Process:
-        """A logical process of the load; it starts from what the thread's last one left."""
+        """A logical process of the load; it starts with the leaders and positions of the thread's last process."""
         return Process(process, thread, self._settings, self._shared, lambda: self._run.history.phase)
 
     def script_sender(self) -> WireScriptSender:
