@@ -97,7 +97,7 @@ def test_golden_witness_names_what_it_proves(judged: Judged, anomaly: str) -> No
 
 
 @pytest.mark.parametrize("case", SAID)
-def test_golden_isr_that_grew_is_told_by_how_it_did(judged: Judged, case: str) -> None:
+def test_golden_isr_that_grew_is_judged_by_how_it_did(judged: Judged, case: str) -> None:
     result = judged[f"live-isr-{case}"]["live-isr"]
     assert all(SAID[case] in witness.detail for witness in result.witnesses), result.witnesses
 

@@ -225,7 +225,7 @@ def test_partition_is_reassigned_and_its_old_replica_deleted(
     }
 
 
-def test_operations_that_a_client_may_carry_out_are_told_to_it(cluster: Cluster, admin: AdminClient) -> None:
+def test_operations_that_a_client_may_carry_out_are_in_its_response(cluster: Cluster, admin: AdminClient) -> None:
     name = new_topic(cluster, admin)
     found = admin.describe_cluster(include_authorized_operations=True).result(20).authorized_operations
     of_both = {"CREATE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}

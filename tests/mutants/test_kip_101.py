@@ -90,7 +90,7 @@ def test_truncation_to_the_high_watermark_loses_exactly_m2(lab: Lab, lab_run: La
 
 @in_the_lab
 @the_run(LEADER_EPOCH)
-def test_truncation_by_leader_epoch_asks_the_paused_leader_and_keeps_m2(lab: Lab, lab_run: LabRun) -> None:
+def test_truncation_by_leader_epoch_queries_the_paused_leader_and_keeps_m2(lab: Lab, lab_run: LabRun) -> None:
     judged = lab.result(lab_run)
     assert (judged.exit_code, judged.results["verdict"]) == (0, "valid"), judged.results["sentence"]
     assert [(line["acknowledged"], line["lost"]) for line in judged.results["durability"]] == [(3, 0)]

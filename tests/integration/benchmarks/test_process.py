@@ -12,7 +12,7 @@ from tests.support.wait import eventually
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
 
 
-def test_daemon_tells_whether_it_stopped_by_itself(tmp_path: Path) -> None:
+def test_daemon_says_whether_it_stopped_by_itself(tmp_path: Path) -> None:
     obedient = Daemon("obedient", [sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, {})
     obedient.start()
     assert obedient.stop() is True

@@ -58,7 +58,7 @@ def test_no_hot_function_gives_exceptions_of_two_kinds_one_name() -> None:
                 assert not twice, f"{file}, {function.name}: {twice}"
 
 
-def test_nothing_is_compiled_unless_it_is_asked_for(tree: Path) -> None:
+def test_nothing_is_compiled_unless_it_is_requested(tree: Path) -> None:
     done = _setup(tree, HIGHWATER_COMPILE="")
     assert done.returncode == 0, done.stderr
     assert not (tree / "build").exists()

@@ -149,7 +149,9 @@ def test_broker_killed_and_started_within_its_session_is_back_at_once_and_leads_
         assert all(epoch > max(first) for epoch in second)
 
 
-def test_leaders_stand_still_while_zookeeper_is_away_for_long_and_go_on_when_it_is_back(cluster: Cluster) -> None:
+def test_leaders_are_locally_fenced_while_zookeeper_is_away_for_long_and_go_on_when_it_is_back(
+    cluster: Cluster,
+) -> None:
     create(cluster, 1)
     writer = Writer(cluster)
     try:

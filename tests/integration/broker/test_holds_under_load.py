@@ -158,7 +158,7 @@ def test_consumers_that_do_not_read_or_slowly_cost_bounded_memory_and_no_one_els
     good.close()
 
 
-def test_producer_that_does_not_read_its_answers_is_read_no_further_and_then_gets_them_all(cluster: Cluster) -> None:
+def test_producer_that_does_not_read_its_responses_is_read_no_further_and_then_gets_them_all(cluster: Cluster) -> None:
     broker = led_topic(cluster, "unheard")
     before = resident_kib(pid_of(broker))
     frame = produce_frame("unheard", batch_of(10), 1)

@@ -176,7 +176,7 @@ def test_unknown_setting_is_reported_and_the_broker_runs(tmp_path: Path) -> None
         assert "settings that this broker does not know: confluent.metrics.enable" in cluster.brokers[1].output
 
 
-def test_signal_during_the_start_is_heard_at_once(tmp_path: Path) -> None:
+def test_signal_during_the_start_takes_effect_at_once(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # Somebody listens there, and never answers: the start waits for ZooKeeper.
         address = f"127.0.0.1:{silent.getsockname()[1]}"

@@ -80,7 +80,7 @@ def test_flush_that_hangs_does_not_hold_up_seven_others_nor_those_after_them(
     assert done == ["passed"] * 7 + ["after", "hung"]
 
 
-def test_file_work_is_done_in_order_tells_its_error_and_survives_what_is_none(loop: Loop) -> None:
+def test_file_work_is_done_in_order_reports_its_error_and_survives_other_exceptions(loop: Loop) -> None:
     worker = FileWorker(loop)
     told: list[OSError | None] = []
 

@@ -103,7 +103,7 @@ def test_created_topic_has_leaders_and_settings_before_roles(brokers: list[Plane
     assert [len(partition.replicas) for partition in described.partitions.values()] == [3] * 6
 
 
-def test_replication_factor_above_brokers_is_refused_in_kafkas_words(admin: Admin) -> None:
+def test_replication_factor_above_brokers_is_refused_with_kafkas_text(admin: Admin) -> None:
     with pytest.raises(KafkaException, match=r"Replication factor: 5 larger than available brokers: 3\."):
         admin.create("t", 1, 5)
 
@@ -123,7 +123,7 @@ def test_replicas_are_spread_over_the_racks_that_brokers_name(start: Start) -> N
         assert {racks[broker] for broker in partition.replicas} == {"a", "b"}, f"{number}: {partition.replicas}"
 
 
-def test_controller_whose_thread_breaks_tells_its_broker_to_end(start: Start) -> None:
+def test_controller_whose_thread_breaks_ends_its_broker(start: Start) -> None:
     broker = start(1)
     eventually(lambda: broker.plane.controller.active)
 
@@ -151,7 +151,7 @@ def test_topic_is_deleted_with_its_replicas_and_can_be_made_again(brokers: list[
     assert brokers[0].plane.cache.topics["t"].topic_id != first
 
 
-def test_describe_configs_tells_sources(admin: Admin) -> None:
+def test_describe_configs_names_sources(admin: Admin) -> None:
     admin.create("t", min_insync_replicas="2")
     (answer,) = admin.wait(admin.client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, "t")]))
     assert isinstance(answer, dict)
@@ -232,7 +232,7 @@ def test_broker_without_id_gets_one(start: Start) -> None:
     assert start(-1, "generated").plane.broker_id > 1000
 
 
-def test_isr_proposal_reaches_controller_and_its_word_comes_back(brokers: list[PlaneBroker], admin: Admin) -> None:
+def test_isr_proposal_reaches_controller_and_its_response_comes_back(brokers: list[PlaneBroker], admin: Admin) -> None:
     admin.assign("t", [[3, 1, 2]])
     broker = brokers[2]
     eventually(lambda: "t" in broker.plane.cache.topics)

@@ -94,7 +94,7 @@ def test_exactly_one_of_three_candidates_wins(cluster: Cluster) -> None:
 
 
 @pytest.mark.guarantee("controller-writes")
-def test_requests_of_many_threads_are_carried_out_one_after_the_other_and_answered_once(cluster: Cluster) -> None:
+def test_requests_of_many_threads_are_carried_out_one_after_the_other_and_completed_once(cluster: Cluster) -> None:
     controller = cluster.add(1).controller
     cluster.create_topic("first", {0: (1,)})
     cluster.await_leader("first", 1)
@@ -356,7 +356,7 @@ def test_stale_state_version_does_not_wedge(cluster: Cluster) -> None:
 
 
 @pytest.mark.guarantee("R6")
-def test_alter_partition_writes_once_and_answers_new_version(cluster: Cluster) -> None:
+def test_alter_partition_writes_once_and_returns_the_new_version(cluster: Cluster) -> None:
     first = cluster.add(1)
     second = cluster.add(2)
     cluster.create_topic("t", {0: (1, 2)})
@@ -389,7 +389,7 @@ def test_alter_partition_writes_once_and_answers_new_version(cluster: Cluster) -
     eventually(propagated, "the ISR change on the other broker")
 
 
-def test_broker_that_is_not_controller_answers_not_controller(cluster: Cluster) -> None:
+def test_broker_that_is_not_controller_returns_not_controller(cluster: Cluster) -> None:
     cluster.add(1)
     eventually(lambda: cluster.nodes[0].controller.active)
     other = cluster.add(2)
@@ -464,7 +464,7 @@ def test_request_is_repeated_until_broker_takes_it(cluster: Cluster) -> None:
     eventually(lambda: ("t", 0, 2, 0) in cluster.roles(2))
 
 
-def test_answer_of_newer_controller_makes_old_one_look(cluster: Cluster) -> None:
+def test_response_of_newer_controller_makes_old_one_look(cluster: Cluster) -> None:
     node = cluster.add(1)
     eventually(lambda: node.controller.active)
     eventually(lambda: cluster.received[1])

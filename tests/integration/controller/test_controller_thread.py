@@ -89,7 +89,7 @@ def test_controller_that_no_thread_can_be_started_for_any_more_tries_again_all_t
     assert world.broken.empty()
 
 
-def test_error_that_ends_the_controllers_thread_is_told_once(worlds: Callable[..., World]) -> None:
+def test_error_that_ends_the_controllers_thread_is_reported_once(worlds: Callable[..., World]) -> None:
     world = worlds(failures=1, retries=BrokenBackoff)
     world.controller.start()
     world.controller.registered()

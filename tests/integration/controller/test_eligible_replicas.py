@@ -124,7 +124,7 @@ def test_smaller_minimum_voids_eligibility(cluster: Cluster) -> None:
     assert raw(cluster)["isr"] == [1]
 
 
-def test_broker_that_does_not_answer_for_its_replica_is_not_elected(cluster: Cluster) -> None:
+def test_broker_that_does_not_report_its_replica_is_not_elected(cluster: Cluster) -> None:
     nodes = shrunk_to_one(cluster)
     kill(cluster, nodes[1])
     eventually(lambda: raw(cluster)["leader"] == NO_LEADER, "no leader")

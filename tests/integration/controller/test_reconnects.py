@@ -131,7 +131,7 @@ def test_topics_are_read_once_after_a_lost_connection(
     assert [len(names) for names in reads] == [TOPICS]
 
 
-def test_candidate_whose_session_ended_hears_who_is_controller_before_it_is_registered_anew(cluster: Cluster) -> None:
+def test_candidate_whose_session_ended_learns_who_is_controller_before_it_is_registered_anew(cluster: Cluster) -> None:
     controller, other = cluster.add(1), cluster.add(2)
     assert cluster.active() is controller
     renewed = threading.Event()

@@ -122,7 +122,7 @@ def test_rolling_restart_on_a_quiet_machine_costs_a_refusal_and_a_fraction_of_a_
 
 
 @pytest.mark.parametrize("is_controller", [False, True])
-def test_client_of_a_leader_that_stops_is_told_who_leads_before_its_connection_ends(
+def test_client_of_a_leader_that_stops_learns_who_leads_before_its_connection_ends(
     tmp_path: Path, is_controller: bool
 ) -> None:
     # Long enough for a machine that does other work.

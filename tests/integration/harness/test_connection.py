@@ -47,7 +47,7 @@ def test_connect_nobody_listens_is_refused() -> None:
         Connection(Address("127.0.0.1", port), "test").connect(soon())
 
 
-def test_connect_no_answer_in_time_is_not_connected() -> None:
+def test_connect_no_response_in_time_is_not_connected() -> None:
     # A full backlog: the kernel drops further handshakes.
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         address = Address(*server.getsockname())
@@ -74,7 +74,7 @@ def test_exchange_without_connect_sends_nothing(broker: FakeBroker) -> None:
     assert broker.asked(ApiKey.PRODUCE) == 0
 
 
-def test_exchange_answer_never_comes_is_timeout_and_closes(broker: FakeBroker, connection: Connection) -> None:
+def test_exchange_response_never_comes_is_timeout_and_closes(broker: FakeBroker, connection: Connection) -> None:
     broker.next(ApiKey.PRODUCE, lambda _header: b"")
     with failing("timeout"):
         send(connection, soon(0.2))
@@ -82,7 +82,7 @@ def test_exchange_answer_never_comes_is_timeout_and_closes(broker: FakeBroker, c
     assert broker.asked(ApiKey.PRODUCE) == 1
 
 
-def test_exchange_half_an_answer_is_timeout(broker: FakeBroker, connection: Connection) -> None:
+def test_exchange_half_a_response_is_timeout(broker: FakeBroker, connection: Connection) -> None:
     broker.next(ApiKey.PRODUCE, lambda _header: struct.pack(">i", 100) + b"half")
     with failing("timeout"):
         send(connection, soon(0.2))
@@ -111,7 +111,7 @@ def garbage_body(header: RequestHeader) -> bytes:
     [wrong_correlation_id, garbage_body, lambda _header: struct.pack(">i", -5), lambda _header: b"\x7f\xff\xff\xff"],
     ids=["correlation id", "body", "negative length", "length of 2 GB"],
 )
-def test_exchange_answer_that_cannot_be_read_is_malformed_and_closes(
+def test_exchange_response_that_cannot_be_read_is_malformed_and_closes(
     broker: FakeBroker, connection: Connection, answer: object
 ) -> None:
     broker.next(ApiKey.PRODUCE, answer)  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ def test_connect_again_after_the_node_closed_makes_a_new_connection(broker: Fake
     pytest.fail("no new connection")
 
 
-def test_produce_acks_0_waits_for_no_answer(broker: FakeBroker, connection: Connection) -> None:
+def test_produce_acks_0_waits_for_no_response(broker: FakeBroker, connection: Connection) -> None:
     sent = produce_one(connection, "hw", 0, [7], acks=0, record_bytes=10, timeout_ms=1000, deadline_ns=soon())
     assert (sent.error, sent.base_offset) == (None, -1)
     # The answer to the next request is not mistaken for one to the send.

@@ -229,7 +229,7 @@ def test_rotation_broker_that_does_not_stop_is_recorded_and_started_again(
     assert any("survives" in str(line.get("error")) for line in lines(history, "rotation"))
 
 
-def test_rotation_broker_that_had_to_be_killed_is_told_as_a_crash(
+def test_rotation_broker_that_had_to_be_killed_is_reported_as_a_crash(
     broker: FakeBroker, cluster: Cluster, history: History
 ) -> None:
     class Hanging(Control):
@@ -248,7 +248,7 @@ def test_rotation_broker_that_had_to_be_killed_is_told_as_a_crash(
     assert told[0] == ("n2", "did not end", "drain-n1")
 
 
-def test_current_leaders_without_an_answer_is_none(broker: FakeBroker, cluster: Cluster) -> None:
+def test_current_leaders_without_a_response_is_none(broker: FakeBroker, cluster: Cluster) -> None:
     admin = Admin(cluster)
     resolve = current_leaders(admin)
     assert resolve(0) == Leader(1, 5)

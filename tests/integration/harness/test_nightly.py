@@ -260,7 +260,7 @@ def test_nightly_of_enough_runs_is_unknown_where_a_fault_never_fired(files: Path
     assert night(files, Runner({("b", 1): 1}, not_fired=runner.not_fired), seeds=RUNS_ENOUGH) == 1
 
 
-def test_nightly_asks_a_crashed_run_for_no_faults(files: Path) -> None:
+def test_nightly_expects_no_faults_of_a_crashed_run(files: Path) -> None:
     runner = Runner({("a", 1): 255}, not_fired=lambda job: () if (job.name, job.seed) == ("a", 1) else ("halves",))
     said: list[str] = []
     run_nightly([files / "a.toml"], 2, files.parent / "out", resume=False, runner=runner, say=said.append)

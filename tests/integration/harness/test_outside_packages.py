@@ -129,7 +129,7 @@ def test_run_of_another_package_is_judged_by_the_checkers_that_it_names(
 
 
 @pytest.mark.spark
-def test_fault_of_another_package_is_scheduled_and_what_it_accounts_for_is_told_by_its_effects(installed: Path) -> None:
+def test_fault_of_another_package_is_scheduled_and_judged_by_its_effects(installed: Path) -> None:
     """The toy broker deletes what is too old by its own clock, which nothing but the fault's own line explains."""
     text = TEN_SECONDS + '[topic.config]\n"retention.ms" = 3600000\n' + FAULTS
     done, store = run(installed, text)

@@ -146,7 +146,7 @@ def test_send_error_has_its_outcome(broker: FakeBroker, make: MakeProcess, code:
     assert (completion.outcome, completion.error, completion.fields) == (outcome, error, {})
 
 
-def test_send_without_an_answer_is_info_and_goes_out_once(broker: FakeBroker, make: MakeProcess) -> None:
+def test_send_without_a_response_is_info_and_goes_out_once(broker: FakeBroker, make: MakeProcess) -> None:
     broker.next(ApiKey.PRODUCE, lambda _header: b"")
     _, completion = carry_out(make(timeout_ms=500), send(1))
     assert (completion.outcome, completion.error) == ("info", "timeout")
@@ -176,7 +176,7 @@ def test_send_acks_0_is_ok_without_an_offset(broker: FakeBroker, make: MakeProce
     assert (completion.outcome, completion.fields) == ("ok", {})
 
 
-def test_send_sentinel_is_acknowledged_whatever_the_load_asks_for(
+def test_send_sentinel_is_acknowledged_whatever_acks_the_load_has(
     broker: FakeBroker, make: MakeProcess, shared: Shared
 ) -> None:
     invocation, completion = carry_out(make(acks=0), send(1, sentinel=True))

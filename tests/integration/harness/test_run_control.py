@@ -52,7 +52,7 @@ def test_handlers_are_put_back() -> None:
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_background_error_is_kept_and_told() -> None:
+def test_background_error_is_kept_and_raised() -> None:
     def work(_stop: threading.Event) -> None:
         raise ValueError("broken")
 
@@ -63,7 +63,7 @@ def test_background_error_is_kept_and_told() -> None:
         worker.raise_error()
 
 
-def test_background_ends_when_it_is_told() -> None:
+def test_background_ends_when_it_is_stopped() -> None:
     def until_told(stop: threading.Event) -> None:
         stop.wait()
 

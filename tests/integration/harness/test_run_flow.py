@@ -206,7 +206,7 @@ def test_run_replica_that_lost_its_end_is_written_over_and_drained_again(world: 
 
 
 @pytest.mark.spark
-def test_run_whose_healed_cluster_answers_no_reader_before_a_restart_is_unknown(world: World, tmp_path: Path) -> None:
+def test_run_whose_healed_cluster_serves_no_reader_before_a_restart_is_unknown(world: World, tmp_path: Path) -> None:
     """Produce and replication go on; the rotation, which restarts brokers, reads everything."""
 
     def answer(error: int) -> Callable[[], None]:
@@ -236,7 +236,7 @@ def test_run_whose_healed_cluster_answers_no_reader_before_a_restart_is_unknown(
     }
 
 
-def test_run_logs_of_the_rotation_that_are_not_had_are_told(world: World, tmp_path: Path) -> None:
+def test_run_logs_of_the_rotation_that_are_not_had_are_reported(world: World, tmp_path: Path) -> None:
     world.logs_missing = [("n1", "OSError: gone")]
     ended = carry_out(tmp_path)
     (told,) = [line for line in read_lines(ended.store.history) if line["f"] == "logs"]
@@ -428,7 +428,7 @@ def test_run_that_failed_takes_every_fault_back_though_a_signal_comes(world: Wor
     assert "restart n1" in undisturbed
 
 
-def test_run_whose_workload_does_not_ask_for_evidence_has_it_all_the_same(
+def test_run_whose_workload_does_not_collect_evidence_has_it_all_the_same(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AppendPollRun, "final_phase", lambda _run, _tools: None)

@@ -188,7 +188,7 @@ class _Bench:
 
 
 @pytest.mark.parametrize("harm", [*CUTS, *FLIPS, Path.unlink], ids=_named)
-def test_damage_that_a_cleaning_meets_is_told_of_and_keeps_no_other_log_from_its_cleaning(
+def test_damage_that_a_cleaning_meets_is_reported_and_keeps_no_other_log_from_its_cleaning(
     path: str, harm: Harm
 ) -> None:
     store, log = _log(path)
@@ -209,7 +209,7 @@ def test_damage_that_a_cleaning_meets_is_told_of_and_keeps_no_other_log_from_its
     kill(store)
 
 
-def test_log_whose_folder_is_away_is_not_told_of_and_keeps_no_other_from_its_cleaning(path: str) -> None:
+def test_log_whose_folder_is_away_is_not_reported_and_keeps_no_other_from_its_cleaning(path: str) -> None:
     """It may lie on a disk that is not mounted: what is made anew in its place would hide it."""
     store, log = _log(path)
     append_overwriting(store.create(OTHER, TOPIC_ID, {}), 60)
@@ -398,7 +398,7 @@ def test_what_the_log_does_itself_under_a_cleaning_is_never_damage(
             return
 
 
-def test_damage_that_the_choice_of_a_log_meets_is_told_of(path: str) -> None:
+def test_damage_that_the_choice_of_a_log_meets_is_reported(path: str) -> None:
     """After a restart, where it asks how old a segment is whose index is gone."""
     store, log = _log(path)
     damaged = _file(log, 1)

@@ -250,7 +250,7 @@ def test_dump_of_other_checkpoints_and_transactions(tmp_path: Path) -> None:
     ]
 
 
-def test_index_entry_for_several_batches_appended_at_once_is_told_and_not_wrong(path: str) -> None:
+def test_index_entry_for_several_batches_appended_at_once_is_reported_and_not_wrong(path: str) -> None:
     home = _fill(path)
     log, index = segment_files(home, ".log")[0], segment_files(home, ".index")[0]
     (relative, position), *_ = struct.iter_unpack(">ii", index.read_bytes())
@@ -337,6 +337,6 @@ def test_command_writes_bytes_that_the_terminal_lacks_as_escapes(path: str) -> N
     assert done.stdout.endswith("key: \\ufffd payload: \\xf6\n")
 
 
-def test_topic_id_in_partition_metadata_is_told(path: str) -> None:
+def test_topic_id_in_partition_metadata_is_reported(path: str) -> None:
     home = _fill(path)
     assert dump(home / checkpoints.PARTITION_METADATA).out[1:] == [f"version: 0 topicId: {TOPIC_ID}"]

@@ -122,7 +122,7 @@ def test_flush_that_cannot_be_begun_leaves_no_descriptor_behind(
     store.close(clean=False)
 
 
-def test_flush_that_was_asked_for_before_another_one_failed_fails_too(
+def test_flush_that_was_requested_before_another_one_failed_fails_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushes, failures = Flushes(), []  # type: tuple[Flushes, list[LogDirFailed]]

@@ -54,7 +54,7 @@ def cut_another(store: DiskLogStore) -> None:
 @pytest.mark.parametrize(
     "write", [DiskLogStore.checkpoint_log_start_offsets, create_another, cut_another], ids=lambda write: write.__name__
 )
-def test_log_whose_unsynced_end_was_deleted_and_then_lost_begins_where_it_was_told(
+def test_log_whose_unsynced_end_was_deleted_and_then_lost_begins_where_it_was_acknowledged(
     path: str, write: Callable[[DiskLogStore], None]
 ) -> None:
     store = after_delete_records(path)

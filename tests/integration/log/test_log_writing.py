@@ -26,7 +26,7 @@ from tests.property.log.log_tools import (
 )
 
 
-def test_log_roll_asks_for_producer_state_at_the_offset_where_the_segment_ends(path: str) -> None:
+def test_log_roll_requests_producer_state_at_the_offset_where_the_segment_ends(path: str) -> None:
     store = open_store(path, Clock())
     log = open_log(store)
     log._local.snapshot_at_roll = lambda offset: f"up to {offset}".encode()
@@ -39,7 +39,7 @@ def test_log_roll_asks_for_producer_state_at_the_offset_where_the_segment_ends(p
     kill(store)
 
 
-def test_log_staged_batches_are_not_read_nor_answered_before_write(path: str) -> None:
+def test_log_staged_batches_are_not_read_nor_looked_up_before_write(path: str) -> None:
     store = open_store(path, Clock())
     append_values(store, range(3), epoch=1)
     log = open_log(store)

@@ -100,7 +100,7 @@ def test_older_epoch_file_is_not_believed_where_the_active_segment_is_empty(path
     kill(store)
 
 
-def test_epoch_that_a_wrong_digit_moved_beyond_the_end_is_told_by_the_batches(path: str) -> None:
+def test_epoch_that_a_wrong_digit_moved_beyond_the_end_is_derived_from_the_batches(path: str) -> None:
     filled(path, ONE_SEGMENT).close(clean=True)
     epoch_file(path).write_text("0\n2\n1 0\n2 90\n")
     store, log, report = started(path, ONE_SEGMENT)

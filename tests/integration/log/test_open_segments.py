@@ -126,7 +126,7 @@ def _restarted_with_many_segments(path: str, clock: Clock) -> tuple[DiskLogStore
     return store, store.logs()[TP]
 
 
-def test_lookups_by_time_after_a_restart_open_what_holds_the_answer_alone(path: str) -> None:
+def test_lookups_by_time_after_a_restart_open_the_segment_that_holds_the_result_alone(path: str) -> None:
     store, log = _restarted_with_many_segments(path, Clock())
     before = _descriptors()
     assert log.newest_timestamp() == 1449
@@ -217,7 +217,7 @@ def test_lookup_by_time_closes_nothing_that_a_read_of_the_same_turn_needs(path: 
     kill(store)
 
 
-def test_cleaner_that_asks_how_old_segments_are_leaves_none_open(path: str) -> None:
+def test_cleaner_that_looks_up_how_old_segments_are_leaves_none_open(path: str) -> None:
     _stopped_with_many_segments(path)
     clock = Turns()
     store = open_store(path, clock, MANY | {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000"})
@@ -230,7 +230,7 @@ def test_cleaner_that_asks_how_old_segments_are_leaves_none_open(path: str) -> N
     kill(store)
 
 
-def test_segments_that_roll_turn_by_turn_close_without_being_told(path: str) -> None:
+def test_segments_that_roll_turn_by_turn_close_without_being_notified(path: str) -> None:
     clock = Turns()
     store = open_store(path, clock, MANY)
     open_log(store)
@@ -455,7 +455,7 @@ def test_read_that_lacks_a_descriptor_does_not_close_what_it_reads(path: str) ->
     kill(store)
 
 
-def test_bytes_that_are_read_for_no_answer_leave_no_segment_open(path: str) -> None:
+def test_bytes_that_are_read_for_no_response_leave_no_segment_open(path: str) -> None:
     store, log = _restarted_with_many_segments(path, Turns())
     before = _descriptors()
     for value in range(450):

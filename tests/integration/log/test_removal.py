@@ -317,7 +317,7 @@ def test_folder_in_a_dir_that_fails_before_it_goes_is_the_next_starts(path: str)
     kill(store)
 
 
-def test_unlink_that_fails_is_told_and_the_others_go_on(
+def test_unlink_that_fails_is_reported_and_the_others_go_on(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()

@@ -30,7 +30,7 @@ def test_timestamp_lookup_into_batches_that_lie_about_their_time_ends_soon(
     kill(store)
 
 
-def test_timestamp_lookup_answers_with_times_of_64_bits(path: str) -> None:
+def test_timestamp_lookup_returns_times_of_64_bits(path: str) -> None:
     store = open_store(path, Clock())
     log = open_log(store)
     data = bytearray(encode_batch([NewRecord(b"k", b"1"), NewRecord(b"k", b"2")], timestamps=[0, 20]))
@@ -43,7 +43,7 @@ def test_timestamp_lookup_answers_with_times_of_64_bits(path: str) -> None:
 
 
 @pytest.mark.parametrize("bound", ["RECORDS_MAX", "INFLATED_BYTES_MAX"])
-def test_timestamp_lookup_in_a_batch_that_inflates_too_far_answers_with_its_start(
+def test_timestamp_lookup_in_a_batch_that_inflates_too_far_returns_its_start(
     path: str, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     monkeypatch.setattr(f"broker.log.segments.timestamp_lookup.{bound}", 50)

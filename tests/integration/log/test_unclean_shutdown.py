@@ -67,7 +67,7 @@ def test_kill_costs_nothing(path: str) -> None:
     assert not is_unclean(path)
 
 
-def test_torn_write_that_nobody_was_told_of_costs_nothing(path: str) -> None:
+def test_torn_write_that_was_never_acknowledged_costs_nothing(path: str) -> None:
     kill(written(path))
     with segment(path).open("ab") as file:
         file.write(bytes(batch(10))[:50])
@@ -190,7 +190,7 @@ def test_damage_is_remembered_over_orderly_stops(path: str) -> None:
         assert store.offline_logs
 
 
-def test_mended_log_believes_no_hole_either(path: str) -> None:
+def test_repaired_log_believes_no_hole_either(path: str) -> None:
     """A segment lost what had been synced of its end; the next one makes it look like compaction's work."""
     overrides = {"cleanup.policy": "delete"}
     config = {"segment.bytes": "700"}
@@ -263,7 +263,7 @@ def test_copy_of_an_earlier_clean_stop_is_marked_unclean(path: str) -> None:
     assert is_unclean(path)
 
 
-def test_log_with_holes_tells_no_epochs(path: str) -> None:
+def test_log_with_holes_reports_no_epochs(path: str) -> None:
     """Replicas that were compacted apart need not agree on where one began."""
     store = written(path)
     log = open_log(store)

@@ -113,7 +113,9 @@ def split(data: bytes | bytearray) -> list[bytes]:
     return frames
 
 
-def test_connection_pipelined_answers_leave_in_request_order_whatever_comes_first(server: Server, until: Until) -> None:
+def test_connection_pipelined_responses_leave_in_request_order_whatever_comes_first(
+    server: Server, until: Until
+) -> None:
     client = server.connect()
     client.send(framed(b"a", b"b", b"c", b"d"))
     until(lambda: len(server.slots) == 4)
@@ -131,7 +133,7 @@ def test_connection_pipelined_answers_leave_in_request_order_whatever_comes_firs
     assert server.connection.in_flight == 0
 
 
-def test_connection_one_turn_answers_with_one_send(
+def test_connection_one_turn_responds_with_one_send(
     server: Server, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.handler = lambda frame, slot: slot.fulfil([bytes(frame)])
@@ -227,7 +229,7 @@ def test_connection_handler_that_raises_closes_only_its_own(
     assert "cannot handle that" in caplog.text
 
 
-def test_connection_reset_by_the_client_closes_and_a_late_answer_does_nothing(server: Server, until: Until) -> None:
+def test_connection_reset_by_the_client_closes_and_a_late_response_does_nothing(server: Server, until: Until) -> None:
     client = server.connect()
     client.send(framed(b"a"))
     until(lambda: len(server.slots) == 1)
@@ -241,7 +243,7 @@ def test_connection_reset_by_the_client_closes_and_a_late_answer_does_nothing(se
     server.loop.run_once(timeout_ms_max=0)
 
 
-def test_slot_close_connection_answers_what_came_before_then_ends_the_stream(
+def test_slot_close_connection_sends_earlier_responses_then_ends_the_stream(
     server: Server, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = server.connect(receive_buffer=8192)
@@ -268,7 +270,7 @@ def test_slot_close_connection_answers_what_came_before_then_ends_the_stream(
     assert caplog.text.count("acks=0 failed") == 1
 
 
-def test_slot_close_connection_with_an_answer_sends_it_before_the_end(
+def test_slot_close_connection_with_a_response_sends_it_before_the_end(
     server: Server, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = server.connect()
@@ -286,7 +288,7 @@ def test_slot_close_connection_with_an_answer_sends_it_before_the_end(
     assert "closing connection" not in caplog.text
 
 
-def test_connection_in_flight_bound_stops_reading_until_half_is_answered(server: Server, until: Until) -> None:
+def test_connection_in_flight_bound_stops_reading_until_half_have_responses(server: Server, until: Until) -> None:
     client = server.connect()
     client.send(framed(*[b"x"] * (IN_FLIGHT_MAX + 500)))
     until(lambda: len(server.slots) == IN_FLIGHT_MAX)
@@ -494,7 +496,7 @@ def test_connection_truncated_file_closes_with_a_reason(
 
 @pytest.mark.patches
 @pytest.mark.parametrize(("length", "call"), [(2_000_000, "sendfile"), (60_000, "pread")])
-def test_connection_whose_file_cannot_be_read_closes_and_tells_of_the_file(
+def test_connection_whose_file_cannot_be_read_closes_and_reports_the_file(
     loop: EpollLoop,
     until: Until,
     segment: tuple[int, bytes, Path],
@@ -528,7 +530,7 @@ def test_connection_whose_file_cannot_be_read_closes_and_tells_of_the_file(
     shut(server)
 
 
-def test_connection_short_file_is_told_of(loop: EpollLoop, until: Until, segment: tuple[int, bytes, Path]) -> None:
+def test_connection_short_file_is_reported(loop: EpollLoop, until: Until, segment: tuple[int, bytes, Path]) -> None:
     failures: list[FileFailure] = []
     server = Server(loop, on_file_failure=failures.append)
     fd, _, path = segment
@@ -592,7 +594,7 @@ def _buffers(connection: Connection) -> tuple[int, int]:
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
 
-def test_listener_gives_its_connections_the_buffers_that_were_asked_for(loop: EpollLoop, until: Until) -> None:
+def test_listener_gives_its_connections_the_configured_buffers(loop: EpollLoop, until: Until) -> None:
     plain = socket.create_server(("127.0.0.1", 0))
     peer = socket.create_connection(plain.getsockname())
     accepted, _ = plain.accept()

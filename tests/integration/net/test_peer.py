@@ -89,7 +89,7 @@ def clock_ms(loop: EpollLoop, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_peer_pipelines_and_gets_each_answer_to_its_request(broker: Broker, peer: BrokerPeer, until: Until) -> None:
+def test_peer_pipelines_and_gets_each_response_to_its_request(broker: Broker, peer: BrokerPeer, until: Until) -> None:
     outcomes = Outcomes()
     ids = [outcomes.send(peer, f"request {index}") for index in range(50)]
     assert len(set(ids)) == 50
@@ -165,7 +165,7 @@ def test_peer_refused_fails_what_waits_then_connects_when_the_broker_is_back(loo
     back.close()
 
 
-def test_peer_answer_resets_the_backoff(broker: Broker, loop: EpollLoop, until: Until) -> None:
+def test_peer_response_resets_the_backoff(broker: Broker, loop: EpollLoop, until: Until) -> None:
     backoff = Backoff(50, 10_000, seed=1)
     for _ in range(6):
         backoff.next_ms()
@@ -254,7 +254,7 @@ def test_peer_timeout_fails_its_request_closes_and_fails_the_rest(
 
 
 @pytest.mark.patches
-def test_peer_answer_that_trickles_in_does_not_time_out_and_one_that_stops_does(
+def test_peer_response_that_trickles_in_does_not_time_out_and_one_that_stops_does(
     loop: EpollLoop, until: Until, clock_ms: list[float]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -329,7 +329,7 @@ def test_peer_close_fails_what_waits_and_later_sends(
 
 
 @pytest.mark.parametrize("answer", [b"\0\0\0\7\0\0\0\x63\0zz", b"\xff\xff\xff\xff", b"\0\0\0\2zz"])
-def test_peer_answer_out_of_order_or_malformed_closes(loop: EpollLoop, until: Until, answer: bytes) -> None:
+def test_peer_response_out_of_order_or_malformed_closes(loop: EpollLoop, until: Until, answer: bytes) -> None:
     server = socket.create_server(("127.0.0.1", 0))
     peer = BrokerPeer(loop, "127.0.0.1", server.getsockname()[1], "me", backoff=Backoff(5, 20, seed=1))
     outcomes = Outcomes()

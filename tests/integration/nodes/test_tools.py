@@ -26,7 +26,7 @@ def test_faketime_library_of_the_package_fakes_the_wall_clock_only() -> None:
     assert check_faketime(library) is None
 
 
-def test_faketime_library_that_is_none_is_told() -> None:
+def test_faketime_library_that_is_none_is_reported() -> None:
     wrong = check_faketime(Path("/no/such/library.so"))
     assert wrong is not None
     assert "the wall clock moved by" in wrong
@@ -105,7 +105,7 @@ def test_doctor_on_the_machine_that_runs_the_tests_finds_every_node_kind() -> No
     assert "nodes: local" in doctor.table(rows)
 
 
-def test_doctor_tells_of_a_check_that_fails_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_shows_a_check_that_fails_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> list[doctor.Row]:
         raise ValueError("no such thing")
 
@@ -115,7 +115,7 @@ def test_doctor_tells_of_a_check_that_fails_beside_the_others(monkeypatch: pytes
     assert "Python" in {row.what for row in rows}
 
 
-def test_doctor_runs_no_spark_job_unless_it_is_asked_to_and_says_so() -> None:
+def test_doctor_runs_no_spark_job_without_its_option_and_says_so() -> None:
     row = doctor._java_for_spark(False)
     assert row.detail.endswith("; no job was tried (highwater doctor --spark)")
 

@@ -65,7 +65,7 @@ def test_leader_whose_open_file_was_cut_takes_no_record_more_and_none_is_lost(
     assert cluster.values(1)[: len(before)] == before
 
 
-def test_file_that_was_cut_is_told_with_where_it_ends(cluster: DiskCluster, active: Path) -> None:
+def test_file_that_was_cut_is_reported_with_its_end(cluster: DiskCluster, active: Path) -> None:
     size = active.stat().st_size
     at = _cut_in_the_last_but_two(active)
     log = cluster.nodes[1].log

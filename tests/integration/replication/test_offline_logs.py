@@ -140,7 +140,9 @@ def test_damage_that_the_last_flush_finds_costs_the_mark_of_a_clean_stop_for_its
     assert list(cluster.store_of(1).offline_logs) == [TopicPartition(TOPIC, 0)]
 
 
-def test_broker_without_a_free_descriptor_answers_reads_of_old_segments_with_what_passes(cluster: DiskCluster) -> None:
+def test_broker_without_a_free_descriptor_returns_a_retriable_error_to_reads_of_old_segments(
+    cluster: DiskCluster,
+) -> None:
     for n in range(60):
         cluster.produce(1, f"value-{n}")
     cluster.settle()
@@ -180,7 +182,7 @@ def _told_to_delete(cluster: DiskCluster, i: int) -> ErrorCode:
     return ErrorCode(answer.partition_errors[0].error_code)
 
 
-def test_replica_that_may_be_on_a_disk_that_is_away_is_not_answered_for_as_deleted(cluster: DiskCluster) -> None:
+def test_replica_that_may_be_on_a_disk_that_is_away_is_not_reported_as_deleted(cluster: DiskCluster) -> None:
     cluster.produce(1, "value")
     cluster.settle()
     folder, away = cluster.dir_of(3), cluster.dir_of(3).with_name("away")
@@ -201,7 +203,7 @@ def test_replica_that_may_be_on_a_disk_that_is_away_is_not_answered_for_as_delet
     assert not cluster.folder_of(3).exists()
 
 
-def test_replica_that_was_deleted_beside_a_disk_that_is_away_is_answered_for_again(cluster: DiskCluster) -> None:
+def test_replica_that_was_deleted_beside_a_disk_that_is_away_is_reported_again(cluster: DiskCluster) -> None:
     """The first answer may be lost."""
     cluster.stop(3)
     cluster.second_dirs[3] = "3-away"

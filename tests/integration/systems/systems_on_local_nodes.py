@@ -147,7 +147,7 @@ def test_system_life_from_setup_to_evidence(system: HighwaterSystem, tmp_path: P
     assert system.crashed() == []
 
 
-def test_broker_that_hangs_on_sigterm_is_killed_and_told(
+def test_broker_that_hangs_on_sigterm_is_killed_and_reported(
     system: HighwaterSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = system.view().node("n1")
@@ -183,7 +183,7 @@ def test_node_that_was_copied_in_part_is_not_taken_for_one_that_was_copied(
     assert (evidence / "n1.part" / "data").is_dir(), "what could be copied is there to be looked at"
 
 
-def test_broker_that_cannot_start_is_told_with_its_log(system: HighwaterSystem) -> None:
+def test_broker_that_cannot_start_is_reported_with_its_log(system: HighwaterSystem) -> None:
     system.stop_broker("n1")
     node = system.view().node("n1")
     node.write_text(f"{node.root}/server.properties", "nonsense=1\n")
@@ -191,5 +191,5 @@ def test_broker_that_cannot_start_is_told_with_its_log(system: HighwaterSystem) 
         system.start_broker("n1")
 
 
-def test_coordination_without_server_answers_none() -> None:
+def test_coordination_without_server_returns_none() -> None:
     assert Coordination("127.0.0.1:1").controller() is None

@@ -70,7 +70,7 @@ def test_multi_with_failed_check_changes_nothing(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("ephemeral", [True, False])
-def test_create_whose_answer_is_lost_is_ours(proxy: Proxy, proxied: ZkClient, ephemeral: bool) -> None:
+def test_create_whose_response_is_lost_is_ours(proxy: Proxy, proxied: ZkClient, ephemeral: bool) -> None:
     proxy.lose_after = lambda chunk: b"/mine" in chunk
     proxied.create("/mine", b"data", ephemeral=ephemeral)
     assert proxy.lose_after is None, "the answer was not lost: the test proves nothing"
@@ -79,7 +79,7 @@ def test_create_whose_answer_is_lost_is_ours(proxy: Proxy, proxied: ZkClient, ep
     assert node.owner == (proxied.session_id if ephemeral else 0)
 
 
-def test_set_whose_answer_is_lost_happens_once(proxy: Proxy, proxied: ZkClient) -> None:
+def test_set_whose_response_is_lost_happens_once(proxy: Proxy, proxied: ZkClient) -> None:
     proxied.create("/a", b"0")
     proxy.lose_after = lambda chunk: b"hello" in chunk
     assert proxied.set("/a", b"hello", 0) == 1
@@ -89,7 +89,7 @@ def test_set_whose_answer_is_lost_happens_once(proxy: Proxy, proxied: ZkClient) 
     assert node.version == 1
 
 
-def test_multi_whose_answer_is_lost_reports_versions(proxy: Proxy, proxied: ZkClient) -> None:
+def test_multi_whose_response_is_lost_reports_versions(proxy: Proxy, proxied: ZkClient) -> None:
     proxied.create("/epoch", b"1")
     proxied.create("/state", b"0")
     proxy.lose_after = lambda chunk: b"second" in chunk
@@ -97,7 +97,7 @@ def test_multi_whose_answer_is_lost_reports_versions(proxy: Proxy, proxied: ZkCl
     assert proxy.lose_after is None
 
 
-def test_delete_whose_answer_is_lost_is_done(proxy: Proxy, proxied: ZkClient) -> None:
+def test_delete_whose_response_is_lost_is_done(proxy: Proxy, proxied: ZkClient) -> None:
     proxied.create("/gone", b"")
     proxy.lose_after = lambda chunk: b"/gone" in chunk
     proxied.multi([Delete("/gone", 0)])
@@ -150,7 +150,7 @@ def test_server_restart_keeps_session_and_rearms_nothing_silently(tmp_path: Path
         server.stop()
 
 
-def test_expired_session_is_renewed_and_told(server: ZooKeeperServer, connect: Connect) -> None:
+def test_expired_session_is_renewed_and_reported(server: ZooKeeperServer, connect: Connect) -> None:
     client = connect(session_timeout_ms=1000)
     renewed = threading.Event()
     client.add_session_listener(lambda event: renewed.set() if event is SessionEvent.NEW_SESSION else None)

@@ -60,7 +60,7 @@ def test_claim_that_landed_in_a_session_that_ended_costs_its_block(
     assert lost == [paths.PRODUCER_ID_BLOCK]
 
 
-def test_sessions_that_end_without_end_are_told(client: ZkClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_that_end_without_end_are_reported(client: ZkClient, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = []
 
     def ends(path: str, data: bytes, version: int) -> int:

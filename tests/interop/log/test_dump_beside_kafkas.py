@@ -137,7 +137,7 @@ def segment(tmp_path: Path) -> Path:
     return tmp_path / str(TP) / f"{0:020d}.log"
 
 
-def test_damage_is_told_in_kafkas_lines_where_it_has_some(segment: Path, classpath: str) -> None:
+def test_damage_is_printed_in_kafkas_lines_where_it_has_some(segment: Path, classpath: str) -> None:
     content = bytearray(segment.read_bytes())
     places = [position for position, _ in iter_batches(memoryview(content), verify_crc=True)]
     content[places[20] + 80] ^= 1

@@ -119,7 +119,7 @@ def test_event_log_is_whole_where_all_that_others_saw_is_in_it(spark: SparkSessi
         assert whole_logs(history, events, build_timeline(events), lives) == ({1} if whole else set())
 
 
-def test_answer_was_given_in_the_epoch_of_the_broker_that_was_asked(spark: SparkSession, tmp_path: Path) -> None:
+def test_response_is_of_the_epoch_of_the_broker_that_got_the_request(spark: SparkSession, tmp_path: Path) -> None:
     story = Story()
     story.send(1, 0, process=1, node="n1", invoked=1, completed=9)
     # Deposed, and it has not heard of it: it acknowledges another record at that offset.
@@ -145,7 +145,7 @@ FORGOTTEN: dict[str, tuple[list[dict[str, Any]], bool]] = {
 
 
 @pytest.mark.parametrize("name", FORGOTTEN)
-def test_end_forgotten_over_a_restart_is_owed_to_an_election_that_the_broker_had_heard_of(
+def test_end_forgotten_over_a_restart_is_attributed_to_an_election_that_the_broker_knew(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     lines, expected = FORGOTTEN[name]
@@ -197,7 +197,7 @@ LOSSES: list[tuple[str | int | bool | None, ...]] = [
 ]
 
 
-def test_loss_is_owed_to_an_election_that_came_between_what_was_written_and_what_is_gone(
+def test_loss_is_attributed_to_an_election_between_what_was_written_and_what_is_gone(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "losses.jsonl"

@@ -280,7 +280,7 @@ def test_record_that_survived_an_unclean_election_is_gone_by_no_allowance(
     assert (counts.get("gone"), counts.get("allowed_gone")) == (1, None)
 
 
-def test_conflict_is_told_by_the_two_values_that_no_election_parts(
+def test_conflict_stands_by_the_two_values_that_no_election_parts(
     judged: dict[str, dict[str, CheckResult]],
 ) -> None:
     (row,) = judged["three-values"]["inconsistent-offset"].witnesses

@@ -44,7 +44,7 @@ def _judge(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return dict(written)
 
 
-def test_whole_run_of_the_model_is_valid_and_fully_told(spark: SparkSession, folder: Path) -> None:
+def test_whole_run_of_the_model_is_valid_and_fully_recorded(spark: SparkSession, folder: Path) -> None:
     with (folder / "history.jsonl").open("a") as file:
         file.write('{"index": 99999, "type": "inv')
     run = json.loads((folder / "run.json").read_text())
@@ -230,7 +230,7 @@ def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark
 
 
 @pytest.mark.parametrize("lost_its_end", [False, True])
-def test_whole_run_that_asks_for_few_checkers_claims_no_more_than_they_show(
+def test_whole_run_that_names_few_checkers_claims_no_more_than_they_show(
     spark: SparkSession, folder: Path, lost_its_end: bool
 ) -> None:
     """No drain is asked for: that the end of the history is gone shows in the number of its lines only."""
@@ -262,7 +262,7 @@ def _late_clock_step(from_ns: int, until_ns: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("story", ["in time", "too_short", "another late fault"])
-def test_whole_run_whose_partition_stands_still_after_a_fault_is_unknown_if_there_was_time(
+def test_whole_run_whose_partition_serves_nothing_after_a_fault_is_unknown_if_there_was_time(
     spark: SparkSession, folder: Path, story: str
 ) -> None:
     """Served through the faults, and again from the final phase on; the load went on, or it was over."""

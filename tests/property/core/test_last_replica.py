@@ -605,7 +605,7 @@ def test_no_acknowledged_record_is_lost_where_a_deposed_leader_is_followed_on(li
     World(1).live([*LEADER_ALONE, ("expire", 1), *life])
 
 
-def test_replica_that_was_asked_follows_nobody() -> None:
+def test_replica_that_has_reported_follows_nobody() -> None:
     """What 2 has is all that is left of two records; it had one as it was asked, or would have fetched after that."""
     life = [("kill", 3), ("write", 0), ("sync", 1), ("lag", 2), ("write", 0), ("write", 0), ("expire", 1)]
     life += [("late-fetch", 2), ("report", 2), ("late-fetch", 2), ("power", 1), ("start", 1)]

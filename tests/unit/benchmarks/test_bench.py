@@ -176,7 +176,7 @@ class FakeZooKeeper:
 
 
 @pytest.mark.parametrize("lacking", [1, 10_000])
-def test_full_isrs_are_not_asked_for_again_and_others_one_at_a_time(
+def test_full_isrs_are_not_requested_again_and_others_one_at_a_time(
     lacking: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zookeeper = FakeZooKeeper(set(range(10_000 - lacking)))
@@ -217,7 +217,7 @@ def test_end_of_the_files_is_waited_for_unless_the_row_says_that_it_cannot_come_
     assert asked == [True, False]
 
 
-def test_answer_is_not_waited_for_when_a_broker_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_is_not_awaited_when_a_broker_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "_LOOK_S", 0.0)
     never: Future[object] = Future()
     with pytest.raises(BenchmarkFailed, match="broker 2 ended"):

@@ -43,7 +43,7 @@ def test_isr_that_stayed_full_is_no_reason() -> None:
         (_FULL, None, "no state"),
     ],
 )
-def test_isr_that_changed_is_told(before: PartitionState, after: PartitionState | None, reason: str) -> None:
+def test_isr_that_changed_is_reported(before: PartitionState, after: PartitionState | None, reason: str) -> None:
     told = why_isr_void([before], [after])
     assert told is not None
     assert reason in told
@@ -71,7 +71,7 @@ def test_logs_with_other_segment_ends_are_equal(tmp_path: Path) -> None:
     assert first_difference([tmp_path / "a", tmp_path / "b"], "t", 1) is None
 
 
-def test_logs_that_differ_in_a_byte_or_in_length_are_told(tmp_path: Path) -> None:
+def test_logs_that_differ_in_a_byte_or_in_length_are_reported(tmp_path: Path) -> None:
     log(tmp_path / "a" / "t-0", s0=batch(0, 3, b"x"))
     log(tmp_path / "b" / "t-0", s0=batch(0, 3, b"y"))
     log(tmp_path / "c" / "t-0", s0=batch(0, 3, b"x") + batch(3, 1))
@@ -119,7 +119,7 @@ def guarded(
     return Guard(cast(Any, cluster), "t", 1, away)
 
 
-def test_guard_lets_a_run_count_and_tells_the_ends(tmp_path: Path) -> None:
+def test_guard_lets_a_run_count_and_returns_the_ends(tmp_path: Path) -> None:
     guard = guarded(tmp_path, 3, 3, 3)
     assert guard.await_replicas() > 0
     guard.check(3)

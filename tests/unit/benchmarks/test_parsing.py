@@ -67,7 +67,7 @@ def test_acknowledged_offset_beyond_the_log_or_given_again_is_lost(offset: int, 
     assert reason in told
 
 
-def test_console_consumer_tells_what_it_processed_last() -> None:
+def test_console_consumer_prints_what_it_processed_last() -> None:
     assert parse_processed("WARN x\nProcessed a total of 1 messages\nProcessed a total of 781250 messages\n") == 781250
 
 

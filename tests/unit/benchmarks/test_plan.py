@@ -102,7 +102,7 @@ def test_chosen_without_megabytes_is_not_warmed_up() -> None:
     assert plan.warm_up.passes == 0
 
 
-def test_failover_roles_tell_leader_and_controller_apart() -> None:
+def test_failover_roles_distinguish_leader_and_controller() -> None:
     assert roles("leader", 1) == (2, 2)
     assert roles("controller", 2) == (1, 2)
     assert roles("leader and controller", 3) == (3, 3)

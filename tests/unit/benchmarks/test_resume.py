@@ -37,13 +37,13 @@ def test_results_of_another_environment_are_refused_by_what_differs(tmp_path: Pa
         earlier(tmp_path, "full", ENVIRONMENT, [A])
 
 
-def test_results_with_runs_of_rows_that_are_not_asked_for_are_not_lost(tmp_path: Path) -> None:
+def test_results_with_runs_of_rows_that_are_not_requested_are_not_lost(tmp_path: Path) -> None:
     write(tmp_path, "full", ENVIRONMENT, [measured(A, "kafka"), measured(B, "kafka")])
     with pytest.raises(BenchmarkFailed, match="'Produce: b' for one; name another --out"):
         earlier(tmp_path, "full", ENVIRONMENT, [A])
 
 
-def test_rows_that_were_not_run_and_are_not_asked_for_are_nothing_to_lose(tmp_path: Path) -> None:
+def test_rows_that_were_not_run_and_are_not_requested_are_nothing_to_lose(tmp_path: Path) -> None:
     write(tmp_path, "full", ENVIRONMENT, [measured(A, "kafka"), measured(B)])
     assert set(earlier(tmp_path, "full", ENVIRONMENT, [A]).runs) == {A, B}
 

@@ -166,7 +166,7 @@ def test_plot_shows_only_rows_with_a_ratio_to_reach() -> None:
     assert ">3.00<" in drawn
 
 
-def test_plot_tells_met_missed_and_not_judged_apart() -> None:
+def test_plot_distinguishes_met_missed_and_not_judged() -> None:
     fills = []
     for ours, judged_from in ((300, 1), (100, 1), (300, 2)):
         drawn = svg(lines([row(run("kafka", 100), run("highwater", ours), judged_from=judged_from)]))

@@ -63,7 +63,7 @@ def test_each_load_is_repeated_until_it_costs_no_less(monkeypatch: pytest.Monkey
     assert (result.kinds, result.passes, result.moving) == (2, 6, ())
 
 
-def test_what_still_moves_after_all_passes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_still_moves_after_all_passes_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     result = warmed(monkeypatch, [Load(8.0, 4.0, 2.0, 1.0)], WarmUp(1, 3, 99.0))
     assert result.moving == ("Load, l (8 → 4 → 2)",)
     assert "still moving" in result.text

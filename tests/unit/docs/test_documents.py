@@ -159,7 +159,7 @@ def test_files_of_the_map_define_what_it_says_of_them() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_documents_tell_no_history_of_the_work(path: Path) -> None:
+def test_documents_hold_no_history_of_the_work(path: Path) -> None:
     """They say what the software does, promises, measures and cannot do, not when or by whom that was done."""
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
     assert not [f"{number}: {found[0]}" for number, line in lines if (found := _CHRONICLE.search(line))]
@@ -190,5 +190,5 @@ def test_what_is_named_is_here(folder: str) -> None:
         ("names = ('R99', x.C50, -K77, CC21)", []),
     ],
 )
-def test_what_is_missing_is_found_in_words(text: str, missing: list[str]) -> None:
+def test_what_is_missing_is_found_in_the_text(text: str, missing: list[str]) -> None:
     assert list(missing_of(text, ROOT / "broker" / "cli.py")) == missing

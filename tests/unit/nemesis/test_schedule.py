@@ -137,7 +137,7 @@ def test_slots_a_mix_with_file_faults_damages_a_file_in_every_short_run() -> Non
     assert {slot.kind for drawn in runs for slot in drawn} == set(KINDS)
 
 
-def test_slots_controllers_are_hit_only_where_they_are_asked_for() -> None:
+def test_slots_controllers_are_hit_only_where_they_are_targets() -> None:
     drawn = [slot for seed in range(20) for slot in schedule.slots(mix(targets=("leader",)), seed)]
     assert {slot.target for slot in drawn} == {"leader", "follower"}
 

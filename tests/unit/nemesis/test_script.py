@@ -166,7 +166,7 @@ def test_run_start_of_a_broker_that_was_not_hurt_fails() -> None:
         run.run(Time())
 
 
-def test_run_wait_leader_reached_goes_on_and_never_reached_tells_who_leads() -> None:
+def test_run_wait_leader_reached_goes_on_and_never_reached_names_the_leader() -> None:
     time = Time()
     run, _ = script([step("wait-leader", broker=2), step("wait-leader", broker=1, timeout_s=3)], FakeView(), time)
     with pytest.raises(ScriptFailed, match=r"step 1 .*after 3 s the leader is n2"):

@@ -27,7 +27,7 @@ def test_batch_line_has_all_fields_of_kafkas() -> None:
     )
 
 
-def test_batch_line_attributes_are_told() -> None:
+def test_batch_line_attributes_are_printed() -> None:
     bits = TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT | TIMESTAMP_TYPE_BIT
     line = batch_line(HEADER._replace(attributes=bits, base_sequence=-1, producer_id=-1), 0, valid=False)
     for part in (
@@ -40,7 +40,7 @@ def test_batch_line_attributes_are_told() -> None:
     assert line.endswith("isvalid: false")
 
 
-def test_codec_that_does_not_exist_is_told_by_its_number() -> None:
+def test_codec_that_does_not_exist_is_printed_by_its_number() -> None:
     assert [codec_name(codec) for codec in range(6)] == ["none", "gzip", "snappy", "lz4", "zstd", "5"]
 
 
@@ -82,7 +82,7 @@ def test_record_line_sequence_wraps_and_is_absent_without_a_producer() -> None:
         (None, None, "controlType: UNKNOWN(-1)"),
     ],
 )
-def test_control_record_is_told_by_its_kind_not_as_text(key: bytes | None, value: bytes | None, said: str) -> None:
+def test_control_record_is_printed_by_its_kind_not_as_text(key: bytes | None, value: bytes | None, said: str) -> None:
     control = HEADER._replace(attributes=CONTROL_BIT)
     line = record_line(control, RECORD._replace(key=key, value=value), True, STRING, STRING)
     assert line.endswith(said)

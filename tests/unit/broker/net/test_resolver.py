@@ -86,7 +86,7 @@ def test_whatever_else_is_a_name(host: str) -> None:
     assert literal(host) is None
 
 
-def test_answer_comes_on_the_loop_after_the_lookup(names: Names) -> None:
+def test_address_comes_on_the_loop_after_the_lookup(names: Names) -> None:
     names.answers["b1"] = HERE
     told = names.find("b1")
     assert told == []
@@ -97,7 +97,7 @@ def test_answer_comes_on_the_loop_after_the_lookup(names: Names) -> None:
     assert told == [HERE]
 
 
-def test_name_is_looked_up_once_for_all_who_ask_meanwhile(names: Names) -> None:
+def test_name_is_looked_up_once_for_all_callers_meanwhile(names: Names) -> None:
     names.answers["b1"] = HERE
     told = [names.find("b1") for _ in range(5)]
     names.end_lookups()
@@ -171,7 +171,7 @@ def test_name_that_never_had_an_address_is_waited_for(names: Names) -> None:
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_lookup_that_is_cancelled_tells_nothing(names: Names, known: bool) -> None:
+def test_lookup_that_is_cancelled_calls_nothing_back(names: Names, known: bool) -> None:
     if known:
         names.known("b1", HERE)
     names.answers["b1"] = HERE

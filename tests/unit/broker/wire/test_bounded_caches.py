@@ -30,7 +30,7 @@ def long_names() -> list[str]:
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-def test_answers_for_topics_with_endless_names_are_not_kept(version: int) -> None:
+def test_responses_for_topics_with_endless_names_are_not_kept(version: int) -> None:
     def answer_all() -> None:
         for name in long_names():
             result = ProducePartitionResult(name, 0, 3, -1)
@@ -53,7 +53,7 @@ def test_requests_for_topics_with_endless_names_are_not_kept(version: int) -> No
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 @pytest.mark.parametrize("length", [1, 126, 127, 249, 250, 300])
-def test_produce_answer_is_the_same_for_short_and_long_names(version: int, length: int) -> None:
+def test_produce_response_is_the_same_for_short_and_long_names(version: int, length: int) -> None:
     result = ProducePartitionResult("n" * length, 3, 0, 17)
     assert decode_response(version, memoryview(encode_response(version, [result]))).results == [result]
 

@@ -269,7 +269,7 @@ def test_message_version_not_offered_is_a_value_error() -> None:
         CreateTopicsRequest.decode(8, b"")
 
 
-def test_message_bytes_left_over_are_ignored_unless_exactness_is_asked() -> None:
+def test_message_bytes_left_over_are_ignored_unless_exactness_is_required() -> None:
     raw = CreateTopicsRequest().encode(2) + b"\0"
     assert CreateTopicsRequest.decode(2, raw) == CreateTopicsRequest()
     with pytest.raises(MalformedFrame, match="left over"):

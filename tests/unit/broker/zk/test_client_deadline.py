@@ -90,7 +90,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     return Server(monkeypatch)
 
 
-def test_deadline_counts_from_asking_for_the_session(server: Server) -> None:
+def test_deadline_counts_from_the_request_for_the_session(server: Server) -> None:
     assert server.touched_ms == 1000
 
 
@@ -136,7 +136,7 @@ def test_writes_count_also_when_they_are_refused(server: Server, answer: object)
     assert server.touched_ms == 1005 + 2 * APART_MS
 
 
-def test_answer_of_the_session_before_says_nothing_of_the_new_one(server: Server) -> None:
+def test_response_of_the_session_before_says_nothing_of_the_new_one(server: Server) -> None:
     server.now_ms += 100
     for _ in range(2):
         server.client._prove()
@@ -149,7 +149,7 @@ def test_answer_of_the_session_before_says_nothing_of_the_new_one(server: Server
     assert server.touched_ms == opened_ms
 
 
-def test_new_sessions_deadline_is_not_seen_before_the_listeners_were_told(server: Server) -> None:
+def test_new_sessions_deadline_is_not_seen_before_the_listeners_were_notified(server: Server) -> None:
     seen: list[float] = []
     server.client.add_session_listener(lambda event: seen.append(server.touched_ms))
     server.now_ms += 500

@@ -134,6 +134,6 @@ def test_faults_of_older_histories_have_no_time_before_their_lines() -> None:
     assert new.active(90, 99)
 
 
-def test_kinds_that_never_fired_are_those_asked_for_and_able() -> None:
+def test_kinds_that_never_fired_are_those_named_and_able() -> None:
     info = replace(THREE, fault_kinds=("kill", "pause", "clock-step"))
     assert not_fired(info, [fault("kill", "n1")], {"clock-step": "no libfaketime"}) == ["pause"]

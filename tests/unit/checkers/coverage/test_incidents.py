@@ -196,7 +196,7 @@ def _asked(ends: float) -> list[Row]:
     ("scripted", "rows", "applies"),
     [(True, [], False), (True, _asked(0), False), (True, _asked(1), True), (False, [], True), (False, _asked(0), True)],
 )
-def test_end_that_nobody_asked_for_is_not_applicable_in_a_script_alone(
+def test_end_that_no_fault_caused_is_not_applicable_in_a_script_alone(
     scripted: bool, rows: list[Row], applies: bool
 ) -> None:
     info = replace(INFO, scripted=scripted)

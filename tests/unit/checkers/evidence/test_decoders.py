@@ -55,7 +55,7 @@ def test_segment_base_and_epoch_lie_outside_the_crc_but_inside_the_digest(tmp_pa
     assert a["digest"] != b["digest"]
 
 
-def test_segment_torn_at_the_end_is_told_apart_from_damage(tmp_path: Path) -> None:
+def test_segment_torn_at_the_end_is_distinguished_from_damage(tmp_path: Path) -> None:
     data = batch(0, 0, [record_value(1, PARTITION)])
     folder = _segment(tmp_path, data + data[:30])
     assert [r["problem"] for r in read_partition("n1", folder)][1].startswith("torn tail: 30 bytes")
@@ -91,7 +91,7 @@ def _changes(tmp_path: Path, *transactions: bytes) -> list[tuple[object, ...]]:
     return [(c.zxid, c.op, c.path, c.version, c.data) for c in log.changes]
 
 
-def test_txn_log_tells_creates_sets_deletes_and_multis(tmp_path: Path) -> None:
+def test_txn_log_has_creates_sets_deletes_and_multis(tmp_path: Path) -> None:
     multi = multi_body(
         [(1, create_body("/controller", "me", ephemeral=True)), (5, set_body("/controller_epoch", "2", 1))]
     )

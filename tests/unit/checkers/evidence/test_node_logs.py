@@ -70,7 +70,7 @@ def test_failures_chained_count_for_one_record_each() -> None:
     assert failures(lines)[0].endswith("KeyError: 'hw-0'")
 
 
-def test_log_failures_are_told_by_node_and_only_of_brokers(tmp_path: Path) -> None:
+def test_log_failures_are_reported_by_node_and_only_of_brokers(tmp_path: Path) -> None:
     for node in ("n1", "zk1"):
         logs = tmp_path / "evidence" / node / "logs"
         logs.mkdir(parents=True)

@@ -31,14 +31,14 @@ def _write(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def test_run_info_without_a_list_of_checkers_asks_for_all(tmp_path: Path) -> None:
+def test_run_info_without_a_list_of_checkers_names_all(tmp_path: Path) -> None:
     assert load_run_info(_write(tmp_path)).wants("duplicate")
     asked = load_run_info(_write(tmp_path, checkers=["lost-write"]))
     assert (asked.wants("lost-write"), asked.wants("duplicate")) == (True, False)
 
 
 @pytest.mark.parametrize(("asked", "wrong"), [([], "no checker at all"), (["lost-write", "lost-wirte"], "lost-wirte")])
-def test_run_that_asks_for_no_known_checker_is_not_judged(
+def test_run_that_names_no_known_checker_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], wrong: str
 ) -> None:
     """A run judged by nothing would be valid; and the verdict of an earlier analysis must not stand for it."""

@@ -176,7 +176,7 @@ def test_rule_of_a_checker_that_the_catalogue_lacks_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["lost-write", "lost-tail", "unseen", "final-drain"])
-def test_sentence_claims_no_reading_back_that_the_run_did_not_ask_for(name: str) -> None:
+def test_sentence_claims_no_reading_back_whose_checkers_the_run_does_not_name(name: str) -> None:
     text = sentence("valid", [], [], CoverageResult(True), [], left_out=["duplicate", name])
     assert "read back" not in text
     assert text.endswith(f"; not asked for: {name}, duplicate.")
@@ -187,7 +187,7 @@ def test_sentence_claims_no_reading_back_that_the_run_did_not_ask_for(name: str)
     assert "read back from every replica" in sentence("valid", [], [], CoverageResult(True), [], left_out=["duplicate"])
 
 
-def test_linearizability_is_unknown_where_the_run_does_not_ask_for_some_of_it() -> None:
+def test_linearizability_is_unknown_where_the_run_does_not_name_some_of_it() -> None:
     checks = [CheckResult("lost-write", "black-box", "", "valid", linearizability=True)]
     assert linearizability(checks)["verdict"] == "valid"
     assert linearizability(checks, left_out=True)["verdict"] == "unknown"

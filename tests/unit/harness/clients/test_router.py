@@ -29,7 +29,7 @@ def test_router_believes_a_newer_epoch() -> None:
     assert {learned(seed, Leader(1, 5), 2, 6) for seed in SEEDS} == {Leader(2, 6)}
 
 
-def test_router_first_answer_is_believed() -> None:
+def test_router_first_response_is_believed() -> None:
     assert {learned(seed, None, 2, 0) for seed in SEEDS} == {Leader(2, 0)}
 
 

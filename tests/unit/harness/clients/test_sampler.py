@@ -61,5 +61,5 @@ def test_sampler_no_leader_is_null() -> None:
     assert sample(state(-1, 6, 2)) == [(None, 6, [2])]
 
 
-def test_sampler_passes_over_a_broker_that_does_not_answer() -> None:
+def test_sampler_passes_over_a_broker_that_does_not_respond() -> None:
     assert sample(None, state(1, 5, 1)) == [("n1", 5, [1])]

@@ -55,7 +55,7 @@ def test_rng_split_streams_differ_by_name_and_by_seed() -> None:
     assert len({Rng(seed).split(name).bits()[0] for seed in range(20) for name in range(5)}) == 100
 
 
-def test_generator_asked_twice_gives_the_same_draw() -> None:
+def test_generator_called_twice_gives_the_same_op() -> None:
     generator = load()
     context = Context(0, (0, 3, 7), 10)
     first = generator.next(context)

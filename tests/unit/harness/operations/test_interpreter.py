@@ -147,7 +147,7 @@ def test_interpreter_stop_ends_an_endless_generator() -> None:
     assert len(world.recorder.lines) == 2 * invoked
 
 
-def test_interpreter_tells_the_generator_how_draws_came_out() -> None:
+def test_interpreter_passes_completions_to_the_generator() -> None:
     world = World()
     world.run(Phases((Fixed((Op(0, 0, "send", 0),)), Fixed((Op(0, 1, "send", 1),)))))
     assert [(kind, invocation.partition) for kind, _, invocation, _ in world.recorder.lines] == [

@@ -61,10 +61,10 @@ def test_success_is_ok() -> None:
 
 
 @pytest.mark.parametrize("error", ["NOT_LEADER_OR_FOLLOWER", "OFFSET_OUT_OF_RANGE", "no-leader-known"])
-def test_read_answered_with_an_error_fails(error: str) -> None:
+def test_read_with_an_error_as_response_fails(error: str) -> None:
     assert read_outcome(error) == "fail"
 
 
 @pytest.mark.parametrize("error", ["timeout", "connection-reset", "malformed"])
-def test_read_without_an_answer_is_info(error: str) -> None:
+def test_read_without_a_response_is_info(error: str) -> None:
     assert read_outcome(error) == "info"

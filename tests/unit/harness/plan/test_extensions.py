@@ -76,7 +76,7 @@ def test_every_own_name_stands_for_an_implementation() -> None:
         assert system_kind(name).checkers
 
 
-def test_own_workload_and_system_ask_for_every_checker_that_there_is() -> None:
+def test_own_workload_and_system_name_every_checker_that_there_is() -> None:
     asked = [*workload_kind("append-poll").checkers, *system_kind("highwater").checkers]
     assert sorted(asked) == sorted(BY_NAME)
 

@@ -79,7 +79,7 @@ def test_module_without_a_package_is_its_own_code(package: Path, source: Path) -
     assert run_code(source, names) != before
 
 
-def test_run_json_names_the_packages_and_tells_when_they_have_changed(
+def test_run_json_names_the_packages_and_shows_when_they_have_changed(
     package: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_json(plan(source), ("highwater",), 0, 0, source / "run.toml")

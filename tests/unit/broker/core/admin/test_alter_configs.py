@@ -49,7 +49,7 @@ def test_edits_set_delete_append_and_subtract() -> None:
         ([Edit("a", 7, "1")], "Unknown operations type 7"),
     ],
 )
-def test_edits_that_no_resource_can_be_asked_are_invalid_requests(edits: list[Edit], text: str) -> None:
+def test_edits_that_no_resource_can_take_are_invalid_requests(edits: list[Edit], text: str) -> None:
     with pytest.raises(ConfigRefused, match=text) as refused:
         check_edits(edits)
     assert refused.value.error is ErrorCode.INVALID_REQUEST

@@ -91,7 +91,7 @@ def speaking(*ids: int) -> dict[int, Broker]:
     return {id_: replace(broker(id_), reports=True) for id_ in ids}
 
 
-def test_unclean_election_waits_for_a_suspected_isr_member_which_leads_once_it_answers() -> None:
+def test_unclean_election_waits_for_a_suspected_isr_member_which_leads_once_it_responds() -> None:
     state = cluster((), LeaderAndIsr(1, 4, (1, 2), 1, 0))
     state.brokers, state.suspected, state.unclean["t"] = speaking(2, 3), {2}, True
     (change,) = controller.brokers_failed(state, {1}, 7)
@@ -236,7 +236,7 @@ def test_alter_partition_accepts_shrink_and_expansion_in_assignment_order() -> N
     assert expand.after.isr == (1, 2, 3)
 
 
-def test_alter_partition_repeated_is_answered_with_current() -> None:
+def test_alter_partition_repeated_returns_the_current_state() -> None:
     state = cluster((1, 2, 3), CURRENT)
     assert alter.decide(state, 1, propose({1: 101, 2: 102}, partition_epoch=8), True, 7) == alter.Unchanged(CURRENT)
 

@@ -62,7 +62,7 @@ def test_clean_isr_members_are_the_new_isr_and_the_first_of_them_leads() -> None
     assert choose((1, 2, 3), (), {3: CLEAN, 2: CLEAN, 1: lost(0, 0)}) == Choice(2, (2, 3))
 
 
-def test_clean_isr_member_is_not_kept_waiting_by_another_that_has_not_spoken() -> None:
+def test_clean_isr_member_is_not_kept_waiting_by_another_that_has_not_reported() -> None:
     assert choose((1, 2), (), {2: CLEAN}, live={1, 2}) == Choice(2, (2,))
 
 
@@ -70,7 +70,7 @@ def test_unclean_isr_member_does_not_win_over_an_eligible_replica() -> None:
     assert choose((1,), (2, 3), {1: lost(0, 0), 3: CLEAN}) == Choice(3, (3,))
 
 
-def test_unclean_election_takes_the_longest_log_alive_and_waits_until_all_have_spoken() -> None:
+def test_unclean_election_takes_the_longest_log_alive_and_waits_until_all_have_reported() -> None:
     reports = {1: ReplicaReport(False, 4, 3), 2: lost(5, 1000)}
     assert elr.longest_alive((3,), (), REPLICAS, {1, 2}, reports.get) == 2
     assert elr.longest_alive((3,), (), REPLICAS, {1, 2, 3}, reports.get) is None
@@ -78,7 +78,7 @@ def test_unclean_election_takes_the_longest_log_alive_and_waits_until_all_have_s
     assert elr.longest_alive((3,), (), (2, 1, 3), {1, 2}, elr.trust_all) == 2
 
 
-def test_eligible_replica_waits_for_the_word_of_a_live_isr_member() -> None:
+def test_eligible_replica_waits_for_the_report_of_a_live_isr_member() -> None:
     assert choose((1,), (2,), {2: CLEAN}, live={1, 2}) is None
     assert choose((1,), (2,), {2: CLEAN}, live={2}) == Choice(2, (2,))
 

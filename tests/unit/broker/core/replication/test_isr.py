@@ -55,7 +55,7 @@ def test_empty_isr_cannot_be_proposed() -> None:
         IsrState(ALL, 4).propose(proposal("shrink"))
 
 
-def test_answer_to_another_proposal_is_ignored() -> None:
+def test_response_to_another_proposal_is_ignored() -> None:
     state = IsrState(ALL, 4)
     state.propose(proposal("shrink", 1, 2))
     assert answered(state, proposal("shrink", 1, 2), 0, 1) is ResponseEffect.IGNORE
@@ -95,7 +95,7 @@ def test_refusal_after_an_unknown_outcome_is_not_believed_at_once() -> None:
     "error",
     [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
 )
-def test_out_of_date_waits_for_the_controllers_word(error: ErrorCode) -> None:
+def test_out_of_date_waits_for_the_controllers_request(error: ErrorCode) -> None:
     state = IsrState(frozenset({1, 2}), 4)
     expand = proposal("expand", 1, 2, 3)
     state.propose(expand)
@@ -106,7 +106,7 @@ def test_out_of_date_waits_for_the_controllers_word(error: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH])
-def test_no_clear_answer_is_asked_again(error: ErrorCode) -> None:
+def test_unclear_response_is_requested_again(error: ErrorCode) -> None:
     state = IsrState(ALL, 4)
     shrink = proposal("shrink", 1, 2)
     state.propose(shrink)

@@ -54,7 +54,7 @@ def test_watermark_stands_below_the_minimum_of_eligible_replicas_whatever_its_ow
     assert role.maybe_advance_high_watermark(0.0)
 
 
-def test_minimum_of_eligible_replicas_comes_and_goes_with_the_isr_of_an_answer() -> None:
+def test_minimum_of_eligible_replicas_comes_and_goes_with_the_isr_of_a_response() -> None:
     role = leader(isr=(1, 2))
     fetch(role, 2, 8)
     proposal = role.propose_shrink(101.0)

@@ -78,7 +78,7 @@ def test_newer_partition_epoch_updates_the_isr_in_place() -> None:
     assert role.isr.committed == {1}
 
 
-def test_answer_of_alter_partition_makes_an_older_state_stale() -> None:
+def test_response_of_alter_partition_makes_an_older_state_stale() -> None:
     partition = Partition(1, 0)
     apply(partition, state())
     role = partition.role

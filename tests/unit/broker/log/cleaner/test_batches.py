@@ -69,7 +69,7 @@ def test_batch_with_tombstones_gets_a_horizon_once_and_its_timestamps_stay(codec
     ("base_ms", "horizon_ms"),
     [(1_000_000, 2**63 + 5), (-(2**63), 2_000_000), (2**63 - 1, -5)],
 )
-def test_horizon_that_cannot_be_told_is_none_and_the_tombstone_stays(base_ms: int, horizon_ms: int) -> None:
+def test_horizon_that_does_not_fit_is_none_and_the_tombstone_stays(base_ms: int, horizon_ms: int) -> None:
     """`delete.retention.ms` may be as large as "for ever"; a producer may say any time."""
     records = [NewRecord(b"a", b"1"), NewRecord(b"b", None)]
     batch = memoryview(encode_batch(records, timestamps=[base_ms, base_ms]))

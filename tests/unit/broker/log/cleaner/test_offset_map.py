@@ -9,7 +9,7 @@ import pytest
 from broker.log.cleaner.offset_map import ENTRY_BYTES, OffsetMap
 
 
-def test_map_answers_like_a_dict() -> None:
+def test_map_behaves_like_a_dict() -> None:
     rng = random.Random(7)
     offsets, model = OffsetMap(ENTRY_BYTES * 1000, 0.9), dict[bytes, int]()
     for offset in range(3000):

@@ -17,7 +17,7 @@ def test_end_offset_past_epoch_is_start_of_next() -> None:
     assert EpochCache([(2, 0), (4, 10)]).end_offset_for(2, 17) == (2, 10)
 
 
-def test_end_offset_epoch_between_known_ones_answers_the_smaller() -> None:
+def test_end_offset_epoch_between_known_ones_returns_the_smaller() -> None:
     assert EpochCache([(2, 0), (4, 10)]).end_offset_for(3, 17) == (2, 10)
 
 
@@ -30,7 +30,7 @@ def test_end_offset_epoch_below_all_is_where_the_log_begins() -> None:
 
 
 @pytest.mark.parametrize("entries", [[], [(2, 0)]])
-def test_end_offset_no_epoch_asked_is_undefined(entries: list[tuple[int, int]]) -> None:
+def test_end_offset_of_no_epoch_is_undefined(entries: list[tuple[int, int]]) -> None:
     assert EpochCache(entries).end_offset_for(-1, 17) == UNDEFINED
 
 

@@ -72,7 +72,7 @@ def test_what_is_not_in_it_is_not_taken_up_by_a_read() -> None:
     assert active.open
 
 
-def test_room_is_made_below_the_bound_too_and_its_lack_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_room_is_made_below_the_bound_too_and_its_lack_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     turns = _Turns()
     kept = OpenSegments(100, turns)
     for _ in range(2):

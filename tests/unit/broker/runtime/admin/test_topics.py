@@ -135,7 +135,7 @@ class Standing(Store):
         return True
 
 
-def test_deletion_of_a_topic_made_anew_is_not_answered_for_the_one_before(cache: MetadataCache) -> None:
+def test_deletion_of_a_topic_made_anew_is_not_completed_by_the_one_before(cache: MetadataCache) -> None:
     loop, worker, store = FakeLoop(), Worker(), Standing()
     handlers = TopicHandlers(
         SETTINGS,

@@ -41,7 +41,7 @@ def catch_up(cluster: ReassignedCluster) -> None:
         cluster.alter_isr(id_)
 
 
-def test_new_replica_is_told_that_it_is_new_and_the_others_that_they_are_not() -> None:
+def test_new_replica_learns_that_it_is_new_and_the_others_that_they_are_not() -> None:
     cluster = settled()
     assert cluster.reassign((4, 2, 3)) == {PARTITION: None}
     told = {}
@@ -54,7 +54,7 @@ def test_new_replica_is_told_that_it_is_new_and_the_others_that_they_are_not() -
     assert told == {1: (False, *listed), 2: (False, *listed), 3: (False, *listed), 4: (True, *listed)}
 
 
-def test_removed_replicas_are_deleted_and_forgotten_only_when_they_have_answered() -> None:
+def test_removed_replicas_are_deleted_and_forgotten_only_when_their_responses_have_come() -> None:
     cluster = settled()
     cluster.reassign((4, 2))
     catch_up(cluster)
@@ -96,7 +96,7 @@ def test_cancel_that_would_leave_nobody_in_sync_is_refused() -> None:
     assert cluster.data.states[PARTITION].state.leader == 4
 
 
-def test_report_of_a_deleted_log_does_not_speak_for_the_next() -> None:
+def test_report_of_a_deleted_log_does_not_count_for_the_next() -> None:
     cluster = settled()
     cluster.term.state.reports[(PARTITION, 4)] = ReplicaReport(unclean=False, last_epoch=9, end_offset=1000)
     cluster.reassign((4, 2, 3))
@@ -138,7 +138,7 @@ def test_znode_of_a_tool_is_done_partition_by_partition_and_again_after_a_failov
     assert cluster.data.reassignments is None
 
 
-def test_later_word_of_a_client_wins_over_the_znode() -> None:
+def test_later_request_of_a_client_wins_over_the_znode() -> None:
     cluster = settled()
     cluster.data.reassignments = {PARTITION: (4, 2, 3)}
     cluster.step(cluster.term.admin.reassignments.on_request)

@@ -104,7 +104,7 @@ def _encoded(leaders: dict[int, int]) -> list[Outgoing]:
 
 
 @pytest.mark.parametrize("started", [False, True])
-def test_leader_hears_of_its_epoch_first_and_a_started_broker_of_all_there_is(started: bool) -> None:
+def test_leader_gets_its_epoch_first_and_a_started_broker_everything(started: bool) -> None:
     partition = TopicPartition(TOPIC, 0)
     batch = RequestBatch(9, 1, addresses_first=started)
     batch.roles((1,), partition)
@@ -132,7 +132,7 @@ def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
     return heard
 
 
-def test_epoch_that_a_broker_refuses_is_reported_as_it_was_told() -> None:
+def test_epoch_that_a_broker_refuses_is_reported_as_it_was_sent() -> None:
     fenced = ErrorCode.FENCED_LEADER_EPOCH
     heard = answered(
         {0: fenced, 1: fenced, 2: ErrorCode.STALE_CONTROLLER_EPOCH, 3: ErrorCode.NONE}, {0: 1, 1: 2, 2: 1, 3: 1}
@@ -146,7 +146,7 @@ def test_partition_that_a_broker_cannot_take_up_is_reported_as_failed() -> None:
     assert heard.failed == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
 
 
-def test_deletion_is_reported_of_the_topic_id_that_it_was_asked_for() -> None:
+def test_deletion_is_reported_for_the_topic_id_that_was_requested() -> None:
     state = _state({0: 1, 1: 1})
     batch = RequestBatch(9, 1)
     for index in (0, 1):
@@ -160,7 +160,7 @@ def test_deletion_is_reported_of_the_topic_id_that_it_was_asked_for() -> None:
     assert heard.deleted == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
 
 
-def test_report_of_a_stop_names_the_leader_epoch_that_it_was_asked_under() -> None:
+def test_report_of_a_stop_names_the_leader_epoch_of_its_request() -> None:
     partition = TopicPartition(TOPIC, 0)
     state = _state({0: -1})
     batch = RequestBatch(9, 1)
@@ -178,7 +178,7 @@ def test_report_of_a_stop_names_the_leader_epoch_that_it_was_asked_under() -> No
     assert heard.reported == [({partition: told}, {partition: 4})]
 
 
-def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_told_everything_anew() -> None:
+def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_gets_everything_anew() -> None:
     asked: list[int] = []
 
     class Noting(Heard):

@@ -36,7 +36,7 @@ def test_load_that_breaks_off_before_the_failover_is_written_is_none(monkeypatch
 
 
 @pytest.mark.guarantee("controller-writes")
-def test_election_whose_answer_was_lost_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_election_whose_response_was_lost_is_announced_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
     world.term.load()
     for node in world.nodes.values():

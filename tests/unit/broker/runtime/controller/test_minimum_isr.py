@@ -67,7 +67,7 @@ def minimum_of_two(reports: bool) -> ReassignedCluster:
 
 
 @pytest.mark.guarantee("R12")
-def test_leader_is_told_the_minimum_of_its_eligible_replicas() -> None:
+def test_leader_gets_the_minimum_of_its_eligible_replicas() -> None:
     world = minimum_of_two(reports=True)
     for _ in range(2):
         # Asked again, because an answer was lost, it is told the same.

@@ -48,7 +48,7 @@ def test_replica_that_registered_anew_since_has_nothing_new() -> None:
     assert said_to_be_new(world, 2) == [False]
 
 
-def test_broker_that_is_told_everything_again_hears_of_nothing_new() -> None:
+def test_broker_that_gets_everything_again_gets_nothing_as_new() -> None:
     world = cluster(LeaderAndIsr(1, 0, (1, 2, 3), 1, 0))
     world.term.load()
     for node in world.nodes.values():

@@ -122,7 +122,7 @@ def test_request_does_not_move_a_namesake_wherever_a_controller_ends(
 
 
 @pytest.mark.parametrize("landed", [False, True])
-def test_request_that_was_never_heard_goes_before_the_name_is_free(world: ReassignedCluster, landed: bool) -> None:
+def test_request_that_was_never_read_goes_before_the_name_is_free(world: ReassignedCluster, landed: bool) -> None:
     begin_deletion(world)
     world.data.reassignments = {PARTITION: TARGET, OTHER: (1,)}
     world.die_at(2, landed)
@@ -163,7 +163,7 @@ def test_request_of_a_topic_that_somebody_removed_goes_though_its_name_is_taken(
     assert_namesake_stays(world)
 
 
-def test_what_is_asked_of_other_topics_stays(world: ReassignedCluster) -> None:
+def test_requests_for_other_topics_stay(world: ReassignedCluster) -> None:
     world.data.topics["u"] = (Topic("u", "C" * 22, {0: (1, 2)}), 0)
     world.step(world.term.topics_changed)
     world.data.reassignments = {PARTITION: TARGET, OTHER: (3, 4)}
@@ -194,7 +194,7 @@ def test_request_of_a_deleted_topic_is_not_written_again_with_what_is_left_of_ot
     assert world.data.reassignments is None
 
 
-def test_namesake_is_moved_where_a_tool_asks_the_same_again(world: ReassignedCluster) -> None:
+def test_namesake_is_moved_where_a_tool_requests_the_same_again(world: ReassignedCluster) -> None:
     ask(world)
     # All in one batch of events, so that no step is looked for between them.
     world.data.deletions.add("t")

@@ -89,7 +89,7 @@ def errors(slot: FakeSlot) -> list[int]:
     return [one.error_code for one in topic.partition_result]
 
 
-def test_election_is_tried_again_until_the_replica_has_spoken_and_only_where_nobody_was_found() -> None:
+def test_election_is_tried_again_until_the_replica_has_reported_and_only_where_nobody_was_found() -> None:
     loop = FakeLoop()
     elections = Elections([{A: 2, B: NOBODY}, {B: NOBODY}, {B: 2}], {B})
     slot = elect(elections, loop)
@@ -101,7 +101,7 @@ def test_election_is_tried_again_until_the_replica_has_spoken_and_only_where_nob
     assert loop.now < 1100, "at once, not at the time-out"
 
 
-def test_replica_that_never_speaks_ends_in_the_refusal_at_the_time_out() -> None:
+def test_replica_that_never_reports_ends_in_the_refusal_at_the_time_out() -> None:
     loop = FakeLoop()
     begun = loop.now
     elections = Elections([{A: 2, B: NOBODY}, {B: NOBODY}], {B})
@@ -115,7 +115,7 @@ def test_replica_that_never_speaks_ends_in_the_refusal_at_the_time_out() -> None
     assert len(elections.asked) < 15, "each wait is twice the one before"
 
 
-def test_nobody_is_waited_for_where_all_have_spoken() -> None:
+def test_nobody_is_waited_for_where_all_have_reported() -> None:
     slot = elect(Elections([{A: NOBODY, B: NOBODY}], set()), FakeLoop())
     assert errors(slot) == [ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE] * 2
 
@@ -128,7 +128,7 @@ def test_controller_that_moves_meanwhile_leaves_what_was_found() -> None:
     assert errors(slot) == [0, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE]
 
 
-def test_replicas_that_are_heard_of_are_those_that_live_and_can_speak() -> None:
+def test_replicas_that_are_awaited_are_those_that_live_and_can_report() -> None:
     cluster = ReassignedCluster((1, 2, 3), 4)
     cluster.settle()
     elections, state = cluster.term.admin.elections, cluster.term.state

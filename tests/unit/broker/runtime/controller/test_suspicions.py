@@ -11,7 +11,7 @@ from tests.support.stored_partition import cluster, stored
 
 @pytest.mark.guarantee("C10")
 @pytest.mark.parametrize("landed", [True, False])
-def test_suspicion_whose_note_got_no_answer_is_acted_on_after_the_reload(landed: bool) -> None:
+def test_suspicion_whose_note_got_no_response_is_acted_on_after_the_reload(landed: bool) -> None:
     world = cluster()
     notes: list[int] = []
     answers = [StoreUnavailable("no answer")]

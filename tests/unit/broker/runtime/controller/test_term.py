@@ -69,7 +69,7 @@ def stopped(world: ReassignedCluster, broker: int) -> list[str]:
     ]
 
 
-def test_leaving_follower_is_stopped_before_its_leader_hears_that_it_has_left_and_is_told_nothing_else() -> None:
+def test_follower_that_shuts_down_is_stopped_before_its_leader_learns_that_and_gets_nothing_else() -> None:
     world = three_with_two_in_sync()
     assert told(world, 2) == [(2, "STOP_REPLICA"), (1, "LEADER_AND_ISR"), (3, "LEADER_AND_ISR")]
     assert world.data.states[PARTITION].state.isr == (1,)
@@ -111,7 +111,7 @@ def test_broker_that_leaves_is_not_made_a_follower_by_a_controller_that_reads_ev
     assert led_by(world, 3) == {"t": 1}
 
 
-def test_deletion_that_is_heard_of_before_its_topic_is_carried_out() -> None:
+def test_deletion_that_is_seen_before_its_topic_is_carried_out() -> None:
     world = cluster()
     world.data.topics["new"] = (Topic("new", NEW_ID, {0: (1,)}), 0)
     world.data.deletions.add("new")
@@ -120,7 +120,7 @@ def test_deletion_that_is_heard_of_before_its_topic_is_carried_out() -> None:
     assert stopped(world, 1) == ["new"]
 
 
-def test_deletion_asked_for_while_a_new_controller_reads_is_carried_out() -> None:
+def test_deletion_requested_while_a_new_controller_reads_is_carried_out() -> None:
     world = cluster()
     read_names = world.store.topic_names
 
@@ -181,7 +181,7 @@ def test_leader_whose_topics_deletion_waits_for_a_dead_broker_may_stop() -> None
     assert (answer.error_code, answer.remaining_partitions) == (ErrorCode.NONE, [])
 
 
-def test_replica_whose_first_state_is_decided_as_its_broker_starts_is_told_as_new() -> None:
+def test_replica_whose_first_state_is_decided_as_its_broker_starts_is_sent_as_new() -> None:
     world = cluster()
     world.fail(1)
     world.data.topics["new"] = (Topic("new", NEW_ID, {0: (1,)}), 0)

@@ -11,7 +11,7 @@ from tests.support.stored_partition import cluster
 
 
 @pytest.mark.guarantee("controller-writes")
-def test_deletion_that_was_done_though_its_answer_was_lost_takes_no_namesake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletion_that_was_done_though_its_response_was_lost_takes_no_namesake(monkeypatch: pytest.MonkeyPatch) -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
     world.term.load()
     world.data.deletions.add("t")
@@ -36,13 +36,13 @@ def test_deletion_that_was_done_though_its_answer_was_lost_takes_no_namesake(mon
         assert "t" in world.data.topics
 
 
-def test_late_word_of_a_namesake_that_was_deleted_counts_for_nothing() -> None:
+def test_late_response_about_a_namesake_that_was_deleted_counts_for_nothing() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
     world.term.load()
     assert world.term.named([(TOPIC_ID, 0), ("B" * 22, 0)]) == [PARTITION]
 
 
-def test_broker_whose_queue_was_given_up_is_asked_again_to_delete() -> None:
+def test_broker_whose_queue_was_given_up_gets_its_deletion_again() -> None:
     world = cluster(LeaderAndIsr(1, 5, (1, 2, 3), 1, 3))
     world.term.load()
     world.data.deletions.add("t")

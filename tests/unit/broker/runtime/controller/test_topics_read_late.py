@@ -80,7 +80,7 @@ NOTICED: list[Callable[[ControllerTerm], None]] = [
 
 
 @pytest.mark.parametrize("notice", NOTICED, ids=["topic", "topics", "config", "brokers"])
-def test_who_bounced_while_a_topic_made_no_sense_does_not_lead_without_its_word(
+def test_who_bounced_while_a_topic_made_no_sense_does_not_lead_without_its_report(
     notice: Callable[[ControllerTerm], None],
 ) -> None:
     world = ignored_topic()
@@ -97,7 +97,7 @@ def test_who_bounced_while_a_topic_made_no_sense_does_not_lead_without_its_word(
     assert world.data.states[PARTITION].state.leader == 2
 
 
-def test_who_bounced_while_a_topic_made_no_sense_is_told_its_role() -> None:
+def test_who_bounced_while_a_topic_made_no_sense_gets_its_role() -> None:
     world = ignored_topic()
     bounce(world, 1)
     assert leaders_told(world, 1) == []

@@ -40,7 +40,7 @@ def request_epochs(world: ReassignedCluster, broker: int) -> list[int]:
 
 
 @pytest.mark.guarantee("R12")
-def test_report_that_was_on_its_way_while_somebody_led_is_asked_for_again() -> None:
+def test_report_that_was_on_its_way_while_somebody_led_is_requested_again() -> None:
     world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
     world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
     world.term.load()
@@ -86,7 +86,7 @@ def test_log_that_is_ahead_of_the_state_costs_one_election() -> None:
     assert (stored(world).leader, stored(world).leader_epoch) == (1, 1001)
 
 
-def test_broker_that_is_no_replica_any_more_is_not_asked_again() -> None:
+def test_broker_that_is_no_replica_any_more_gets_no_further_request() -> None:
     world = cluster(LeaderAndIsr(NO_LEADER, 5, (1,), 1, 3))
     world.data.brokers = {id_: replace(broker, reports=True) for id_, broker in world.data.brokers.items()}
     world.term.load()

@@ -54,7 +54,7 @@ def test_broker_whose_partition_is_unreadable_gets_no_whole_list() -> None:
 
 
 @pytest.mark.guarantee("C3")
-def test_state_that_was_mended_counts_when_the_next_broker_comes() -> None:
+def test_state_that_was_repaired_counts_when_the_next_broker_comes() -> None:
     world, _ = two_topics()
     world.data.garbled.add(PARTITION)
     world.term.load()

@@ -91,7 +91,7 @@ def test_write_before_the_judgement_does_not_vouch_for_who_bounced() -> None:
 
 
 @pytest.mark.guarantee("C1")
-def test_bounce_that_was_heard_of_but_not_written_is_judged_by_the_reload() -> None:
+def test_bounce_that_was_seen_but_not_written_is_judged_by_the_reload() -> None:
     world = cluster()
     write = world.store.write_states
     node = world.nodes[2]

@@ -116,7 +116,9 @@ def channel(world: ReassignedCluster) -> Channel:
     return made
 
 
-def test_deletion_that_was_given_up_with_the_queue_is_heard_of(world: ReassignedCluster, channel: Channel) -> None:
+def test_deletion_that_was_given_up_with_the_queue_reaches_the_broker(
+    world: ReassignedCluster, channel: Channel
+) -> None:
     say_something(world)
     delete_gone(world)
     give_up(world, channel)
@@ -148,7 +150,7 @@ def test_partition_whose_state_the_controller_cannot_read_is_not_taken_for_delet
     assert sorted(channel.cache.topics) == ["gone", "t"]
 
 
-def test_first_word_of_a_controller_that_finds_no_topic_is_whole(world: ReassignedCluster, channel: Channel) -> None:
+def test_first_update_of_a_controller_that_finds_no_topic_is_whole(world: ReassignedCluster, channel: Channel) -> None:
     world.data.topics.clear()
     world.data.states.clear()
     sent: list[Outgoing] = []

@@ -65,7 +65,7 @@ def position_of_follower(offset: int, last: int = -1) -> fetch.FetchPartition:
     return fetch.FetchPartition("", TOPIC_ID, 0, 0, offset, last)
 
 
-def test_follower_hears_an_error_of_its_session_once_and_then_waits(cluster: MemoryCluster) -> None:
+def test_follower_gets_an_error_of_its_session_once_and_then_waits(cluster: MemoryCluster) -> None:
     session = FollowerSession(cluster)
     waiting = session.poll()
     assert waiting.answer is None
@@ -81,7 +81,7 @@ def test_follower_hears_an_error_of_its_session_once_and_then_waits(cluster: Mem
     assert follower_answer(still).error == ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_follower_is_told_again_what_an_answer_said_that_it_dropped(cluster: MemoryCluster) -> None:
+def test_follower_gets_again_what_a_response_said_that_it_dropped(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
     session = FollowerSession(cluster, offset=1)
@@ -159,7 +159,7 @@ def test_new_incarnations_fetch_voids_what_was_known(cluster: MemoryCluster) -> 
 
 
 @pytest.mark.guarantee("diverging-epochs")
-def test_diverging_fetch_is_told_where_and_counts_nothing(cluster: MemoryCluster) -> None:
+def test_diverging_fetch_learns_where_and_counts_nothing(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a")
     cluster.settle()
     role = cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].leader

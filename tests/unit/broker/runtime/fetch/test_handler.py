@@ -27,7 +27,7 @@ def test_fetch_waits_for_the_watermark_and_is_woken_by_it(cluster: MemoryCluster
 
 
 @pytest.mark.guarantee("long-polls")
-def test_fetch_that_finds_nothing_is_answered_empty_when_time_is_over(cluster: MemoryCluster) -> None:
+def test_fetch_that_finds_nothing_gets_an_empty_response_when_time_is_over(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=700)
     cluster.advance(690)
     assert slot.answer is None
@@ -89,7 +89,7 @@ def test_fetch_above_the_watermark_waits_and_above_the_end_is_out_of_range(clust
 
 
 @pytest.mark.guarantee("R4")
-def test_reader_of_committed_records_is_told_the_watermark_as_the_last_stable_offset(cluster: MemoryCluster) -> None:
+def test_reader_of_committed_records_gets_the_watermark_as_the_last_stable_offset(cluster: MemoryCluster) -> None:
     # No transactions are served, so nothing but the watermark is in the way.
     cluster.produce(1, "a")
     cluster.settle()
@@ -122,7 +122,7 @@ def test_fetch_returns_one_batch_even_above_the_limit(cluster: MemoryCluster) ->
 
 
 @pytest.mark.guarantee("diverging-epochs")
-def test_consumer_that_tells_its_last_epoch_hears_where_it_diverges(cluster: MemoryCluster) -> None:
+def test_consumer_that_sends_its_last_epoch_learns_where_it_diverges(cluster: MemoryCluster) -> None:
     cluster.produce(1, "a", "b")
     cluster.elect(1)
     cluster.settle()
@@ -162,13 +162,13 @@ def test_fetch_of_bytes_damaged_under_the_leader_takes_the_replica_offline_and_n
     assert (replica.offline, replica.damaged) == (True, True)
 
 
-def test_unknown_partition_is_answered_at_once(cluster: MemoryCluster) -> None:
+def test_unknown_partition_gets_its_response_at_once(cluster: MemoryCluster) -> None:
     slot = fetch_request(cluster, max_wait_ms=9000, partitions=[fetch.FetchPartition(topic="other", partition=0)])
     assert answer_of(slot).results[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.guarantee("R10")
-def test_waiting_fetch_hears_of_a_lost_leadership(cluster: MemoryCluster) -> None:
+def test_waiting_fetch_learns_of_a_lost_leadership(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=60000)
     cluster.elect(2)
     cluster.settle()
@@ -178,7 +178,7 @@ def test_waiting_fetch_hears_of_a_lost_leadership(cluster: MemoryCluster) -> Non
 
 
 @pytest.mark.parametrize(("version", "error"), [(4, 6), (5, 6), (6, 56), (12, 56)])
-def test_fetch_versions_that_know_no_storage_error_are_told_to_look_for_the_leader(version: int, error: int) -> None:
+def test_fetch_versions_that_know_no_storage_error_get_not_leader(version: int, error: int) -> None:
     cluster = settled()
     cluster.nodes[1].log.fail_writes = True
     assert produced(cluster.produce(1, "a", acks=1)) is not None

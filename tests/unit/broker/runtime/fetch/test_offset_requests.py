@@ -54,7 +54,7 @@ def test_offset_for_leader_epoch_is_where_the_next_epoch_starts(cluster: MemoryC
 
 
 @pytest.mark.guarantee("R4")
-def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluster: MemoryCluster) -> None:
+def test_list_offsets_returns_the_watermark_to_consumers_and_the_end_to_followers(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
     assert cluster.list_offsets(1).offset == 0
@@ -63,7 +63,7 @@ def test_list_offsets_tells_consumers_the_watermark_and_followers_the_end(cluste
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_list_offsets_tells_the_epoch_in_versions_that_have_room_for_it(cluster: MemoryCluster, version: int) -> None:
+def test_list_offsets_returns_the_epoch_in_versions_that_have_room_for_it(cluster: MemoryCluster, version: int) -> None:
     cluster.produce(1, "a", acks=1)
     for timestamp in (-1, -2):
         newest = cluster.list_offsets(1, timestamp=timestamp, version=7)
@@ -89,7 +89,7 @@ def test_list_offsets_of_the_newest_record_finds_the_first_that_has_the_largest_
 
 
 @pytest.mark.guarantee("R4")
-def test_list_offsets_of_the_newest_record_tells_nothing_above_the_watermark(cluster: MemoryCluster) -> None:
+def test_list_offsets_of_the_newest_record_returns_nothing_above_the_watermark(cluster: MemoryCluster) -> None:
     cluster.hold = lambda message: True
     cluster.produce(1, "a", acks=1)
     assert cluster.list_offsets(1, timestamp=-3).offset == -1
@@ -108,7 +108,7 @@ def test_list_offsets_by_time_stops_at_the_watermark(cluster: MemoryCluster) -> 
 @pytest.mark.parametrize(
     ("version", "error"), [(7, ErrorCode.OFFSET_NOT_AVAILABLE), (4, ErrorCode.LEADER_NOT_AVAILABLE)]
 )
-def test_new_leader_tells_no_end_before_its_watermark_reaches_its_epoch(
+def test_new_leader_returns_no_end_before_its_watermark_reaches_its_epoch(
     version: int, error: int, timestamp: int, end: int
 ) -> None:
     cluster = MemoryCluster()

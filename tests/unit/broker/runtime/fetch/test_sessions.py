@@ -41,7 +41,7 @@ def test_consumer_beyond_the_slots_gets_no_session_while_the_others_are_in_use()
     assert (len(cache.sessions), cache.closed) == (2, [])
 
 
-def test_idle_session_gives_way_and_its_client_hears_of_it() -> None:
+def test_idle_session_gives_way_and_its_client_learns_of_it() -> None:
     cache = Cache()
     first = cache.ask()
     cache.ask(now_ms=10.0)
@@ -86,7 +86,7 @@ def test_session_names_only_what_changed(cluster: MemoryCluster) -> None:
     assert fourth.results == []
 
 
-def test_session_learns_a_topic_of_which_its_leader_had_not_heard() -> None:
+def test_session_learns_a_topic_that_its_leader_did_not_know() -> None:
     cluster = MemoryCluster(1, start=False)
     cluster.start(1, tell=False)
 

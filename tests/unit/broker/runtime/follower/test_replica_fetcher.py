@@ -18,7 +18,7 @@ from tests.support.settled_cluster import settled
 pytestmark = pytest.mark.guarantee("R1")
 
 
-def test_older_answer_is_no_answer_to_a_position_that_a_newer_request_names(follower: Follower) -> None:
+def test_older_response_is_no_response_to_a_position_that_a_newer_request_names(follower: Follower) -> None:
     # The long poll, then a second request because partition 1 has a new epoch.
     long_poll = follower.leader.sent[-1]
     follower.follow(1, leader_epoch=1)
@@ -38,7 +38,7 @@ def test_older_answer_is_no_answer_to_a_position_that_a_newer_request_names(foll
     assert follower.leader.sent[-1].positions == {0: 3}
 
 
-def test_answer_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Follower) -> None:
+def test_response_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Follower) -> None:
     # What the same broker said as leader of epoch 0 must not count in epoch 2, when both begin at offset 0.
     long_poll = follower.leader.sent[-1]
     follower.follow(0, leader_epoch=2)
@@ -53,7 +53,7 @@ def test_answer_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: Fo
 
 
 @pytest.mark.parametrize("fetcher_knows", [False, True])
-def test_answer_of_an_earlier_epoch_is_not_taken_before_the_next_request_either(
+def test_response_of_an_earlier_epoch_is_not_taken_before_the_next_request_either(
     follower: Follower, fetcher_knows: bool
 ) -> None:
     # The role is of epoch 2 already; whether or not the fetcher was told, no newer request tells the positions apart.
@@ -169,7 +169,7 @@ def test_fetcher_that_waits_for_a_flush_goes_on_when_group_commit_is_turned_off(
     assert [sent.positions for sent in follower.leader.sent[asked:]] == [{0: 1}]
 
 
-def test_late_answer_to_where_the_leaders_log_is_cuts_nothing_that_was_fetched_since(follower: Follower) -> None:
+def test_late_response_about_the_leaders_end_cuts_nothing_that_was_fetched_since(follower: Follower) -> None:
     follower.leader.sent[-1].answer(result(0, "a", "b"))
     follower.turn()
     late = follower.manager.fetchers.fetchers[1]._out_of_range
@@ -241,7 +241,7 @@ def test_partition_whose_pause_is_over_before_it_was_forgotten_is_named_and_not_
     assert (again.positions, again.forgotten) == ({0: 0}, [])
 
 
-def test_log_found_damaged_by_a_cut_after_an_out_of_range_answer_goes_offline(
+def test_log_found_damaged_by_a_cut_after_an_out_of_range_response_goes_offline(
     follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follower.leader.sent[-1].answer(result(0, "a", "b"))

@@ -120,7 +120,7 @@ def test_controlled_shutdown_ends_once_nothing_remains() -> None:
     assert not stopping.loop.run_due(float("inf")), "a timer is left behind"
 
 
-def test_controlled_shutdown_asks_the_new_controller_as_soon_as_it_is_known() -> None:
+def test_controlled_shutdown_is_sent_to_the_new_controller_as_soon_as_it_is_known() -> None:
     stopping = Stopping(controller=2)
     stopping.peers[0].fail()
     stopping.cache.controller_moved(3)
@@ -141,7 +141,7 @@ def test_controlled_shutdown_does_not_count_a_controller_that_is_gone() -> None:
     assert stopping.ended == 1
 
 
-def test_controlled_shutdown_not_controller_is_asked_again_soon() -> None:
+def test_controlled_shutdown_not_controller_is_sent_again_soon() -> None:
     stopping = Stopping()
     stopping.peers[0].answer(error=ErrorCode.NOT_CONTROLLER)
     stopping.until(lambda: len(stopping.peers) == 2)
@@ -168,7 +168,7 @@ def test_controlled_shutdown_refusals_are_counted_and_paused_between() -> None:
     assert len(stopping.peers) == 3
 
 
-def test_controlled_shutdown_asks_again_at_the_controllers_word_and_counts_by_time() -> None:
+def test_controlled_shutdown_is_sent_again_at_the_controllers_update_and_counts_by_time() -> None:
     stopping = Stopping()
     stopping.peers[-1].answer(remaining=2)
     for _ in range(10):
@@ -196,13 +196,13 @@ def test_controlled_shutdown_gives_up_on_a_silent_controller_where_waiting_is_va
     assert stopping.ended == 1
 
 
-def test_controlled_shutdown_before_any_controllers_word_has_nothing_to_move() -> None:
+def test_controlled_shutdown_before_any_controllers_update_has_nothing_to_move() -> None:
     stopping = Stopping(told=False)
     assert stopping.ended == 1
     assert not stopping.peers
 
 
-def test_controlled_shutdown_late_answer_of_a_given_up_attempt_is_no_news() -> None:
+def test_controlled_shutdown_late_response_of_a_given_up_attempt_changes_nothing() -> None:
     stopping = Stopping()
     first = stopping.peers[0]
     first.fail("timeout: no answer")

@@ -174,7 +174,7 @@ def test_one_that_does_not_agree_holds_the_suspicion_up_until_it_does(answer: Ev
     assert world.sink.acted == [Suspect(TARGET, 77)]
 
 
-def test_inquiry_ends_when_the_broker_answers_again() -> None:
+def test_inquiry_ends_when_the_broker_responds_again() -> None:
     world = World()
     world.says[4] = Evidence.THERE
     world.happen(TARGET, *DEAD)
@@ -255,7 +255,7 @@ def test_witness_knows_nothing_of_another_address_or_broker() -> None:
     assert world.witness(9, 9) == Evidence.UNKNOWN
 
 
-def test_broker_that_answers_is_told_of_also_before_the_term_has_begun() -> None:
+def test_broker_that_responds_is_reported_also_before_the_term_has_begun() -> None:
     world = World(controller=3)
     world.happen(TARGET, LinkEvent.CONNECTED)
     assert not world.sink.active
@@ -292,7 +292,7 @@ def test_new_controller_does_not_suspect_a_broker_that_has_just_registered_on_wh
     assert world.sink.acted == [Suspect(TARGET, 78)]
 
 
-def test_broker_that_is_told_of_again_under_the_same_registration_keeps_its_link() -> None:
+def test_broker_that_is_named_again_under_the_same_registration_keeps_its_link() -> None:
     world = World(controller=3)
     world.tell((1, 2, 3, 4), 3, {TARGET: 77})
     link = world.links[TARGET]
@@ -303,7 +303,7 @@ def test_broker_that_is_told_of_again_under_the_same_registration_keeps_its_link
     assert world.sink.acted == [Suspect(TARGET, 77)]
 
 
-def test_witness_says_nothing_of_a_registration_that_it_has_not_been_told_of() -> None:
+def test_witness_says_nothing_of_a_registration_that_it_does_not_know() -> None:
     world = World(controller=3)
     world.tell((1, 2, 3, 4), 3, {TARGET: 77})
     world.happen(TARGET, *DEAD)

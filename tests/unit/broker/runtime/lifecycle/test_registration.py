@@ -107,7 +107,7 @@ def test_registration_that_lands_after_the_stop_is_taken_back() -> None:
     assert (heard, candidate.heard) == ([("fenced", -1)], ["registered", "lost"])
 
 
-def test_registration_that_the_loop_has_not_heard_of_by_the_stop_is_noted_and_taken_back() -> None:
+def test_registration_that_the_loop_does_not_know_by_the_stop_is_noted_and_taken_back() -> None:
     registrar = Registrar(7, 9)
     made, loop, worker, candidate, heard = registration(registrar)
     made.register_first()
@@ -158,7 +158,7 @@ def test_deadline_of_a_new_session_is_nobodys_until_its_registration_is_taken_up
     assert made.session_deadline_ms() == 5000.0
 
 
-def test_registration_of_a_session_that_is_over_by_the_time_it_is_heard_of_ends_no_wait() -> None:
+def test_registration_of_a_session_that_is_over_by_the_time_it_is_seen_ends_no_wait() -> None:
     made, loop, worker, _, heard = registration(Registrar(7, 9, 11))
     made.register_first()
     made.on_session(SessionChange.RENEWED)

@@ -17,7 +17,7 @@ def test_older_controller_is_refused_and_changes_nothing(cache: MetadataCache) -
     assert "x" not in cache.topics
 
 
-def test_word_for_another_registration_is_refused(cache: MetadataCache) -> None:
+def test_request_for_another_registration_is_refused(cache: MetadataCache) -> None:
     assert cache.update(update({}, broker_epoch=EPOCH - 1)) is ErrorCode.STALE_BROKER_EPOCH
 
 
@@ -29,12 +29,12 @@ def test_update_merges_partitions_and_replaces_brokers(cache: MetadataCache) -> 
     assert cache.address(1) is None
 
 
-def test_first_word_of_new_controller_replaces_topics(cache: MetadataCache) -> None:
+def test_first_update_of_new_controller_replaces_topics(cache: MetadataCache) -> None:
     cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2))
     assert list(cache.topics) == ["u"]
 
 
-def test_word_that_is_whole_leaves_no_topic_that_it_does_not_name(cache: MetadataCache, forgotten: list[str]) -> None:
+def test_update_that_is_whole_leaves_no_topic_that_it_does_not_name(cache: MetadataCache, forgotten: list[str]) -> None:
     cache.update(update({"u": [partition(1, [1])]}, topic_id="B" * 22))
     cache.update(update({"u": [partition(2, [2], epoch=2)]}, topic_id="B" * 22, whole=True))
     assert list(cache.topics) == ["u"]
@@ -43,14 +43,14 @@ def test_word_that_is_whole_leaves_no_topic_that_it_does_not_name(cache: Metadat
     assert (cache.name_of(OLD_ID), cache.name_of("B" * 22)) == (None, "u")
 
 
-def test_first_word_without_topics_counts_where_it_is_whole(cache: MetadataCache) -> None:
+def test_first_update_without_topics_counts_where_it_is_whole(cache: MetadataCache) -> None:
     cache.update(update({}, controller_epoch=2))
     assert list(cache.topics) == ["t"], "Kafka's controller tells of the brokers first"
     cache.update(update({}, controller_epoch=3, whole=True))
     assert not cache.topics
 
 
-def test_topic_that_a_whole_word_did_not_name_may_come_back(cache: MetadataCache) -> None:
+def test_topic_that_a_whole_update_did_not_name_may_come_back(cache: MetadataCache) -> None:
     cache.update(update({}, whole=True))
     cache.update(update({"t": [partition(1, [1, 2])]}))
     assert list(cache.topics) == ["t"]
@@ -80,7 +80,7 @@ def test_older_state_that_comes_late_changes_nothing(cache: MetadataCache) -> No
     assert cache.leader_of("t", 0) == (2, 4)
 
 
-def test_late_word_on_a_deleted_topic_hurts_no_topic_of_its_name(cache: MetadataCache) -> None:
+def test_late_update_of_a_deleted_topic_hurts_no_topic_of_its_name(cache: MetadataCache) -> None:
     cache.update(update({"t": [partition(-2, [1, 2])]}))
     cache.update(update({"t": [partition(1, [1, 2])]}))
     assert "t" not in cache.topics
@@ -90,7 +90,7 @@ def test_late_word_on_a_deleted_topic_hurts_no_topic_of_its_name(cache: Metadata
     assert cache.leader_of("t", 0) == (1, 0)
 
 
-def test_new_controllers_word_counts_on_a_topic_that_the_one_before_began_to_delete(cache: MetadataCache) -> None:
+def test_new_controllers_update_counts_on_a_topic_that_the_one_before_began_to_delete(cache: MetadataCache) -> None:
     cache.update(update({"t": [partition(-2, [1, 2])]}))
     cache.update(update({"t": [partition(1, [1, 2])]}, controller_epoch=2))
     assert cache.leader_of("t", 0) == (1, 3)
@@ -104,7 +104,7 @@ def test_listeners_hear_every_update(cache: MetadataCache) -> None:
     assert len(heard) == 1
 
 
-def test_listener_that_fails_keeps_neither_the_others_nor_the_answer(cache: MetadataCache) -> None:
+def test_listener_that_fails_keeps_neither_the_others_nor_the_response(cache: MetadataCache) -> None:
     heard: list[str] = []
 
     def fails() -> None:

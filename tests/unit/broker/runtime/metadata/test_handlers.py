@@ -47,14 +47,14 @@ def answer_of(handlers: MetadataHandlers, body: bytes, version: int) -> memoryvi
 
 
 @pytest.mark.parametrize("version", range(13))
-def test_metadata_answers_all_topics(cache: MetadataCache, version: int) -> None:
+def test_metadata_returns_all_topics(cache: MetadataCache, version: int) -> None:
     answer = ask(cache, None, version)
     assert [topic.name for topic in answer.topics] == ["t"]
     assert answer.topics[0].partitions[0].leader_id == 1
     assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(1, "h1", 9001), (2, "h2", 9002)]
 
 
-def test_answers_for_ever_other_topics_are_kept_up_to_a_bound(
+def test_responses_for_ever_other_topics_are_kept_up_to_a_bound(
     cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("broker.runtime.metadata.handlers._CACHED_BYTES_MAX", 100_000, raising=False)
@@ -72,7 +72,7 @@ def test_answers_for_ever_other_topics_are_kept_up_to_a_bound(
 
 
 @pytest.mark.parametrize("version", [10, 11, 12])
-def test_topic_deleted_and_made_anew_is_told_with_its_new_id(cache: MetadataCache, version: int) -> None:
+def test_topic_deleted_and_made_anew_is_listed_with_its_new_id(cache: MetadataCache, version: int) -> None:
     handlers = MetadataHandlers(cache, None, FakeLoop())
     body = MetadataRequest([MetadataRequestTopic(name="t")]).encode(version)
 
@@ -92,7 +92,7 @@ def ask_by_id(cache: MetadataCache, topics: list[MetadataRequestTopic], version:
     return MetadataResponse.decode(version, answer_of(handlers, MetadataRequest(topics).encode(version), version))
 
 
-def test_topics_are_told_by_id_in_version_12(cache: MetadataCache) -> None:
+def test_topics_are_listed_by_id_in_version_12(cache: MetadataCache) -> None:
     cache.update(update({"u": [partition(2, [2])]}, topic_id=NEW_ID))
     answer = ask_by_id(cache, [MetadataRequestTopic(OLD_ID, None), MetadataRequestTopic(NEW_ID, None)])
     assert [(topic.error_code, topic.name, topic.topic_id) for topic in answer.topics] == [
@@ -130,7 +130,7 @@ def test_names_beside_ids_are_passed_over_as_by_kafka(cache: MetadataCache) -> N
 
 @pytest.mark.parametrize("version", [10, 11])
 @pytest.mark.parametrize("asked", [(OLD_ID, None), (OLD_ID, "t"), ("", None)])
-def test_versions_10_and_11_are_not_asked_by_id(
+def test_versions_10_and_11_take_no_topic_ids(
     cache: MetadataCache, asked: tuple[str, str | None], version: int
 ) -> None:
     answer = ask_by_id(cache, [MetadataRequestTopic(*asked), MetadataRequestTopic(name="t")], version)
@@ -149,7 +149,7 @@ def test_topic_without_name_and_id_is_refused(cache: MetadataCache) -> None:
 ON_TOPIC, ON_CLUSTER, NOT_REQUESTED = 3576, 8096, -2147483648
 
 
-def test_operations_are_told_to_those_who_ask_and_to_no_others(cache: MetadataCache) -> None:
+def test_operations_are_sent_to_those_who_request_them_and_to_no_others(cache: MetadataCache) -> None:
     handlers = MetadataHandlers(cache, None, FakeLoop())
     told = []
     for _ in range(2):
@@ -166,7 +166,7 @@ def test_operations_are_told_to_those_who_ask_and_to_no_others(cache: MetadataCa
     ]
 
 
-def test_operations_on_topics_are_told_also_of_unknown_names_and_not_of_unknown_ids(cache: MetadataCache) -> None:
+def test_operations_on_topics_are_sent_also_for_unknown_names_and_not_for_unknown_ids(cache: MetadataCache) -> None:
     handlers = MetadataHandlers(cache, None, FakeLoop())
     for topics, expected in (
         ([MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new")], [ON_TOPIC, ON_TOPIC]),
@@ -178,7 +178,7 @@ def test_operations_on_topics_are_told_also_of_unknown_names_and_not_of_unknown_
 
 
 @pytest.mark.parametrize(("asked", "told"), [(True, ON_CLUSTER), (False, NOT_REQUESTED)])
-def test_description_of_the_cluster_tells_operations_to_those_who_ask(
+def test_description_of_the_cluster_has_operations_for_those_who_request_them(
     cache: MetadataCache, asked: bool, told: int
 ) -> None:
     slot, body = FakeSlot(), memoryview(bytearray(DescribeClusterRequest(asked).encode(0)))
@@ -193,7 +193,7 @@ def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> 
     assert len(ask(cache, [], 0).topics) == 1
 
 
-def test_dead_leader_is_told_as_none(cache: MetadataCache) -> None:
+def test_dead_leader_is_listed_as_none(cache: MetadataCache) -> None:
     cache.update(update({}, live=(2,)))
     row = ask(cache, ["t"]).topics[0].partitions[0]
     assert (row.error_code, row.leader_id, row.leader_epoch) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, 3)
@@ -220,7 +220,7 @@ def test_unknown_topic_is_created_only_where_both_allow(cache: MetadataCache) ->
     assert made == ["new"]
 
 
-def test_encoded_answer_is_not_kept_over_an_update(cache: MetadataCache) -> None:
+def test_encoded_response_is_not_kept_over_an_update(cache: MetadataCache) -> None:
     handlers = MetadataHandlers(cache, None, FakeLoop())
     body = MetadataRequest([MetadataRequestTopic(name="t")]).encode(9)
     before = bytes(answer_of(handlers, body, 9))
@@ -240,7 +240,7 @@ def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:
     assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_metadata_waits_for_the_controllers_first_word() -> None:
+def test_metadata_waits_for_the_controllers_first_update() -> None:
     cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
     loop = FakeLoop()
     handlers = MetadataHandlers(cache, None, loop)
@@ -253,7 +253,7 @@ def test_metadata_waits_for_the_controllers_first_word() -> None:
     assert all(slot.done for slot in slots)
 
 
-def test_metadata_without_any_controller_is_answered_in_the_end() -> None:
+def test_metadata_without_any_controller_gets_a_response_in_the_end() -> None:
     cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
     loop, slot = FakeLoop(), FakeSlot()
     body = memoryview(bytearray(MetadataRequest(None).encode(9)))

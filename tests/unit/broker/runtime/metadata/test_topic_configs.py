@@ -95,7 +95,7 @@ def test_after_more_notifications_than_are_kept_everything_is_read_again(before:
     assert entities == ["brokers/<default>"]
 
 
-def test_changed_settings_of_known_topics_are_told() -> None:
+def test_changed_settings_of_known_topics_reach_the_listeners() -> None:
     loop, worker, store = FakeLoop(), StepWorker(), Configs()
     cache = TopicConfigCache(store, worker, loop)
     told: list[tuple[str, Mapping[str, str]]] = []

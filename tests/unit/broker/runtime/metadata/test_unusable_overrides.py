@@ -69,7 +69,7 @@ class Store:
         return []
 
 
-def test_settings_cache_whose_listener_fails_still_tells_the_others_and_goes_on() -> None:
+def test_settings_cache_whose_listener_fails_still_notifies_the_others_and_goes_on() -> None:
     loop, store = FakeLoop(), Store()
     cache = TopicConfigCache(store, Worker(), loop)
     heard: list[str] = []
@@ -88,7 +88,7 @@ def test_settings_cache_whose_listener_fails_still_tells_the_others_and_goes_on(
     assert cache.overrides("t") == {"retention.ms": "5"}
 
 
-def test_settings_read_for_the_first_time_are_told_to_whoever_may_know_older_ones() -> None:
+def test_settings_read_for_the_first_time_reach_listeners_that_may_know_older_ones() -> None:
     loop, store = FakeLoop(), Store()
     cache = TopicConfigCache(store, Worker(), loop)
     first: list[tuple[str, Mapping[str, str]]] = []
@@ -105,7 +105,7 @@ def test_settings_read_for_the_first_time_are_told_to_whoever_may_know_older_one
     assert changes == ["t", "t"]
 
 
-def test_partition_that_cannot_be_taken_up_fails_alone_and_the_request_is_answered(
+def test_partition_that_cannot_be_taken_up_fails_alone_and_the_request_gets_its_response(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = MemoryCluster()

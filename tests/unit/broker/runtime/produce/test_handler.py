@@ -16,7 +16,7 @@ from tests.support.settled_cluster import settled
 
 
 @pytest.mark.guarantee("R5")
-def test_produce_acks_all_is_answered_once_every_isr_member_has_it() -> None:
+def test_produce_acks_all_is_acknowledged_once_every_isr_member_has_it() -> None:
     cluster = settled()
     cluster.hold = lambda message: message.kind == "request" and message.source == 3
     slot = cluster.produce(1, "a")
@@ -33,7 +33,7 @@ def test_produce_acks_all_is_answered_once_every_isr_member_has_it() -> None:
 
 
 @pytest.mark.guarantee("R5")
-def test_produce_acks_1_is_answered_by_the_leaders_write_alone() -> None:
+def test_produce_acks_1_is_acknowledged_by_the_leaders_write_alone() -> None:
     cluster = settled()
     cluster.hold = lambda message: True
     result = produced(cluster.produce(1, "a", acks=1))
@@ -44,7 +44,7 @@ def test_produce_acks_1_is_answered_by_the_leaders_write_alone() -> None:
 
 
 @pytest.mark.guarantee("R5")
-def test_produce_acks_0_has_no_answer_and_a_failure_closes_the_connection() -> None:
+def test_produce_acks_0_has_no_response_and_a_failure_closes_the_connection() -> None:
     cluster = settled()
     slot = cluster.produce(1, "a", acks=0)
     assert slot.nothing
@@ -258,7 +258,7 @@ def test_produce_waiting_when_leadership_is_lost_is_not_leader() -> None:
     assert result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_failed_write_answers_storage_error_and_serves_no_more() -> None:
+def test_failed_write_returns_storage_error_and_serves_no_more() -> None:
     cluster = settled()
     cluster.nodes[1].log.fail_writes = True
     result = produced(cluster.produce(1, "a", acks=1))
@@ -272,9 +272,7 @@ def test_failed_write_answers_storage_error_and_serves_no_more() -> None:
 @pytest.mark.guarantee("R5")
 @pytest.mark.parametrize(("version", "error"), [(3, 6), (4, 56)])
 @pytest.mark.parametrize("offline", [False, True])
-def test_produce_versions_that_know_no_storage_error_are_told_to_look_for_the_leader(
-    version: int, error: int, offline: bool
-) -> None:
+def test_produce_versions_that_know_no_storage_error_get_not_leader(version: int, error: int, offline: bool) -> None:
     cluster = settled()
     cluster.nodes[1].log.fail_writes = True
     if offline:

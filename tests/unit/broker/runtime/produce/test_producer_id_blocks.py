@@ -27,7 +27,7 @@ class Blocks:
 
 
 @pytest.mark.guarantee("idempotent-producers")
-def test_producer_ids_follow_blocks_in_order_and_failures_are_told() -> None:
+def test_producer_ids_follow_blocks_in_order_and_failures_are_reported() -> None:
     loop, worker = FakeLoop(), StepWorker()
     ids: list[int] = []
     failures: list[str] = []
@@ -67,7 +67,7 @@ def test_nobody_waits_for_a_producer_id_for_as_long_as_zookeeper_is_away() -> No
 
 
 @pytest.mark.guarantee("idempotent-producers")
-def test_producer_is_told_to_ask_again_where_no_block_can_be_claimed() -> None:
+def test_producer_gets_a_retriable_error_where_no_block_can_be_claimed() -> None:
     loop, worker, slot = FakeLoop(), StepWorker(), FakeSlot()
     handler = ProducerIdHandler(ProducerIdBlocks(Blocks(), worker, loop))
     body = memoryview(bytearray(InitProducerIdRequest().encode(4)))

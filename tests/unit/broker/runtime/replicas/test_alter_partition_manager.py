@@ -126,7 +126,7 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
 
 
 @pytest.mark.guarantee("isr-changes")
-def test_error_of_the_request_is_everyones_answer() -> None:
+def test_error_of_the_request_is_everyones_response() -> None:
     world = Sender()
     world.propose(0)
     world.sent().sent[0][1](memoryview(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER).encode(VERSION)))
@@ -134,7 +134,7 @@ def test_error_of_the_request_is_everyones_answer() -> None:
 
 
 @pytest.mark.guarantee("isr-changes")
-def test_partition_missing_in_answer_and_lost_answer_are_unknown() -> None:
+def test_partition_missing_in_response_and_lost_response_are_unknown() -> None:
     world = Sender()
     world.propose(0)
     world.sent().sent[0][1](memoryview(AlterPartitionResponse().encode(VERSION)))
@@ -144,7 +144,7 @@ def test_partition_missing_in_answer_and_lost_answer_are_unknown() -> None:
 
 
 @pytest.mark.guarantee("isr-changes")
-def test_new_controller_is_asked_and_old_one_not_waited_for() -> None:
+def test_new_controller_gets_the_request_and_the_old_one_is_not_awaited() -> None:
     world = Sender()
     world.propose(0)
     old = world.sent()
@@ -156,7 +156,7 @@ def test_new_controller_is_asked_and_old_one_not_waited_for() -> None:
 
 
 @pytest.mark.guarantee("isr-changes")
-def test_without_controller_the_answer_is_unknown() -> None:
+def test_without_controller_the_response_is_unknown() -> None:
     world = Sender()
     world.cache.controller_moved(None)
     world.propose(0)

@@ -159,7 +159,7 @@ class Chained:
 
 
 @pytest.mark.parametrize("first", [1, -1])
-def test_append_by_who_heard_of_an_outcome_is_not_confirmed_before_it_is_written(appends: Appends, first: int) -> None:
+def test_append_within_a_completion_is_not_confirmed_before_it_is_written(appends: Appends, first: int) -> None:
     chained = Chained(appends, acks=1)
     chained.append(first)
     appends.end_turn()
@@ -168,7 +168,7 @@ def test_append_by_who_heard_of_an_outcome_is_not_confirmed_before_it_is_written
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
-def test_append_by_who_heard_of_an_outcome_is_written_without_waiting_for_an_event(appends: Appends, acks: int) -> None:
+def test_append_within_a_completion_is_written_without_waiting_for_an_event(appends: Appends, acks: int) -> None:
     Chained(appends, acks).append(1)
     while appends.node.loop.run_soon():
         pass

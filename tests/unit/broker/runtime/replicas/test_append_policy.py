@@ -74,7 +74,7 @@ def test_ordinary_topic_has_no_policy() -> None:
     assert _cluster().nodes[1].up.replicas.by_partition[(TOPIC, 0)].append_policy is None
 
 
-def test_ordinary_topic_asks_no_wall_clock() -> None:
+def test_ordinary_topic_reads_no_wall_clock() -> None:
     cluster = _cluster()
 
     def ask() -> int:
@@ -112,7 +112,7 @@ def test_policy_has_the_level_of_its_own_codec() -> None:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_append_time_is_stored_answered_and_the_same_on_all_replicas(codec: Compression) -> None:
+def test_append_time_is_stored_returned_and_the_same_on_all_replicas(codec: Compression) -> None:
     cluster = _cluster(**APPEND_TIME)
     result = _send(cluster, _batch(b"a", b"b", codec=codec))
     assert (result.error, result.base_offset, result.log_append_time) == (0, 0, cluster.wall_ms)
@@ -152,7 +152,7 @@ def test_codec_of_the_topic_is_stored_on_all_replicas(
         assert header.crc == sent.crc
 
 
-def test_repeat_is_answered_with_the_time_of_the_original() -> None:
+def test_repeat_gets_the_time_of_the_original() -> None:
     cluster = _cluster(**APPEND_TIME)
     batch = bytes(_batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0))
     first = _send(cluster, memoryview(bytearray(batch)))

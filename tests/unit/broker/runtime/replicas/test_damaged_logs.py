@@ -90,7 +90,7 @@ def test_log_damaged_twice_is_thrown_away_twice_each_time_under_another_epoch() 
         assert cluster.nodes[1].log.values() == VALUES
 
 
-def test_damaged_log_that_is_told_to_lead_is_kept() -> None:
+def test_damaged_log_that_is_to_lead_is_kept() -> None:
     """Its admission was first, and then its leader died."""
     cluster = about_to_be_admitted()
     damage(cluster, 1)

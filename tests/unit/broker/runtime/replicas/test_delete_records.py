@@ -46,7 +46,7 @@ def answer(slot: FakeSlot, version: int = 2) -> DeleteRecordsPartitionResult:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_delete_is_answered_once_every_replica_begins_there(cluster: MemoryCluster, version: int) -> None:
+def test_delete_gets_its_response_once_every_replica_begins_there(cluster: MemoryCluster, version: int) -> None:
     slot = delete(cluster, 4, version=version)
     assert slot.answer is None
     assert cluster.nodes[1].log.start == 4
@@ -112,7 +112,7 @@ def test_delete_from_a_topic_that_is_only_compacted_is_a_policy_violation(
     assert answer(slot).error_code == error
 
 
-def test_delete_times_out_while_a_live_replica_stands_still_and_stays_done_on_the_others(
+def test_delete_times_out_while_a_live_replica_lags_and_stays_done_on_the_others(
     cluster: MemoryCluster,
 ) -> None:
     cluster.nodes[3].paused = True
@@ -140,7 +140,7 @@ def test_delete_waits_for_no_replica_whose_broker_is_gone(cluster: MemoryCluster
     assert answer(slot) == DeleteRecordsPartitionResult(0, 4, 0)
 
 
-def test_delete_that_waits_is_told_when_the_leader_is_another(cluster: MemoryCluster) -> None:
+def test_delete_that_waits_fails_when_the_leader_is_another(cluster: MemoryCluster) -> None:
     cluster.nodes[3].paused = True
     slot = delete(cluster, 4)
     cluster.settle()

@@ -34,7 +34,7 @@ def result(slot: FakeSlot) -> tuple[int, int]:
     return answer.error, answer.base_offset
 
 
-def test_repeat_is_answered_with_the_original_offset_and_not_appended(cluster: MemoryCluster) -> None:
+def test_repeat_gets_the_original_offset_and_is_not_appended(cluster: MemoryCluster) -> None:
     first = send(cluster, "a", 0)
     cluster.settle()
     assert result(first) == (0, 0)

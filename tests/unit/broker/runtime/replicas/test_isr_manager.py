@@ -86,7 +86,7 @@ def test_pending_shrink_does_not_raise_the_watermark_before_it_is_committed() ->
     assert produced(slot) is None
 
 
-def test_lost_alter_answer_is_asked_again_and_echoed() -> None:
+def test_lost_alter_response_is_requested_again_and_echoed() -> None:
     cluster = settled()
     cluster.nodes[3].paused = True
     lost: list[Held] = []

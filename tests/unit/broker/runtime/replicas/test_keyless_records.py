@@ -83,7 +83,7 @@ def test_produce_of_more_records_than_can_be_looked_at_in_time_is_too_large(
 
 
 @pytest.mark.parametrize("codec", [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])
-def test_produce_in_a_codec_that_is_not_installed_is_told_as_that_to_a_compacted_topic(
+def test_produce_in_a_codec_that_is_not_installed_to_a_compacted_topic_gets_that_error(
     cluster: MemoryCluster, codec: Compression, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = _batch([b"k"], codec)
@@ -120,7 +120,7 @@ def test_produce_of_what_its_codec_cannot_have_written_to_a_compacted_topic_is_c
     assert refused.error == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_produce_with_a_time_that_cannot_be_told_to_a_compacted_topic_is_refused(cluster: MemoryCluster) -> None:
+def test_produce_with_an_impossible_time_to_a_compacted_topic_is_refused(cluster: MemoryCluster) -> None:
     batch = bytearray(encode_batch([NewRecord(b"k", b"1"), NewRecord(b"k", b"2")], timestamps=[0, 1]))
     batch[27:35] = (2**63 - 1).to_bytes(8, "big")
     batch[17:21] = crc32c.crc32c(bytes(batch[21:])).to_bytes(4, "big")

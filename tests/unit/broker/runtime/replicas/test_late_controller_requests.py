@@ -103,7 +103,7 @@ def test_move_away_of_an_older_leader_epoch_is_fenced() -> None:
     assert cluster.nodes[1].log.values() == ["a"]
 
 
-def test_new_controllers_word_counts_on_a_topic_that_the_one_before_deleted() -> None:
+def test_new_controllers_update_counts_on_a_topic_that_the_one_before_deleted() -> None:
     cluster = settled()
     stop(cluster, TOPIC_ID)
     cluster.controller_epoch = 2

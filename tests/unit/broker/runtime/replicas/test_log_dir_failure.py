@@ -33,7 +33,7 @@ def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> N
     assert store.told == 2
 
 
-def test_log_failure_is_told_once_zookeeper_is_back() -> None:
+def test_log_failure_is_reported_once_zookeeper_is_back() -> None:
     loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
     store.down = True
     LogFailureNotice(store, worker, loop).tell()

@@ -97,7 +97,7 @@ def test_report_says_the_newest_epochs_of_a_log_and_whether_it_is_what_it_was() 
     assert not said.shortened
 
 
-def test_epoch_that_a_damaged_checkpoint_names_is_said_as_far_as_the_answer_can() -> None:
+def test_epoch_that_a_damaged_checkpoint_names_is_reported_as_far_as_the_response_can() -> None:
     world = World()
     world.log.log_end_offset, world.log.epoch_at = 1, lambda offset: 2**40
     world.replica.partition.known_epoch = 2**40
@@ -106,7 +106,7 @@ def test_epoch_that_a_damaged_checkpoint_names_is_said_as_far_as_the_answer_can(
     assert (said.last_epoch, said.known_epoch) == (2**31 - 1, 2**31 - 1)
 
 
-def test_mark_of_a_log_that_was_made_after_the_first_word_goes_too() -> None:
+def test_mark_of_a_log_that_was_made_after_the_first_request_goes_too() -> None:
     """A broker that starts hears of the cluster before it is told its roles: the log is made, and marked, later."""
     world = World()
     world.store.clear_unclean(T0)
@@ -145,7 +145,7 @@ def test_mark_stays_while_the_isr_names_the_replica_since_before_its_registratio
     assert not world.marked
 
 
-def test_mark_stays_where_what_was_told_is_older_than_the_log() -> None:
+def test_mark_stays_where_the_request_is_older_than_the_log() -> None:
     world = World()
     world.tell(1, 1, 3)
     world.replica.partition.leader_epoch = 6
@@ -154,7 +154,7 @@ def test_mark_stays_where_what_was_told_is_older_than_the_log() -> None:
     assert world.marked
 
 
-def test_mark_stays_until_the_word_for_this_registration_comes() -> None:
+def test_mark_stays_until_the_request_for_this_registration_comes() -> None:
     world = World()
     world.tell(1, 1, 3)
     world.epoch = 8

@@ -42,7 +42,7 @@ def new_to(world: ReassignedCluster, broker: int) -> list[bool]:
     return [state.is_new for _, state in world.nodes[broker].roles_told()]
 
 
-def test_replica_is_told_that_nobody_leads_before_it_is_asked() -> None:
+def test_replica_learns_that_nobody_leads_before_its_report_is_requested() -> None:
     world = one_in_sync()
     for node in world.nodes.values():
         node.queue.clear()
@@ -78,7 +78,7 @@ def nobody_leads(cluster: MemoryCluster, broker: int) -> None:
     cluster.settle()
 
 
-def test_replica_that_was_told_that_nobody_leads_takes_nothing_more_of_the_deposed_leader() -> None:
+def test_replica_that_learned_that_nobody_leads_takes_nothing_more_of_the_deposed_leader() -> None:
     cluster = MemoryCluster(2, 1)
     cluster.settle()
     cluster.hold = lambda message: message.kind == "answer" and message.source == 1
@@ -97,7 +97,7 @@ def test_replica_that_was_told_that_nobody_leads_takes_nothing_more_of_the_depos
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_log_that_is_made_as_it_is_told_that_nobody_leads_vouches_for_nothing_unless_it_is_new(is_new: bool) -> None:
+def test_log_that_is_made_as_it_learns_that_nobody_leads_vouches_for_nothing_unless_it_is_new(is_new: bool) -> None:
     cluster = MemoryCluster(2, 1, start=False)
     cluster.start(2, tell=False)
     state = replace(cluster.state, leader=NO_LEADER, leader_epoch=5)

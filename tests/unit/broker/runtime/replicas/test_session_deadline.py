@@ -53,7 +53,9 @@ def test_passed_session_deadline_commits_nothing_until_it_is_over() -> None:
     assert result.error == 0
 
 
-def test_leader_stands_still_from_the_very_moment_of_its_sessions_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leader_is_locally_fenced_from_the_very_moment_of_its_sessions_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = settled()
     cluster.hold = lambda message: message.kind == "request" and message.target == 1
     waiting = cluster.produce(1, "a")

@@ -163,7 +163,7 @@ def test_malformed_request_that_is_refused_closes_its_connection(handlers: Handl
     assert slot.answer is None
 
 
-def test_everybody_may_ask_for_api_versions(handlers: Handlers, loop: FakeLoop) -> None:
+def test_everybody_may_request_api_versions(handlers: Handlers, loop: FakeLoop) -> None:
     authorizer, metrics = Allowing(lambda request: False), Metrics()
     dispatcher = make(handlers, RequestChain(loop, authorizer, metrics=metrics))
     slot = dispatch(dispatcher, 1, ApiKey.API_VERSIONS, version=0, body=b"")

@@ -16,7 +16,7 @@ def run(loop: FakeLoop, until: float) -> None:
     loop.now = until
 
 
-def test_late_items_are_told_once_and_removed_ones_never() -> None:
+def test_late_items_are_reported_once_and_removed_ones_never() -> None:
     loop = FakeLoop()
     late: list[str] = []
     deadlines: Deadlines[str] = Deadlines(loop, late.append)
@@ -33,7 +33,7 @@ def test_late_items_are_told_once_and_removed_ones_never() -> None:
     assert len(deadlines) == 0
 
 
-def test_item_added_while_telling_gets_its_own_time() -> None:
+def test_item_added_while_late_ones_are_reported_gets_its_own_time() -> None:
     loop = FakeLoop()
     late: list[str] = []
     deadlines: Deadlines[str]

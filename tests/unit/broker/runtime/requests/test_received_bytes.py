@@ -84,12 +84,12 @@ def waiting(api: ApiKey, version: int, body: bytes, handler: Handler) -> FakeSlo
     return slot
 
 
-def test_metadata_before_the_first_word_holds_nothing_received() -> None:
+def test_metadata_before_the_first_update_holds_nothing_received() -> None:
     body = MetadataRequest([MetadataRequestTopic(name="a-topic")]).encode(9)
     waiting(ApiKey.METADATA, 9, body, nothing_heard().handle_metadata)
 
 
-def test_describe_cluster_before_the_first_word_holds_nothing_received() -> None:
+def test_describe_cluster_before_the_first_update_holds_nothing_received() -> None:
     waiting(ApiKey.DESCRIBE_CLUSTER, 0, DescribeClusterRequest().encode(0), nothing_heard().handle_describe_cluster)
 
 

@@ -94,7 +94,7 @@ def test_zookeeper_responds_a_member_without_quorum_does_not_count(answer: bytes
     assert zookeeper_responds("127.0.0.1", answered_by(answer), timeout_s=2.0) is good
 
 
-def test_answers_nobody_listens_is_no() -> None:
+def test_responds_is_false_where_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert not broker_responds("127.0.0.1", port)

@@ -25,7 +25,7 @@ def hung(op: Op) -> int:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("f", ["send", "poll"])
-def test_partition_that_answers_is_asked_while_the_others_hang(f: str, seed: int) -> None:
+def test_partition_that_responds_gets_requests_while_the_others_hang(f: str, seed: int) -> None:
     spread = Spread(0, THREADS, PARTITIONS)
     load: Generator = Sends(Rng(seed), spread, 1) if f == "send" else Polls(Rng(seed), spread)
     ops = simulate(paced(load), THREADS, latency_ns=hung)
