@@ -288,9 +288,9 @@ class PartitionLog:
         """
         return end_offset_in_file(*chunk) if isinstance(chunk, FileSlice) else end_offset_of(memoryview(chunk))
 
-    def distrust(self) -> None:
+    def forget_checked(self) -> None:
         """Check again, at its next read, everything that was written or checked before; damage is CorruptLog then."""
-        self._reads.distrust()
+        self._reads.forget_checked()
 
     def read_failed(self, error: OSError) -> LogDirFailed:
         """Reading a chunk from its file failed with this error: the log dir goes offline. Returns what to raise."""

@@ -66,11 +66,11 @@ class SegmentReads:
         except OSError as error:
             log.read_failed(error)
 
-    def distrust(self) -> None:
+    def forget_checked(self) -> None:
         """Check again, at its next read, everything that was written or checked before; damage is CorruptLog then."""
         self._log.tail.clear()
         for segment in self._log.segments.made():
-            segment.distrust()
+            segment.forget_checked()
 
 
 def _content(piece: FileSlice) -> bytes:

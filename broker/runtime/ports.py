@@ -185,7 +185,7 @@ class Log(Protocol):
         """Let the log begin at `offset`, ≤ the end; False where it begins there or later already."""
         ...
 
-    def distrust(self) -> None:
+    def forget_checked(self) -> None:
         """Check the bytes in the files again when they are next read."""
         ...
 

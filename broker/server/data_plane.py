@@ -39,7 +39,7 @@ from broker.server.workers import DeletionWorker, FileWorker, FlushWorkers
 from broker.wire.api import ApiKey
 
 _FLUSH_CHECK_MS = 1000.0
-_DISTRUST_MS = 1000.0
+_RECHECK_MS = 1000.0
 
 
 def _open_segments_max() -> int:
@@ -120,7 +120,7 @@ class DataPlane:
         self.cleaner: LogCleaner | None = None
         self._cleaner_processes = ProcessRunner(loop.call_soon_threadsafe)
         self._listeners: list[Listener] = []
-        self._distrusted_ms = -_DISTRUST_MS
+        self._rechecked_ms = -_RECHECK_MS
 
     def build(self, control: ControlPlane, resolver: Resolver, event_log: EventLog | None, incarnation: str) -> None:
         """Join with the control plane, whose caches and senders the replicas use."""
@@ -266,15 +266,15 @@ class DataPlane:
         """The bytes of a response could not be read from a log file; which log is not known here.
 
         So every log checks its segments again when they are next read: the client repeats its request, and that read
-        finds the damage and takes the replica offline. At most once in _DISTRUST_MS, because every segment is checked.
+        finds the damage and takes the replica offline. At most once in _RECHECK_MS, because every segment is checked.
         """
         now_ms = self._loop.now_ms()
-        if self.manager is None or now_ms - self._distrusted_ms < _DISTRUST_MS:
+        if self.manager is None or now_ms - self._rechecked_ms < _RECHECK_MS:
             return
-        self._distrusted_ms = now_ms
+        self._rechecked_ms = now_ms
         for replica in self.manager.replicas.by_partition.values():
             if not replica.offline:
-                replica.log.distrust()
+                replica.log.forget_checked()
 
     def _on_dir_failed(self, failure: LogDirFailed) -> None:
         """Called from within the operation that failed: the dir's replicas go offline once that operation has ended."""

@@ -30,7 +30,7 @@ class MemoryLog:
         self.epochs: list[tuple[int, int]] = []
         self.writes = 0
         self.fail_writes = False
-        self.distrusted = 0
+        self.forgot_checked = 0
         self.flushed = 0
         self.flush_messages = 2**63 - 1
         self.lacks_values = False
@@ -184,8 +184,8 @@ class MemoryLog:
         self.start = offset
         return True
 
-    def distrust(self) -> None:
-        self.distrusted += 1
+    def forget_checked(self) -> None:
+        self.forgot_checked += 1
 
     def read_failed(self, error: OSError) -> LogDirFailed:
         return LogDirFailed("/data", error.errno or 0, str(error))

@@ -134,7 +134,7 @@ class Segment(SegmentFiles):
     def _overlapping(self, position: int, last_offset: Offset, following: Offset) -> CorruptLog:
         return self.log_file.corrupt(BadBatch(position, f"last offset {last_offset}, {following} comes next"))
 
-    def distrust(self) -> None:
+    def forget_checked(self) -> None:
         """Forget which bytes were checked: the next read of each checks its CRC again."""
         self._verified_until = 0
         if self._opened:

@@ -69,7 +69,7 @@ class PartitionReader:
                 # The follower fetches again what it was sent. Its CRC check may have failed: are these still the bytes
                 # that were written?
                 del replica.served[body.replica_id]
-                log.distrust()
+                log.forget_checked()
         else:
             limit = high_watermark
         if not part.checked and part.last_fetched_epoch >= 0:

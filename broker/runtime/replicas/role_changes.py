@@ -248,7 +248,7 @@ class RoleChanges:
                 self._fetchers.unfollow(replica)
                 log.assign_epoch(role.leader_epoch, log.staged_end_offset)
                 # What this replica once wrote may have been damaged since, and now readers depend on it.
-                log.distrust()
+                log.forget_checked()
                 replica.served.clear()
                 role.alive = self._replicas.live_brokers
                 # The controller elected it with knowledge of its stop: from now on its log is the partition's.

@@ -390,7 +390,7 @@ def test_closed_segment_that_is_not_trusted_any_more_is_checked_when_it_opens_ag
         file.write(bytes([byte[0] ^ 1]))
     fetch(log, 0, 1)
     clock.next_turn(store)
-    log.distrust()
+    log.forget_checked()
     with pytest.raises(CorruptLog):
         fetch(log, 0, 1)
     kill(store)

@@ -1,4 +1,4 @@
-"""Bytes that were good when they were written are checked again once they are distrusted."""
+"""Bytes that were good when they were written are checked again once the log forgets which were checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ pytestmark = pytest.mark.guarantee("L6")
 
 
 @pytest.mark.parametrize("position", [70, 700])
-def test_byte_flipped_under_an_open_log_is_found_by_the_next_read_once_it_is_distrusted(position: int) -> None:
+def test_byte_flipped_under_an_open_log_is_found_by_the_next_read_once_the_log_forgets_what_it_checked(
+    position: int,
+) -> None:
     with folder() as path:
         store = open_store(path, Clock())
         log = open_log(store)
@@ -29,7 +31,7 @@ def test_byte_flipped_under_an_open_log_is_found_by_the_next_read_once_it_is_dis
             file.write(bytes([byte[0] ^ 1]))
         for offset in range(log.staged_end_offset):
             fetch(log, offset)
-        log.distrust()
+        log.forget_checked()
         with pytest.raises(CorruptLog, match="CRC32C"):
             list(map(partial(fetch, log, max_bytes=150), range(log.staged_end_offset)))
         store.close(clean=False)
