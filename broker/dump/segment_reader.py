@@ -2,7 +2,7 @@
 
 Memory is bounded by keep_max and one chunk, whatever a length says. A batch whose header is possible comes out, its CRC
 computed, right or wrong; bytes that cannot be a batch come out as Damage, and reading goes on at the next whole, valid
-batch, which tells damage in the middle from a torn end. Knows nothing of printing. Source: FileLogInputStream.
+batch, which distinguishes damage in the middle from a torn end. Knows nothing of printing. Source: FileLogInputStream.
 """
 
 from __future__ import annotations

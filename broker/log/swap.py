@@ -1,6 +1,6 @@
 """Puts a cleaned segment in the place of those that it was made from, such that a crash leaves the one or the others.
 
-Names tell how far it came, as in Kafka (whose recovery finishes our swaps and ours its):
+Names say how far a swap came, as in Kafka (whose recovery finishes our swaps and ours its):
 1. `.cleaned`: durable, and of no account: removed at the next start. A recovery point beyond all of it is on disk
    before step 2.
 2. `.swap`: from here on a start finishes the swap. Durable before anything else is touched.

@@ -245,7 +245,7 @@ class ControlPlane:
         )
 
     def _build_handlers(self, store: ZkTopicStore, admin_store: ZkAdminStore) -> None:
-        """What answers the requests of `handlers`."""
+        """The handlers behind `handlers`."""
         settings, id_, loop = self.settings, self.broker_id, self._loop
         self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
         self._metadata = MetadataHandlers(

@@ -116,7 +116,7 @@ class FileWorker:
         self._threads.submit(partial(run_job, self._loop, job, done))
 
     def close(self) -> None:
-        """Wait for what was asked. Idempotent."""
+        """Wait for all submitted jobs. Idempotent."""
         self._threads.close()
 
 
@@ -156,6 +156,6 @@ class FlushWorkers:
         self._threads[directory].submit(partial(run_job, self._loop, job, done))
 
     def close(self) -> None:
-        """Wait for what was asked. Idempotent."""
+        """Wait for all submitted jobs. Idempotent."""
         for threads in self._threads.values():
             threads.close()

@@ -1,9 +1,9 @@
 """`highwater doctor`: what this machine has, what it lacks, and which node kinds and faults that leaves.
 
 Decides: how each thing is checked; by trying it where that takes a second or two, not by its mere presence. All are
-tried at once; a Spark job, which takes longer than the rest together, only where it is asked for, and else the row says
-that none was tried. Needs no package of the extra `lab`. Must not know: how faults are probed: their rows are handed in
-by the command line, which knows nemesis.
+tried at once; a Spark job, which takes longer than the rest together, only with its option, and else the row says that
+none was tried. Needs no package of the extra `lab`. Must not know: how faults are probed: their rows are handed in by
+the command line, which knows nemesis.
 """
 
 from __future__ import annotations

@@ -38,10 +38,10 @@ class OutsideCode:
 
 
 def outside_names(plan: Plan) -> list[tuple[str, str]]:
-    """(group, name) of every entry point of another package that the plan asks for."""
-    asked = [(WORKLOADS, plan.workload.kind), (SYSTEMS, plan.system.kind)]
-    asked += [(FAMILIES, family) for family in sorted({kind.family for kind in plan.fault_kinds})]
-    return [(extensions.group, name) for extensions, name in asked if name not in extensions.own]
+    """(group, name) of every entry point of another package that the plan names."""
+    used = [(WORKLOADS, plan.workload.kind), (SYSTEMS, plan.system.kind)]
+    used += [(FAMILIES, family) for family in sorted({kind.family for kind in plan.fault_kinds})]
+    return [(extensions.group, name) for extensions, name in used if name not in extensions.own]
 
 
 def outside_code(names: Iterable[tuple[str, str]]) -> list[OutsideCode]:

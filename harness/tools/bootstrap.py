@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Create the environment and install the project with the extras asked for. Returns an exit code."""
+    """Create the environment and install the project with the extras that --extras names. Returns an exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--venv", type=Path, required=True)
     parser.add_argument("--extras", default="lab")

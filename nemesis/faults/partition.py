@@ -35,7 +35,7 @@ def isolation_scope(timing: Timing) -> str:
 
 NAME = "partition"
 _OF_EVERY_CUT = (
-    Parameter("reject", Choice((False, True)), "false: packets are dropped without an answer"),
+    Parameter("reject", Choice((False, True)), "false: packets are dropped without a reply"),
     Parameter("grudge", Grudge(), "follows from the rest"),
 )
 ISOLATE = FaultKind(

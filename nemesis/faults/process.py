@@ -27,7 +27,7 @@ KILL = FaultKind(
     NAME,
     frozenset({STOPS_PROCESS}),
     does="SIGKILL; the broker is started again at the end",
-    seen_by="the pid is gone; at the end the broker answers",
+    seen_by="the pid is gone; at the end the broker responds",
     opening=Opening(Turn.LEADER_KILLED, "leader"),
     script=ScriptUse(undo="start"),
 )

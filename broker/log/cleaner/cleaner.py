@@ -238,7 +238,7 @@ class LogCleaning:
     # Reading
 
     def _batches(self, base: Offset, size: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Batches of a segment's first `size` bytes, their CRCs checked. A view is good until the next is asked for."""
+        """Batches of a segment's first `size` bytes, their CRCs checked. A view is good until the next one is drawn."""
         path = segment_path(self._job.directory, base, LOG_SUFFIX)
         buffer_bytes = max(self._job.io_buffer_bytes, HEADER_SIZE)
         expected = base

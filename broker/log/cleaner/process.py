@@ -135,11 +135,11 @@ class ProcessRunner:
         def follow() -> None:
             end = self._carry_out(child, job, on_event)
 
-            def tell() -> None:
+            def deliver() -> None:
                 self._running.pop(child, None)
                 on_event(end)
 
-            self._call_soon(tell)
+            self._call_soon(deliver)
 
         # The parent-death signal is sent when the *thread* that started the process ends.
         thread = threading.Thread(target=follow, name="log-cleaner", daemon=True)
@@ -253,11 +253,11 @@ def main() -> None:
     throttle = Throttle(job.bytes_per_second, time.monotonic, time.sleep)
     out = sys.stdout.buffer
 
-    def tell(event: Event) -> None:
+    def send(event: Event) -> None:
         out.write(_encode_event(event))
         out.flush()
 
-    perform(LogCleaning(job, throttle, _check_parent), tell)
+    perform(LogCleaning(job, throttle, _check_parent), send)
 
 
 if __name__ == "__main__":

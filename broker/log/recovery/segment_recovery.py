@@ -1,7 +1,7 @@
 """Reading a log's segments batch by batch after a stop that was not clean, and cutting where they end.
 
 Whatever is kept forms one gapless run of valid batches. Damage (bad bytes that had been synced, with good ones behind
-them) is told from the end of a torn log before anything is cut.
+them) is distinguished from the end of a torn log before anything is cut.
 Source: kafka LogLoader.recoverLog, LogSegment.recover; L6 of docs/guarantees.md.
 """
 

@@ -40,7 +40,7 @@ class LogFile:
         self.fd = -1
         """−1 while it is not open."""
         self.size = -1
-        """Bytes of complete batches; −1 as long as nobody has asked the file system."""
+        """Bytes of complete batches; −1 until the file system was queried."""
 
     @property
     def path(self) -> str:

@@ -20,7 +20,7 @@ class Segments:
     __slots__ = ("_bases", "_gaps", "_keeper", "_list", "_make")
 
     def __init__(self, bases: Sequence[Offset] = (), make: Callable[[Offset], Segment] | None = None) -> None:
-        """bases: of segments that are on disk, rising. make gives one of them when it is first asked for."""
+        """bases: of segments that are on disk, rising. make gives one of them when it is first used."""
         self._list: list[Segment | None] = [None] * len(bases)
         self._bases = list(bases)
         self._make = make

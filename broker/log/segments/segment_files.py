@@ -117,7 +117,7 @@ class SegmentFiles:
 
     @property
     def size(self) -> int:
-        """Bytes of complete batches in the .log file; asked of the file system while the segment is not open.
+        """Bytes of complete batches in the .log file; by the file system while the segment is not open.
 
         Raises OSError, CorruptLog.
         """
@@ -353,13 +353,13 @@ class SegmentFiles:
     def _indexed_position(self, position: int) -> OffsetPosition | None:
         return self._look_up(self.indexes.by_offset.at_or_before_position, position)
 
-    def _look_up(self, ask: Callable[[int], T], key: int) -> T:
+    def _look_up(self, search: Callable[[int], T], key: int) -> T:
         """The result of a search, repeated where the index could not be read. Raises OSError, CorruptLog."""
         try:
-            return ask(key)
+            return search(key)
         except (IndexDamaged, OSError) as error:
             self._make_readable(error)
-            return ask(key)
+            return search(key)
 
     def _make_readable(self, error: IndexDamaged | OSError) -> None:
         """After an index could not be read: build both anew, or find a descriptor. Raises OSError, CorruptLog."""

@@ -176,7 +176,7 @@ class Staging:
     ) -> bool:
         """Whether the next `size` bytes, with this max timestamp and last offset, need a segment of their own.
 
-        now_ms: the clock, asked only where batches without timestamps leave nothing else. indexed: the offset index
+        now_ms: the clock, read only where batches without timestamps leave nothing else. indexed: the offset index
         of the active segment.
         """
         held = self._size

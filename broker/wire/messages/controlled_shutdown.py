@@ -1,4 +1,4 @@
-"""ControlledShutdown: a stopping broker asks the controller to move its leaders away.
+"""ControlledShutdown: a broker that shuts down has the controller move its leaderships away.
 
 Written by tools/messages.py.
 Source: ControlledShutdownRequest.json, ControlledShutdownResponse.json.

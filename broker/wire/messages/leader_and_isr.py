@@ -1,4 +1,4 @@
-"""LeaderAndIsr: the controller tells a replica's broker who leads and who is in the ISR.
+"""LeaderAndIsr: the controller sends a replica's broker the leader and the ISR.
 
 The minimum of eligible replicas (docs/adr/0010) is highwater's own; Kafka passes over tags that it does not know.
 

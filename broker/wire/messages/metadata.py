@@ -1,7 +1,7 @@
 """Metadata: brokers, controller, topics and their leaders.
 
-v0 reads an empty topic array as "all topics"; v1+ reads null as all and empty as none. From v10 answers tell the
-topic's id, and v12 may be asked by it, with null for the name.
+v0 reads an empty topic array as "all topics"; v1+ reads null as all and empty as none. From v10 responses have the
+topic's id, and requests of v12 may name a topic by it, with null for the name.
 
 Written by tools/messages.py.
 Source: MetadataRequest.json, MetadataResponse.json.

@@ -1,4 +1,4 @@
-"""StopReplica: the controller tells a broker to stop replicas, and whether to delete them (KIP-570).
+"""StopReplica: the controller has a broker stop replicas, and delete them where the request says so (KIP-570).
 
 The topic id is highwater's own: Kafka names topics here by name alone, and passes over tags that it does not know.
 

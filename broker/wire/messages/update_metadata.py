@@ -1,4 +1,4 @@
-"""UpdateMetadata: the controller tells every broker what Metadata should answer.
+"""UpdateMetadata: the controller sends every broker what its Metadata responses should contain.
 
 The live brokers' epochs (docs/adr/0011) and `whole` are highwater's own; Kafka passes over tags that it does not know.
 
