@@ -2,7 +2,8 @@
 
 `broker.log.log.PartitionLog` owns it and hands it to the parts that change it: `Truncation` cuts it at either end,
 `SegmentSwap` puts cleaned segments in. Here is what more than one of them does: roll, set where the next append goes,
-fail. Source: kafka LocalLog.
+fail.
+Source: kafka LocalLog.
 """
 
 from __future__ import annotations

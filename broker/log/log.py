@@ -132,8 +132,7 @@ class PartitionLog:
     def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
         self._dir.check()
         self._epochs.assign(epoch, start_offset)
-        # Written in the background: a thousand leaderships may begin at once, and until records follow only a restart
-        # reads the file.
+        # In the background: a thousand leaderships may begin at once; without records only a restart reads the file.
         self.durability.save_epochs_soon()
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
@@ -272,9 +271,7 @@ class PartitionLog:
         return self._reads.read(offset, max_bytes, limit, min_one_batch)
 
     def read_bytes(self, offset: Offset, max_bytes: int, limit_offset: Offset, min_one_batch: bool) -> memoryview:
-        """As `read`, the bytes read from the file; no older segment stays open that was not open before. Raises as
-        `read`.
-        """
+        """As `read`, with the bytes read; leaves no older segment open that was not open. Raises as `read`."""
         with self._environment.open_segments.briefly():
             chunk = self.read(offset, max_bytes, limit_offset, min_one_batch)
             if not isinstance(chunk, FileSlice):

@@ -2,7 +2,8 @@
 
 A truncation is on disk, and the checkpoints below it, before anything is appended behind it. Files are removed in an
 order in which a crash leaves a gapless part of the old log, or the new one: never a hole, never a log that starts too
-late. Source: kafka UnifiedLog.truncateTo, truncateFullyAndStartAt, deleteOldSegments.
+late.
+Source: kafka UnifiedLog.truncateTo, truncateFullyAndStartAt, deleteOldSegments.
 """
 
 from __future__ import annotations

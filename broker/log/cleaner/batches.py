@@ -3,7 +3,8 @@
 Records that stay keep their bytes: they are copied, not decoded into values, and a batch that loses no record is
 written unchanged. A rewritten batch has the original's base offset, last offset, producer id, epoch and base sequence,
 so that a producer's last sequence and a follower's next offset can still be read from it. Touches no file, and does not
-decide which records stay. Source: MemoryRecords.filterTo, DefaultRecordBatch; KIP-98, KIP-534 (delete horizon).
+decide which records stay.
+Source: MemoryRecords.filterTo, DefaultRecordBatch; KIP-98, KIP-534 (delete horizon).
 """
 
 from __future__ import annotations

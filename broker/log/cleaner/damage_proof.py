@@ -2,8 +2,8 @@
 
 A cleaning opens files by name while the log's owner may cut, hide or delete them, so a missing or short file proves no
 damage. On the loop's thread the log does not change during the check: whatever differs from what the log wrote is the
-work of another program or of the disk. Source: none in Kafka, which marks such a log uncleanable and goes on serving
-it.
+work of another program or of the disk.
+Source: none in Kafka, which marks such a log uncleanable and goes on serving it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ partition that is not new gets its mark first: nothing else would show that it l
 their own while the broker runs: a power failure marks every log anyway; a clean stop syncs those that are left.
 All of this is evidence on the disk itself, and a copy that was put back from a backup brings its old evidence along. So
 each mark of a log dir names the registration (broker epoch) under which it was written, and ZooKeeper knows this
-broker's last one. Source: R12 and L6 of docs/guarantees.md; KIP-966 (unclean shutdown).
+broker's last one.
+Source: R12 and L6 of docs/guarantees.md; KIP-966 (unclean shutdown).
 """
 
 from __future__ import annotations
