@@ -1,5 +1,5 @@
-"""Idempotent producers of a partition: sequence rules, and their snapshot file's format. Pure.
+"""Idempotent producers of a partition: sequence rules, transactions, and their snapshot file's format. Pure.
 
-Batches come in from who appends; duplicates, gaps and fenced epochs go out as results.
+Batches and markers come in from who appends; duplicates, gaps, fenced epochs and how far the log is stable go out.
 Source: kafka.log.ProducerStateManager, ProducerAppendInfo.
 """

@@ -1,9 +1,10 @@
-"""Bytes of a `.snapshot` file: the idempotent producers of one log, as Kafka writes them.
+"""Bytes of a `.snapshot` file: the idempotent producers of one log and their transactions, as Kafka writes them.
 
 int16 version 1, uint32 CRC32C of what follows, int32 count, then per producer: id, epoch, last sequence, last offset,
 offset delta, timestamp, coordinator epoch, first offset of an open transaction. Only the newest batch of a producer is
-in it; damaged bytes are None, so that the caller replays the log instead. The timestamp says when the producer was last
-seen, by the wall clock, the only one that goes on while no broker runs: a restart does not begin its expiry anew.
+in it, −1 and a delta of 0 where there is none; damaged bytes are None, so that the caller replays the log instead. The
+timestamp says when the producer was last seen, by the wall clock, the only one that goes on while no broker runs: a
+restart does not begin its expiry anew.
 Source: org.apache.kafka.storage.internals.log.ProducerStateManager (writeSnapshot, readSnapshot).
 """
 
@@ -14,21 +15,24 @@ from typing import NamedTuple
 
 import crc32c
 
-from broker.core.producers.state import SEQUENCE_MAX, KnownBatch, ProducerStates
+from broker.core.producers.state import NONE, SEQUENCE_MAX, KnownBatch, ProducerStates
 
 _VERSION = 1
 _HEADER = struct.Struct(">hIi")
 _ENTRY = struct.Struct(">qhiqiqiq")
 _CRC_FROM = 6
+_NO_BATCH = KnownBatch(NONE, NONE, NONE, NONE)
 
 
 class KnownProducer(NamedTuple):
-    """One producer as its snapshot has it. seen_ms: wall clock."""
+    """One producer as its snapshot has it. batch: the newest. seen_ms: wall clock. −1: no marker, nothing open."""
 
     producer_id: int
     epoch: int
-    batch: KnownBatch
+    batch: KnownBatch | None
     seen_ms: int
+    coordinator_epoch: int
+    transaction_first_offset: int
 
 
 class BadSnapshot(ValueError):
@@ -56,16 +60,21 @@ class SnapshotRow(NamedTuple):
 def encode(states: ProducerStates, wall_ms: int, now_ms: float) -> bytes:
     """wall_ms, now_ms: the same moment by the wall clock and by the clock that the states' times are of."""
     body = bytearray(struct.pack(">i", 0))
-    count = 0
     for producer_id, entry in states:
-        if not entry.batches:
-            continue
-        last = entry.batches[-1]
+        last = entry.batches[-1] if entry.batches else _NO_BATCH
         delta = last.last_offset - last.base_offset
         seen_ms = wall_ms - int(max(0.0, now_ms - entry.seen_ms))
-        body += _ENTRY.pack(producer_id, entry.epoch, last.last_sequence, last.last_offset, delta, seen_ms, -1, -1)
-        count += 1
-    struct.pack_into(">i", body, 0, count)
+        body += _ENTRY.pack(
+            producer_id,
+            entry.epoch,
+            last.last_sequence,
+            last.last_offset,
+            delta,
+            seen_ms,
+            entry.coordinator_epoch,
+            entry.transaction_first_offset,
+        )
+    struct.pack_into(">i", body, 0, len(states))
     return struct.pack(">hI", _VERSION, crc32c.crc32c(bytes(body))) + bytes(body)
 
 
@@ -77,9 +86,20 @@ def decode(data: bytes) -> list[KnownProducer] | None:
         return None
     found: list[KnownProducer] = []
     for row in rows:
-        first_sequence = row.first_sequence
-        batch = KnownBatch(first_sequence, row.last_sequence, row.last_offset - row.offset_delta, row.last_offset)
-        found.append(KnownProducer(row.producer_id, row.producer_epoch, batch, row.timestamp))
+        batch = None
+        if row.last_offset >= 0:
+            first_offset = row.last_offset - row.offset_delta
+            batch = KnownBatch(row.first_sequence, row.last_sequence, first_offset, row.last_offset)
+        found.append(
+            KnownProducer(
+                row.producer_id,
+                row.producer_epoch,
+                batch,
+                row.timestamp,
+                row.coordinator_epoch,
+                row.transaction_first_offset,
+            )
+        )
     return found
 
 
