@@ -6,22 +6,19 @@ reads the other's. Source: kafka DumpLogSegments.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.core.producers.snapshot import SnapshotRow
 from broker.log.cleaner.batches import delete_horizon_ms
 from broker.wire.compression import Compression
+from broker.wire.control_records import control_type, end_of_transaction
 from broker.wire.record_batch import BatchHeader
 from broker.wire.records import Record
 
 Decoder = Callable[[bytes], str]
 
 _SEQUENCE_MASK = 0x7FFFFFFF
-_CONTROL_KEY = struct.Struct(">hh")
-_END_OF_TRANSACTION = struct.Struct(">hi")
-_ENDS_OF_TRANSACTIONS = {0: "ABORT", 1: "COMMIT"}
 _CONTROL_TYPES = {
     2: "LEADER_CHANGE",
     3: "SNAPSHOT_HEADER",
@@ -92,11 +89,10 @@ def _sequence(header: BatchHeader, record: Record) -> int:
 
 
 def _control(record: Record) -> str:
-    key, value = record.key or b"", record.value or b""
-    kind: int = _CONTROL_KEY.unpack_from(key)[1] if len(key) >= _CONTROL_KEY.size else -1
-    if kind in _ENDS_OF_TRANSACTIONS and len(value) >= _END_OF_TRANSACTION.size:
-        epoch = _END_OF_TRANSACTION.unpack_from(value)[1]
-        return f"endTxnMarker: {_ENDS_OF_TRANSACTIONS[kind]} coordinatorEpoch: {epoch}"
+    end = end_of_transaction(record)
+    if end is not None:
+        return f"endTxnMarker: {'COMMIT' if end.committed else 'ABORT'} coordinatorEpoch: {end.coordinator_epoch}"
+    kind = control_type(record)
     return f"controlType: {_CONTROL_TYPES.get(kind, 'UNKNOWN')}({kind})"
 
 

@@ -20,7 +20,7 @@ from random import randrange
 from broker.log.config import LogConfig
 from broker.log.files.batch_scan import end_offset_in_file
 from broker.log.local_log import LocalLog
-from broker.log.producers import ProducerStateManager, headers_of
+from broker.log.producers import TRANSACTION_BITS, ProducerStateManager, headers_of
 from broker.log.reads import SegmentReads
 from broker.log.segments.log_file import INT32_MAX
 from broker.log.segments.staging import StagedBatch, read_batches, stamp_batches, stamp_one
@@ -159,18 +159,12 @@ class PartitionLog:
         if epoch != self._epochs.latest:
             self._epochs.assign(epoch, base)
         info = self._stage(batches, staged, newest)
-        if header is None:
-            self._producer_state.take(headers_of(batches))
-        elif header.producer_id >= 0 and not header.is_control:
-            last, now_ms = info.last_offset, self._environment.now_ms()
+        if header is None or header.attributes & TRANSACTION_BITS:
+            self._producer_state.take(batches, headers_of(batches))
+        elif header.producer_id >= 0:
+            last, now = info.last_offset, self._environment.now_ms()
             self.producers.append(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.last_sequence,
-                base,
-                last,
-                now_ms,
+                header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence, base, last, now
             )
         return info
 
@@ -190,7 +184,7 @@ class PartitionLog:
             if epoch != self._epochs.latest:
                 self._epochs.assign(epoch, start)
         info = self._stage(batches, staged, newest)
-        self._producer_state.take(headers_of(batches) if headers is None else headers)
+        self._producer_state.take(batches, headers_of(batches) if headers is None else headers)
         return info
 
     def _stage(self, view: memoryview, batches: list[StagedBatch], newest: int) -> AppendInfo:
@@ -368,6 +362,12 @@ class PartitionLog:
     def set_topic_id(self, topic_id: str) -> None:
         """Write partition.metadata of a log that had none. Raises ValueError when it has another id."""
         self._local.set_topic_id(topic_id)
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """high_watermark, or where the first transaction begins whose marker is not below it, if the log has that."""
+        if not self.producers.transactions:
+            return high_watermark
+        return self._producer_state.last_stable_offset(high_watermark)
 
     def restore_producers(self) -> None:
         """Rebuild `producers` from the log. Raises LogDirFailed, CorruptLog, ProducersUnread: it is in part then."""

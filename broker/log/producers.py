@@ -1,4 +1,4 @@
-"""The producer state of one log: rebuilt from snapshots and batches, cut with the log, left in snapshots.
+"""The producer state of one log: rebuilt from snapshots, batches and markers, cut with the log, left in snapshots.
 
 The rules (sequences, epochs, repeats) are `broker.core.producers`; here is what they need of files and clocks. Times in
 the state are of the environment's monotonic clock; a snapshot has the wall clock's, the only one that goes on while no
@@ -7,16 +7,25 @@ broker runs. Source: kafka ProducerStateManager, UnifiedLog.rebuildProducerState
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from broker.core.producers import snapshot
 from broker.core.producers.state import ProducerStates
 from broker.log.local_log import LocalLog
 from broker.model.ids import Offset
 from broker.model.log_errors import CorruptLog, NoDescriptorFree, ProducersUnread
-from broker.wire.record_batch import BatchHeader, CorruptBatch, iter_batches
+from broker.wire.control_records import marker_of
+from broker.wire.record_batch import (
+    CONTROL_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    CorruptBatch,
+    check_crc,
+    iter_batches,
+)
 
 _REPLAY_BYTES = 1 << 20
+TRANSACTION_BITS = TRANSACTIONAL_BIT | CONTROL_BIT
 
 ReadBytes = Callable[[Offset, int, Offset, bool], memoryview]
 """As `PartitionLog.read_bytes`."""
@@ -34,12 +43,16 @@ class ProducerStateManager:
         self._restored = False
         log.snapshot_at_roll = lambda _: self._snapshot()
 
-    def take(self, headers: Iterable[BatchHeader]) -> None:
-        """Note the idempotent producers of batches that are appended, in log order, or replayed."""
+    def take(self, batches: memoryview, headers: Sequence[BatchHeader]) -> None:
+        """Note the producers of batches that are appended, in log order, or replayed. headers: of all of them."""
         append = self.states.append
         now_ms = self._log.environment.now_ms()
-        for header in headers:
-            if header.producer_id >= 0 and not header.is_control:
+        for place, header in enumerate(headers):
+            if header.producer_id < 0:
+                continue
+            if header.attributes & CONTROL_BIT:
+                self._end_transaction(header, batches[sum(before.size for before in headers[:place]) :], now_ms)
+            else:
                 append(
                     header.producer_id,
                     header.producer_epoch,
@@ -49,6 +62,33 @@ class ProducerStateManager:
                     header.last_offset,
                     now_ms,
                 )
+                if header.attributes & TRANSACTIONAL_BIT:
+                    self.states.begin_transaction(header.producer_id, header.base_offset, header.last_offset)
+
+    def _end_transaction(self, header: BatchHeader, batch: memoryview, now_ms: float) -> None:
+        """A control batch that says nothing changes nothing: a cleaning took its marker, with all of the transaction.
+
+        batch: what begins with it.
+        """
+        try:
+            end = marker_of(header, batch)
+        except CorruptBatch:
+            # Its CRC is right, whoever wrote it: on every replica it says as little.
+            return
+        if end is not None:
+            self.states.end_transaction(
+                header.producer_id,
+                header.producer_epoch,
+                end.coordinator_epoch,
+                header.base_offset,
+                end.committed,
+                now_ms,
+            )
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """Source: UnifiedLog.lastStableOffset, maybeIncrementFirstUnstableOffset."""
+        stable = self.states.transactions.last_stable_offset(high_watermark)
+        return max(stable, min(self._log.log_start, high_watermark))
 
     def cut(self) -> None:
         """The log was cut: forget the batches that were removed. Raises as `restore`.
@@ -86,7 +126,15 @@ class ProducerStateManager:
                 now_ms, wall_ms = log.environment.now_ms(), log.environment.wall_ms()
                 for known in entries:
                     seen_ms = now_ms - max(0, wall_ms - known.seen_ms)
-                    self.states.restore(known.producer_id, known.epoch, known.batch, seen_ms)
+                    self.states.restore(
+                        known.producer_id,
+                        known.epoch,
+                        known.batch,
+                        seen_ms,
+                        known.coordinator_epoch,
+                        known.transaction_first_offset,
+                        position,
+                    )
                 break
             kept = self._latest_snapshot(kept[0] - 1)
         while position < end:
@@ -94,7 +142,8 @@ class ProducerStateManager:
             if not view:
                 break
             headers = headers_of(view)
-            self.take(headers)
+            _check_markers(view, headers)
+            self.take(view, headers)
             if not headers or headers[-1].last_offset < position:
                 break
             position = headers[-1].last_offset + 1
@@ -126,6 +175,15 @@ class ProducerStateManager:
             return None
         environment = self._log.environment
         return snapshot.encode(self.states, environment.wall_ms(), environment.now_ms())
+
+
+def _check_markers(view: memoryview, headers: Sequence[BatchHeader]) -> None:
+    """What is replayed is not checked otherwise, and a marker is more than its header. Raises CorruptBatch."""
+    position = 0
+    for header in headers:
+        if header.attributes & CONTROL_BIT:
+            check_crc(view, position, header)
+        position += header.size
 
 
 def headers_of(view: memoryview) -> list[BatchHeader]:

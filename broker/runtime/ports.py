@@ -222,6 +222,13 @@ class Log(Protocol):
         """Who appended what, what is staged included; the log notes each append, and cuts it with itself."""
         ...
 
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """high_watermark, or where the first transaction begins whose marker is not below it, if the log has that.
+
+        Who wants committed transactions only reads up to there. Source: UnifiedLog.lastStableOffset.
+        """
+        ...
+
     def restore_producers(self) -> None:
         """Rebuild `producers` from what is written, as a start must before the first append.
 

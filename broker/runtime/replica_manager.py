@@ -317,9 +317,11 @@ class ReplicaManager:
 
     def checkpoint_high_watermarks(self) -> None:
         """Hand the watermarks of all sound replicas to the log store."""
-        self._log_store.checkpoint_high_watermarks(
-            {r.topic_partition: r.high_watermark for r in self.replicas.by_partition.values() if not r.offline}
-        )
+        sound = [replica for replica in self.replicas.by_partition.values() if not replica.offline]
+        for replica in sound:
+            # Nobody may read from a follower, and its transactions end all the same.
+            replica.log.producers.transactions.forget_replicated(replica.high_watermark)
+        self._log_store.checkpoint_high_watermarks({r.topic_partition: r.high_watermark for r in sound})
 
     def _drop_gone(self) -> None:
         self.fetch.drop_gone()

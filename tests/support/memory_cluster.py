@@ -22,6 +22,7 @@ from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.chunks import Chunk
 from broker.wire.errors import ErrorCode
+from broker.wire.isolation import READ_UNCOMMITTED
 from broker.wire.messages import fetch, produce
 from broker.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -441,10 +442,16 @@ class MemoryCluster:
         return self.ask(i, ApiKey.FETCH, 12, body)
 
     def list_offsets(
-        self, i: int, timestamp: int = -1, replica_id: int = -1, version: int = 7, epoch: int = -1
+        self,
+        i: int,
+        timestamp: int = -1,
+        replica_id: int = -1,
+        version: int = 7,
+        epoch: int = -1,
+        isolation: int = READ_UNCOMMITTED,
     ) -> ListOffsetsPartitionResponse:
         body = ListOffsetsRequest(
-            replica_id, 0, [ListOffsetsTopic(TOPIC, [ListOffsetsPartition(0, epoch, timestamp)])]
+            replica_id, isolation, [ListOffsetsTopic(TOPIC, [ListOffsetsPartition(0, epoch, timestamp)])]
         ).encode(version)
         slot = self.ask(i, ApiKey.LIST_OFFSETS, version, body)
         assert slot.answer is not None

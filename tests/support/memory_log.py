@@ -9,6 +9,7 @@ from broker.model.append_info import AppendInfo
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed, OffsetOutOfRange, UnexpectedAppendOffset
 from broker.wire.chunks import Chunk
+from broker.wire.control_records import marker_of
 from broker.wire.record_batch import BatchHeader, end_offset_of, read_header, stamp
 from broker.wire.records import decode_records
 from tests.support.chunks import chunk_view
@@ -109,7 +110,7 @@ class MemoryLog:
         self.assign_epoch(epoch, base)
         last = base + header.last_offset_delta
         self.staged.append((base, last, epoch, batches))
-        self._note_producer(read_header(batches))
+        self._note_producer(read_header(batches), batches)
         return AppendInfo(base, last, header.max_timestamp, len(batches), 1)
 
     def append_as_follower(self, batches: memoryview, headers: Sequence[BatchHeader] | None = None) -> AppendInfo:
@@ -123,28 +124,42 @@ class MemoryLog:
             view = batches[position : position + header.size]
             last = header.last_offset
             self.staged.append((header.base_offset, last, header.partition_leader_epoch, view))
-            self._note_producer(header)
+            self._note_producer(header, view)
             position += header.size
             count += 1
         return AppendInfo(first, last, -1, len(batches), count)
 
-    def _note_producer(self, header: BatchHeader) -> None:
-        if header.producer_id >= 0 and not header.is_control:
-            self.producers.append(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.last_sequence,
-                header.base_offset,
-                header.last_offset,
-                self.now_ms(),
-            )
+    def _note_producer(self, header: BatchHeader, batch: memoryview) -> None:
+        producer, epoch = header.producer_id, header.producer_epoch
+        if producer < 0:
+            return
+        if header.is_control:
+            end = marker_of(header, batch)
+            assert end is not None
+            at = header.base_offset
+            self.producers.end_transaction(producer, epoch, end.coordinator_epoch, at, end.committed, self.now_ms())
+            return
+        self.producers.append(
+            producer,
+            epoch,
+            header.base_sequence,
+            header.last_sequence,
+            header.base_offset,
+            header.last_offset,
+            self.now_ms(),
+        )
+        if header.is_transactional:
+            self.producers.begin_transaction(producer, header.base_offset, header.last_offset)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        stable = self.producers.transactions.last_stable_offset(high_watermark)
+        return max(stable, min(self.start, high_watermark))
 
     def restore_producers(self) -> None:
         self.producers.clear(self.start)
         for _, last, _, data in self.batches:
             if last >= self.start:
-                self._note_producer(read_header(memoryview(data)))
+                self._note_producer(read_header(memoryview(data)), memoryview(data))
 
     def snapshot_producers(self) -> None: ...
 

@@ -1,7 +1,8 @@
 """ListOffsets and OffsetForLeaderEpoch: where a log begins, ends, was at a time, and where an epoch ended.
 
-For a consumer the end is the watermark, and an error while a new leader's watermark has not reached the start of its
-epoch: an end given then could lie below one given before. For a follower the end is the LEO.
+For a consumer the end is the watermark, or the last stable offset where it wants committed transactions only, and an
+error while a new leader's watermark has not reached the start of its epoch: an end given then could lie below one given
+before. For a follower the end is the LEO.
 Source: Partition.fetchOffsetForTimestamp, lastOffsetForLeaderEpoch; KIP-207 (error 78), KIP-320.
 """
 
@@ -18,6 +19,7 @@ from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.errors import ErrorCode
+from broker.wire.isolation import READ_COMMITTED
 from broker.wire.list_offsets_timestamps import EARLIEST, LATEST, MAX_TIMESTAMP
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -78,10 +80,11 @@ class OffsetsHandler:
             refuse(request, f"ListOffsets: {error}")
             return
         follower = body.replica_id >= 0
+        committed = body.isolation_level == READ_COMMITTED
         topics = [
             ListOffsetsTopicResponse(
                 topic.name,
-                [self._list_one(request.api_version, topic.name, one, follower) for one in topic.partitions],
+                [self._list_one(request.api_version, topic.name, one, follower, committed) for one in topic.partitions],
             )
             for topic in body.topics
         ]
@@ -93,7 +96,7 @@ class OffsetsHandler:
         respond(request, ListOffsetsResponse(0, topics).encode(request.api_version))
 
     def _list_one(
-        self, version: int, topic: str, requested: ListOffsetsPartition, follower: bool
+        self, version: int, topic: str, requested: ListOffsetsPartition, follower: bool, committed: bool
     ) -> ListOffsetsPartitionResponse:
         index = requested.partition_index
         error, replica, role = self._led(topic, index, requested.current_leader_epoch)
@@ -105,7 +108,10 @@ class OffsetsHandler:
             ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE,
         )
         epoch = role.leader_epoch
-        limit = log.log_end_offset if follower else role.high_watermark
+        if follower:
+            limit = log.log_end_offset
+        else:
+            limit = replica.last_stable_offset if committed else role.high_watermark
         if requested.timestamp == LATEST:
             if not follower:
                 if not role.offsets_available:

@@ -1,6 +1,7 @@
 """One partition's part of a fetch response: fenced, checked for divergence, cut off at what the reader may see.
 
-Followers read up to the leader's written end, consumers up to the watermark.
+Followers read up to the leader's written end, consumers up to the watermark, or, where they want committed transactions
+only, up to the last stable offset.
 Source: Partition.fetchRecords, readRecords; ReplicaManager.readFromLog.
 """
 
@@ -17,10 +18,10 @@ from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.replicas.replication_quotas import ReplicationQuotas
 from broker.wire.chunks import Chunk, chunk_length
 from broker.wire.errors import ErrorCode
+from broker.wire.isolation import READ_COMMITTED
 from broker.wire.messages.fetch import FetchPartitionResult, FetchRequest
 
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-_READ_COMMITTED = 1
 
 
 class PartitionReader:
@@ -58,6 +59,7 @@ class PartitionReader:
             return self.error(part, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = replica.log
         high_watermark = role.high_watermark
+        last_stable = log.last_stable_offset(high_watermark)
         log_start = log.log_start_offset
         offset = part.fetch_offset
         if body.replica_id >= 0:
@@ -71,11 +73,11 @@ class PartitionReader:
                 del replica.served[body.replica_id]
                 log.forget_checked()
         else:
-            limit = high_watermark
+            limit = last_stable if body.isolation_level == READ_COMMITTED else high_watermark
         if not part.checked and part.last_fetched_epoch >= 0:
             diverging = epochs.diverging_epoch(log.end_offset_for_epoch, part.last_fetched_epoch, offset)
             if diverging is not None:
-                return self._diverging(part, diverging, high_watermark, log_start)
+                return self._diverging(part, diverging, high_watermark, last_stable, log_start)
         if offset < log_start or offset > log.staged_end_offset:
             return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         part.at_end = offset >= limit
@@ -109,15 +111,15 @@ class PartitionReader:
             part.partition,
             0,
             high_watermark,
-            high_watermark,
+            last_stable,
             log_start,
-            () if body.isolation_level == _READ_COMMITTED else None,
+            () if body.isolation_level == READ_COMMITTED else None,
             -1,
             (records,) if has_records else (),
         )
 
     def _diverging(
-        self, part: SessionPartition, end: epochs.EpochEnd, high_watermark: int, log_start: int
+        self, part: SessionPartition, end: epochs.EpochEnd, high_watermark: int, last_stable: int, log_start: int
     ) -> FetchPartitionResult:
         if end == epochs.OUT_OF_RANGE or part.fetch_offset < log_start:
             return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -127,7 +129,7 @@ class PartitionReader:
             part.partition,
             0,
             high_watermark,
-            high_watermark,
+            last_stable,
             log_start,
             diverging_epoch=end.epoch,
             diverging_end_offset=end.end_offset,

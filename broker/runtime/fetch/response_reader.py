@@ -9,11 +9,12 @@ from broker.model.ids import Offset
 from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.runtime.event_log import EventLog
 from broker.runtime.fetch.partition_reader import PartitionReader
-from broker.runtime.fetch.sessions import FetchSession, FetchWait, SessionKey, SessionPartition
+from broker.runtime.fetch.sessions import FetchWait, SessionKey, SessionPartition
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.wire.chunks import chunk_length
 from broker.wire.errors import ErrorCode
+from broker.wire.isolation import READ_COMMITTED
 from broker.wire.messages.fetch import FetchPartitionResult
 from broker.wire.record_batch import CorruptBatch
 
@@ -52,20 +53,26 @@ class ResponseReader:
                 urgent = True
             results.append((key, result))
         if not urgent and 0 < total < wait.body.min_bytes:
-            urgent = self._more_follows(session, results)
+            urgent = self._more_follows(wait, results)
         return results, urgent or total >= wait.body.min_bytes
 
-    def _more_follows(self, session: FetchSession, results: list[tuple[SessionKey, FetchPartitionResult]]) -> bool:
+    def _more_follows(self, wait: FetchWait, results: list[tuple[SessionKey, FetchPartitionResult]]) -> bool:
         """Whether a read stopped (a segment's end, a size limit) short of what may be read: waiting adds nothing.
 
         Bytes that are damaged by now become an error among the results, for which no fetch waits either.
         """
+        session = wait.session
         for place, (key, result) in enumerate(results):
             part = session.partitions[key]
             replica = part.replica
             if not result.records or replica is None:
                 continue
-            limit = replica.log.log_end_offset if session.follower_id >= 0 else result.high_watermark
+            if session.follower_id >= 0:
+                limit = replica.log.log_end_offset
+            elif wait.body.isolation_level == READ_COMMITTED:
+                limit = result.last_stable_offset
+            else:
+                limit = result.high_watermark
             end = self._end_of(replica, result)
             if end is None:
                 results[place] = (key, self._reader.error(part, ErrorCode.KAFKA_STORAGE_ERROR))

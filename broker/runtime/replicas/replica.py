@@ -163,5 +163,4 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """HW: no transaction is ever open, they are refused."""
-        return self.partition.high_watermark
+        return self.log.last_stable_offset(self.partition.high_watermark)
