@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from broker.net.loop import EpollLoop
-
-Until = Callable[[Callable[[], bool]], None]
+from tests.integration.net.connections import Server, shut
+from tests.integration.net.until import Until
 
 
 @pytest.fixture
@@ -30,3 +30,10 @@ def until(loop: EpollLoop) -> Until:
             loop.run_once(timeout_ms_max=20)
 
     return turn
+
+
+@pytest.fixture
+def server(loop: EpollLoop) -> Iterator[Server]:
+    made = Server(loop)
+    yield made
+    shut(made)

@@ -11,8 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.net.loop import READABLE, EpollLoop
-
-Until = Callable[[Callable[[], bool]], None]
+from tests.integration.net.until import Until
 
 
 def test_loop_turn_runs_its_phases_in_order(loop: EpollLoop) -> None:

@@ -21,8 +21,8 @@ from broker.net.resolver import Resolver
 from broker.net.slot import Slot
 from broker.wire.api import ApiKey
 from broker.wire.headers import decode_request_header, encode_response_header
+from tests.integration.net.until import Until
 
-Until = Callable[[Callable[[], bool]], None]
 pytestmark = [pytest.mark.patches, pytest.mark.guarantee("bounded-queues")]
 
 NAME = "b2.example"

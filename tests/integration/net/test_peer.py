@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,8 +19,7 @@ from broker.runtime.metadata.cache import Address
 from broker.server.data_plane import FetchPeers
 from broker.wire.api import ApiKey
 from broker.wire.headers import decode_request_header, encode_response_header
-
-Until = Callable[[Callable[[], bool]], None]
+from tests.integration.net.until import Until
 
 
 class Outcomes:
