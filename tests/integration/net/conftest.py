@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from broker.model.backoff import Backoff
 from broker.net.loop import EpollLoop
+from broker.net.peer import BrokerPeer
 from tests.integration.net.connections import Server, shut
+from tests.integration.net.peers import Broker
 from tests.integration.net.until import Until
 
 
@@ -37,3 +40,17 @@ def server(loop: EpollLoop) -> Iterator[Server]:
     made = Server(loop)
     yield made
     shut(made)
+
+
+@pytest.fixture
+def broker(loop: EpollLoop) -> Iterator[Broker]:
+    made = Broker(loop)
+    yield made
+    made.listener.close()
+
+
+@pytest.fixture
+def peer(loop: EpollLoop, broker: Broker) -> Iterator[BrokerPeer]:
+    made = BrokerPeer(loop, "127.0.0.1", broker.listener.port, "broker-1", backoff=Backoff(5, 20, seed=1))
+    yield made
+    made.close()

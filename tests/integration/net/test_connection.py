@@ -19,7 +19,7 @@ from broker.net.slot import Slot
 from tests.integration.net.connections import Server, collect, framed, read_frames, shut, split
 from tests.integration.net.until import Until
 
-pytestmark = pytest.mark.guarantee("L5", "bounded-queues", "frame-lengths", "slow-consumer")
+pytestmark = pytest.mark.guarantee("bounded-queues", "frame-lengths", "slow-consumer")
 
 
 def test_connection_pipelined_responses_leave_in_request_order_whatever_comes_first(

@@ -15,7 +15,7 @@ from broker.wire.chunks import FileSlice
 from tests.integration.net.connections import Server, collect, framed, read_frames, shut, split
 from tests.integration.net.until import Until
 
-pytestmark = pytest.mark.guarantee("L5", "bounded-queues", "frame-lengths", "slow-consumer")
+pytestmark = pytest.mark.guarantee("L5", "slow-consumer")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from broker.net.loop import EpollLoop
 from tests.integration.net.connections import Server, framed, read_frames, shut
 from tests.integration.net.until import Until
 
-pytestmark = pytest.mark.guarantee("L5", "bounded-queues", "frame-lengths", "slow-consumer")
+pytestmark = pytest.mark.guarantee("bounded-queues")
 
 
 def _buffers(connection: Connection) -> tuple[int, int]:
