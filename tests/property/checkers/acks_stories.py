@@ -1,0 +1,67 @@
+"""Histories whose lost records acks=1 or acks=0 may excuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.support.histories import Story
+
+
+def _lost_send(story: Story, *, node: str = "n1") -> None:
+    """One read record, and one sent with acks=1 that a poll passes over."""
+    story.send(1, 0, process=1)
+    story.send(2, 1, acks=1, process=2, node=node)
+    story.send(3, 2, process=3)
+    story.poll(0, [(0, 1), (2, 3)], process=20)
+
+
+def _led(story: Story, leader: str, epoch: int, phase: str = "main") -> None:
+    story.harness("leadership", topic=story.topic, partition=0, leader=leader, epoch=epoch, isr=[1, 2], phase=phase)
+
+
+def _never_changed(story: Story) -> None:
+    _led(story, "n1", 0)
+    _lost_send(story)
+    # A new epoch alone: a dead follower left the ISR.
+    _led(story, "n1", 1)
+
+
+def _changed_before(story: Story) -> None:
+    _led(story, "n2", 0)
+    _led(story, "n1", 1)
+    _lost_send(story)
+
+
+def _changed_by_the_rotation(story: Story) -> None:
+    _led(story, "n1", 0)
+    _lost_send(story)
+    _led(story, "n2", 1, phase="drain-n2")
+    story.poll(0, [(0, 1), (2, 3)], process=21, phase="drain-n2", epoch=1, consumer="d")
+
+
+def _changed_after(story: Story) -> None:
+    _led(story, "n1", 0)
+    _lost_send(story)
+    _led(story, "n2", 1)
+
+
+def _answered_by_the_deposed(story: Story) -> None:
+    _led(story, "n1", 0)
+    _led(story, "n2", 1)
+    _lost_send(story, node="n1")
+
+
+ACKS_ONE: dict[str, tuple[Callable[[Story], None], str]] = {
+    "never": (_never_changed, "invalid"),
+    "before": (_changed_before, "invalid"),
+    "rotation": (_changed_by_the_rotation, "invalid"),
+    "after": (_changed_after, "valid"),
+    "deposed": (_answered_by_the_deposed, "valid"),
+}
+
+
+def acks_zero(story: Story) -> None:
+    story.send(1, 0, process=1)
+    story.send([2, 3], acks=0, process=2)
+    story.send(4, acks=0, process=2)
+    story.poll(0, [(0, 1), (1, 4)], process=20)
