@@ -13,6 +13,24 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.analysis import analyse
+from tests.property.checkers.damaged_runs import (
+    copied_in_part,
+    cut_a_log,
+    ended_while_copying,
+    fault_never_seen,
+    healed_cluster_not_read,
+    healed_cluster_not_spoken_of,
+    history_of,
+    line_cut_in_the_middle,
+    lost_incarnation,
+    no_confluent,
+    no_drain_of_one_replica,
+    no_event_log,
+    no_segments,
+    no_sentinel,
+    no_zookeeper,
+    write_history,
+)
 from tests.support.evidence_files import write_run
 from tests.support.flipped import flip
 from tests.support.judging import pyspark_sockets
@@ -63,109 +81,24 @@ def test_whole_run_of_the_model_is_valid_and_fully_recorded(spark: SparkSession,
     assert "not fired: halves" in results["sentence"]
 
 
-def _no_event_log(folder: Path) -> None:
-    (folder / "evidence" / "n2" / "events.jsonl").unlink()
-
-
-def _lost_incarnation(folder: Path) -> None:
-    """All lines of one incarnation of one broker, as if its file had been replaced."""
-    for path in sorted(folder.glob("evidence/*/events.jsonl")):
-        lines = path.read_text().splitlines(keepends=True)
-        incarnations = list(dict.fromkeys(json.loads(line)["i"] for line in lines))
-        if len(incarnations) > 1:
-            path.write_text("".join(line for line in lines if json.loads(line)["i"] != incarnations[0]))
-            return
-    raise AssertionError("no broker was restarted in this life")
-
-
-def _no_drain_of_one_replica(folder: Path) -> None:
-    _drop(folder, lambda line: line["f"] == "drain-complete" and line["leader"] == "n3")
-
-
-def _no_confluent(folder: Path) -> None:
-    _drop(folder, lambda line: line["f"] == "drain-complete" and line["reader"] == "confluent")
-
-
-def _healed_cluster_not_read(folder: Path) -> None:
-    """Both readers gave up on one partition before the rotation; each replica was read well after its restart."""
-    lines = _history(folder)
-    for line in lines:
-        if line["f"] == "drain-complete" and line["phase"] == "drain-current" and line["partition"] == 1:
-            line.update(f="drain-incomplete", start=None, end=None, error="poll at n2: timeout")
-    _write_history(folder, lines)
-
-
-def _healed_cluster_not_spoken_of(folder: Path) -> None:
-    _drop(
-        folder,
-        lambda line: (
-            line["f"] == "drain-complete" and line["phase"] == "drain-current" and line["reader"] == "confluent"
-        ),
-    )
-
-
-def _history(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-
-
-def _write_history(folder: Path, lines: list[dict[str, Any]]) -> None:
-    (folder / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def _no_sentinel(folder: Path) -> None:
-    path = folder / "history.jsonl"
-    path.write_text(path.read_text().replace('"sentinel": true', '"sentinel": false'))
-
-
-def _no_zookeeper(folder: Path) -> None:
-    shutil.rmtree(folder / "evidence" / "zk1")
-
-
-def _no_segments(folder: Path) -> None:
-    shutil.rmtree(folder / "evidence" / "n1" / "data")
-
-
-def _line_cut_in_the_middle(folder: Path) -> None:
-    path = folder / "history.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    lines[5] = lines[5][:20] + "\n"
-    path.write_text("".join(lines))
-
-
-def _fault_never_seen(folder: Path) -> None:
-    path = folder / "history.jsonl"
-    path.write_text(path.read_text().replace('"observed": true', '"observed": false'))
-
-
-def _drop(folder: Path, unwanted: Callable[[dict[str, Any]], bool]) -> None:
-    """Remove lines and number the rest anew (only lines that nothing refers to)."""
-    kept = [line for line in _history(folder) if not unwanted(line)]
-    new = {line["index"]: nth for nth, line in enumerate(kept)}
-    for line in kept:
-        line["index"] = new[line["index"]]
-        if "invoke" in line:
-            line["invoke"] = new[line["invoke"]]
-    _write_history(folder, kept)
-
-
 @pytest.mark.parametrize(
     "damages",
     [
         # Each is enough alone; together they must still all be told.
         {
-            _no_event_log: "no event log of n2",
-            _no_zookeeper: "no transaction log of zk1",
-            _no_segments: "no log folders of n1",
-            _fault_never_seen: "its effect was not observed",
-            _no_confluent: "the real client finished no drain",
-            _line_cut_in_the_middle: "1 lines of the history cannot be read",
+            no_event_log: "no event log of n2",
+            no_zookeeper: "no transaction log of zk1",
+            no_segments: "no log folders of n1",
+            fault_never_seen: "its effect was not observed",
+            no_confluent: "the real client finished no drain",
+            line_cut_in_the_middle: "1 lines of the history cannot be read",
         },
         {
-            _lost_incarnation: "no incarnation in its event log says so",
-            _no_drain_of_one_replica: "with n3 as leader",
-            _no_sentinel: "no acknowledged sentinel",
+            lost_incarnation: "no incarnation in its event log says so",
+            no_drain_of_one_replica: "with n3 as leader",
+            no_sentinel: "no acknowledged sentinel",
         },
-        pytest.param({_no_segments: "no log folders of n1"}, marks=pytest.mark.nightly),
+        pytest.param({no_segments: "no log folders of n1"}, marks=pytest.mark.nightly),
     ],
     ids=["nodes and history", "drain", "segments"],
 )
@@ -187,7 +120,7 @@ NOT_READ = "drain of {p}: {who} did not read the healed cluster to its end befor
 
 def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(spark: SparkSession, folder: Path) -> None:
     """Brokers that answered no reader until they were restarted for the rotation."""
-    _healed_cluster_not_read(folder)
+    healed_cluster_not_read(folder)
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
     assert results["coverage"]["missing"] == [
@@ -202,7 +135,7 @@ def test_whole_run_whose_healed_cluster_was_not_read_is_unknown(spark: SparkSess
 def test_whole_run_that_does_not_say_how_the_healed_cluster_was_read_is_unknown(
     spark: SparkSession, folder: Path
 ) -> None:
-    _healed_cluster_not_spoken_of(folder)
+    healed_cluster_not_spoken_of(folder)
     results = _judge(spark, folder)
     assert results["verdict"] == "unknown", results["sentence"]
     assert results["coverage"]["missing"] == [
@@ -213,11 +146,11 @@ def test_whole_run_that_does_not_say_how_the_healed_cluster_was_read_is_unknown(
 
 def test_whole_run_whose_load_left_a_partition_out_is_unknown_and_names_it(spark: SparkSession, folder: Path) -> None:
     """The partition is served from the final phase on, in the history of it."""
-    lines = _history(folder)
+    lines = history_of(folder)
     for line in lines:
         if line["kind"] == "client" and line["partition"] == 1 and line["phase"] == "main":
             line["phase"] = "final"
-    _write_history(folder, lines)
+    write_history(folder, lines)
     run = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**run, "scripted": False}))
     results = _judge(spark, folder)
@@ -234,12 +167,12 @@ def test_whole_run_that_names_few_checkers_claims_no_more_than_they_show(
     spark: SparkSession, folder: Path, lost_its_end: bool
 ) -> None:
     """No drain is asked for: that the end of the history is gone shows in the number of its lines only."""
-    lines = _history(folder)
+    lines = history_of(folder)
     run = json.loads((folder / "run.json").read_text())
     few: dict[str, Any] = {"checkers": ["lost-write", "duplicate", "fabricated-value"], "lines": len(lines)}
     (folder / "run.json").write_text(json.dumps({**run, **few}))
     if lost_its_end:
-        _write_history(folder, lines[: len(lines) // 2])
+        write_history(folder, lines[: len(lines) // 2])
     results = _judge(spark, folder)
     assert set(results["checkers"]) == {*few["checkers"], "coverage"}
     assert results["verdict"] == ("unknown" if lost_its_end else "valid"), results["sentence"]
@@ -266,7 +199,7 @@ def test_whole_run_whose_partition_serves_nothing_after_a_fault_is_unknown_if_th
     spark: SparkSession, folder: Path, story: str
 ) -> None:
     """Served through the faults, and again from the final phase on; the load went on, or it was over."""
-    lines = _history(folder)
+    lines = history_of(folder)
     stop = _last_stop(lines)
     moved = 20_000_000_000
     for line in lines:
@@ -278,7 +211,7 @@ def test_whole_run_whose_partition_serves_nothing_after_a_fault_is_unknown_if_th
     heal_ns = stop["time_ns"] + (moved // 4 if story == "too_short" else moved)
     late = _late_clock_step(heal_ns - moved // 4, heal_ns - moved // 10) if story == "another late fault" else []
     added = [*late, {**heal, "time_ns": heal_ns}]
-    _write_history(folder, [*lines, *({**line, "index": len(lines) + nth} for nth, line in enumerate(added))])
+    write_history(folder, [*lines, *({**line, "index": len(lines) + nth} for nth, line in enumerate(added))])
     run = json.loads((folder / "run.json").read_text())
     timing = {"system": {**run["system"], "settings": {"zookeeper.session.timeout.ms": "6000"}}}
     checks = {"acknowledged": 1, "election_faults": 0, "lag_shrinks": 0, "expansions": 0}
@@ -298,13 +231,13 @@ def test_whole_run_whose_partition_serves_nothing_after_a_fault_is_unknown_if_th
 
 
 def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(spark: SparkSession, folder: Path) -> None:
-    lines = _history(folder)
+    lines = history_of(folder)
     sent = next(line for line in lines if line.get("f") == "send" and line["type"] == "ok")
     (gone,) = lines[sent["invoke"]]["values"][:1]
     for line in lines:
         if "records" in line:
             line["records"] = [record for record in line["records"] if record["value"] != gone]
-    _write_history(folder, lines)
+    write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["verdict"] == "invalid"
     assert results["sentence"].startswith("Invalid: 1 acknowledged record lost")
@@ -319,7 +252,7 @@ def test_whole_run_with_a_lost_record_is_invalid_with_its_witness(spark: SparkSe
 
 
 def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(spark: SparkSession, folder: Path) -> None:
-    lines = _history(folder)
+    lines = history_of(folder)
     invokes = {line["index"]: line for line in lines if line["type"] == "invoke"}
     drained = [
         line
@@ -328,7 +261,7 @@ def test_whole_run_whose_drain_misses_a_read_record_counts_it_as_gone(spark: Spa
     ]
     (missed,) = drained[-1]["records"][:1]
     drained[-1]["records"] = drained[-1]["records"][1:]
-    _write_history(folder, lines)
+    write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["verdict"] == "invalid"
     p = "-".join(str(invokes[drained[-1]["invoke"]][name]) for name in ("topic", "partition"))
@@ -346,12 +279,12 @@ def test_whole_run_with_a_damaged_segment_is_excused_only_where_a_fault_damaged_
     """By its effects: nobody here knows that kind."""
     segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)
     flip(segment, 80)
-    lines = _history(folder)
+    lines = history_of(folder)
     chosen = next(line["fault_id"] for line in lines if line.get("fault"))
     for line in lines:
         if line.get("fault_id") == chosen:
             line.update(fault="scribble", family="pens", effects=["damages-files"], targets=[aimed_at])
-    _write_history(folder, lines)
+    write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["checkers"]["log-contiguous"]["verdict"] == verdict
     assert results["checkers"]["log-matching"]["verdict"] == verdict
@@ -361,43 +294,23 @@ def test_whole_run_whose_fault_does_not_say_its_effects_is_unknown(spark: SparkS
     """As older histories have it: it may have damaged files, so that those are held against nobody."""
     segment = next(path for path in (folder / "evidence" / "n1").rglob("*.log") if path.stat().st_size > 100)
     flip(segment, 80)
-    lines = _history(folder)
+    lines = history_of(folder)
     aimed = next(line["fault_id"] for line in lines if line.get("fault") and line["targets"] == ["n1"])
     for line in lines:
         if line.get("fault_id") == aimed:
             del line["family"], line["effects"]
-    _write_history(folder, lines)
+    write_history(folder, lines)
     results = _judge(spark, folder)
     assert results["checkers"]["log-contiguous"]["verdict"] != "invalid"
     assert results["verdict"] == "unknown"
     assert [text for text in results["coverage"]["missing"] if "does not say what its effects are" in text]
 
 
-def _cut(folder: Path) -> None:
-    """The copy of one log of n1 broke off on the way."""
-    segment = folder / "evidence" / "n1" / "data" / "hw-0" / f"{0:020d}.log"
-    segment.write_bytes(segment.read_bytes()[: segment.stat().st_size * 2 // 5])
-
-
-def _copied_in_part(folder: Path) -> None:
-    for line in (lines := _history(folder)):
-        if line["f"] == "evidence" and line["node"] == "n1":
-            line["error"] = "OSError: connection lost"
-    _write_history(folder, lines)
-
-
-def _ended_while_copying(folder: Path) -> None:
-    """Nobody says that anything was copied of n1."""
-    _drop(folder, lambda line: line["f"] == "evidence" and line["node"] == "n1")
-    run = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**run, "finished": False}))
-
-
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        (_copied_in_part, "the evidence of n1 is not whole: OSError: connection lost"),
-        (_ended_while_copying, "the evidence of n1 is not whole: no line says that all was copied"),
+        (copied_in_part, "the evidence of n1 is not whole: OSError: connection lost"),
+        (ended_while_copying, "the evidence of n1 is not whole: no line says that all was copied"),
         (None, None),
     ],
     ids=["in part", "nobody says", "whole"],
@@ -405,7 +318,7 @@ def _ended_while_copying(folder: Path) -> None:
 def test_whole_run_with_a_log_that_ends_too_soon_is_invalid_only_where_all_of_it_was_copied(
     spark: SparkSession, folder: Path, told: Callable[[Path], None] | None, why: str | None
 ) -> None:
-    _cut(folder)
+    cut_a_log(folder)
     if told is not None:
         told(folder)
     results = _judge(spark, folder)
