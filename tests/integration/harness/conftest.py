@@ -6,7 +6,9 @@ import pytest
 
 from harness.clients.connection import Address
 from harness.clients.router import Cluster
+from harness.systems.highwater.kind import Highwater
 from tests.integration.harness.fake_broker import FakeBroker
+from tests.integration.harness.scripted_run import World
 
 
 @pytest.fixture
@@ -19,3 +21,13 @@ def broker() -> Iterator[FakeBroker]:
 @pytest.fixture
 def cluster(broker: FakeBroker) -> Cluster:
     return Cluster("hw", {1: Address("127.0.0.1", broker.port)}, {1: "n1"})
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Every run of the test runs over it."""
+    made = World()
+    monkeypatch.setattr("harness.runs.cluster.make_nodes", lambda *_args, **_options: made)
+    monkeypatch.setattr(Highwater, "open", lambda _kind, _nodes, _plan: made)
+    yield made
+    made.broker.close()
