@@ -7,9 +7,8 @@ delivered, twice never, lost at will. `check` states what must hold after every 
 
 from __future__ import annotations
 
-import itertools
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.core.replication import epochs
@@ -18,53 +17,11 @@ from broker.core.replication.isr import Proposal, ResponseEffect
 from broker.core.replication.leader import Leader
 from broker.core.replication.partition import NO_LEADER, Change, Following, Partition, PartitionState
 from broker.wire.errors import ErrorCode
+from tests.property.core import invariants
+from tests.property.core.invariants import Violation
+from tests.property.core.plain_broker import Broker
 
 LAG_MS = 10.0
-
-
-class Violation(AssertionError):
-    """An invariant of replication does not hold."""
-
-
-@dataclass
-class Broker:
-    id: int
-    log: list[tuple[int, str]] = field(default_factory=list)
-    epoch_starts: list[tuple[int, int]] = field(default_factory=list)
-    checkpoint: int = 0
-    broker_epoch: int = 0
-    alive: bool = True
-    partition: Partition | None = None
-    controller_epoch: int = 0
-
-    @property
-    def leo(self) -> int:
-        return len(self.log)
-
-    def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        if not self.epoch_starts or epoch == -1:
-            return -1, -1
-        if epoch == self.epoch_starts[-1][0]:
-            return epoch, self.leo
-        higher = [start for own, start in self.epoch_starts if own > epoch]
-        lower = [own for own, _ in self.epoch_starts if own <= epoch]
-        if not higher:
-            return -1, -1
-        return (lower[-1] if lower else epoch), higher[0]
-
-    def assign_epoch(self, epoch: int, start: int) -> None:
-        if not self.epoch_starts or epoch > self.epoch_starts[-1][0]:
-            while self.epoch_starts and self.epoch_starts[-1][1] >= start:
-                self.epoch_starts.pop()
-            self.epoch_starts.append((epoch, start))
-
-    def truncate(self, offset: int) -> None:
-        del self.log[offset:]
-        self.epoch_starts = [(epoch, start) for epoch, start in self.epoch_starts if start < offset]
-
-    @property
-    def latest_epoch(self) -> int:
-        return self.epoch_starts[-1][0] if self.epoch_starts else -1
 
 
 @dataclass(frozen=True)
@@ -104,11 +61,11 @@ class Cluster:
         self.trace: list[str] = []
         for i in self.ids:
             self._start(i)
-        self._tell_all()
+        self.tell_all()
 
     # -- controller ------------------------------------------------------------------------------------------------
 
-    def _tell_all(self) -> None:
+    def tell_all(self) -> None:
         for i in self.ids:
             if i in self.registered:
                 self.bag.append(Message("state", i, (self.state, self.registered[i])))
@@ -133,7 +90,7 @@ class Cluster:
 
     def _write(self, **changes: Any) -> None:
         self.state = replace(self.state, partition_epoch=self.state.partition_epoch + 1, **changes)
-        self._tell_all()
+        self.tell_all()
 
     def _alter(self, sender: int, proposal: Proposal) -> None:
         state = self.state
@@ -371,101 +328,19 @@ class Cluster:
     # -- invariants ------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        state = self.state
-        if not state.isr or not set(state.isr) <= set(state.replicas):
-            raise Violation(f"ISR {state.isr}")
-        if state.leader != NO_LEADER and state.leader not in state.isr:
-            raise Violation(f"leader {state.leader} not in ISR {state.isr}")
-        for i in state.isr:
-            log = self.brokers[i].log
-            if log[: len(self.committed)] != self.committed:
-                raise Violation(f"ISR member {i} lacks committed records: {log} against {self.committed}")
-        for offset, entry in self.acked:
-            if self.committed[offset] != entry:
-                raise Violation(f"acknowledged {entry} at {offset} is lost")
+        invariants.check_state(self.state)
+        invariants.check_committed([self.brokers[i] for i in self.state.isr], self.committed, self.acked)
         for broker in self.brokers.values():
-            starts = broker.epoch_starts
-            if any(a[0] >= b[0] or a[1] >= b[1] for a, b in itertools.pairwise(starts)):
-                raise Violation(f"epoch history of {broker.id}: {starts}")
-            if starts and starts[-1][1] > broker.leo:
-                raise Violation(f"epoch history of {broker.id} beyond LEO {broker.leo}: {starts}")
-            partition = broker.partition
-            if partition is None:
-                continue
-            if partition.high_watermark > broker.leo:
-                raise Violation(f"{broker.id}: HW {partition.high_watermark} > LEO {broker.leo}")
-            if isinstance(partition.role, Leader):
-                key = (broker.id, broker.broker_epoch, partition.leader_epoch)
-                if partition.high_watermark < self.hw_seen.get(key, 0):
-                    raise Violation(f"HW of {key} fell")
-                self.hw_seen[key] = partition.high_watermark
-        self._check_log_matching()
+            invariants.check_epoch_history(broker)
+            if broker.partition is not None:
+                self._check_high_watermark(broker, broker.partition)
+        invariants.check_log_matching([broker.log for broker in self.brokers.values()])
 
-    def _check_log_matching(self) -> None:
-        logs = [broker.log for broker in self.brokers.values()]
-        for a in range(len(logs)):
-            for b in range(a):
-                shared = min(len(logs[a]), len(logs[b]))
-                for offset in range(shared - 1, -1, -1):
-                    if logs[a][offset][0] == logs[b][offset][0]:
-                        if logs[a][: offset + 1] != logs[b][: offset + 1]:
-                            raise Violation(f"same epoch at {offset}, other prefix: {logs[a]} / {logs[b]}")
-                        break
-
-    # -- a random life ---------------------------------------------------------------------------------------------
-
-    def step(self) -> None:
-        rng = self.rng
-        roll = rng.random()
-        i = rng.choice(self.ids)
-        if roll < 0.50 and self.bag:
-            # Mostly in order, sometimes from anywhere: a delayed message is the interesting one.
-            self.deliver(0 if rng.random() < 0.7 else rng.randrange(len(self.bag)))
-        elif roll < 0.62:
-            self.produce(i)
-        elif roll < 0.84:
-            self.fetch(i)
-        elif roll < 0.88:
-            self.tick(rng.choice((1.0, LAG_MS / 2, 2 * LAG_MS)))
-        elif roll < 0.90:
-            self.checkpoint(i)
-        elif roll < 0.915:
-            if rng.random() < 0.5:
-                self.expire(i)
-            else:
-                self.reregister(i)
-        elif roll < 0.945:
-            if self.brokers[i].alive:
-                self.kill(i)
-            else:
-                self.start(i)
-        elif roll < 0.96:
-            self.resend_alters()
-        elif roll < 0.97 and self.bag and self.loss:
-            del self.bag[rng.randrange(len(self.bag))]
-        else:
-            self._tell_all()
-
-    def run(self, steps: int) -> None:
-        for _ in range(steps):
-            self.step()
-            self.check()
-
-    def settle(self) -> None:
-        """All up, every message delivered, until nothing is left to do."""
-        for i in self.ids:
-            if not self.brokers[i].alive:
-                self.start(i)
-            self.reregister(i)
-        for _ in range(400):
-            self._tell_all()
-            while self.bag:
-                self.deliver(0)
-                self.check()
-            for i in self.ids:
-                self.fetch(i)
-            self.tick(1.0)
-            self.resend_alters()
-        while self.bag:
-            self.deliver(0)
-        self.check()
+    def _check_high_watermark(self, broker: Broker, partition: Partition) -> None:
+        if partition.high_watermark > broker.leo:
+            raise Violation(f"{broker.id}: HW {partition.high_watermark} > LEO {broker.leo}")
+        if isinstance(partition.role, Leader):
+            key = (broker.id, broker.broker_epoch, partition.leader_epoch)
+            if partition.high_watermark < self.hw_seen.get(key, 0):
+                raise Violation(f"HW of {key} fell")
+            self.hw_seen[key] = partition.high_watermark

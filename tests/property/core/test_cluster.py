@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from broker.core.replication import epochs
 from broker.core.replication.isr import IsrState, Proposal
 from broker.core.replication.leader import Leader
-from tests.property.core.cluster import Cluster, Violation
+from tests.property.core.cluster import Cluster
+from tests.property.core.invariants import Violation
+from tests.property.core.random_life import run, settle
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.guarantee("R2", "isr-changes")
@@ -24,15 +26,15 @@ SEEDS = st.integers(0, 2**32 - 1)
 @given(seed=SEEDS, replicas=st.integers(2, 5), data=st.data())
 def test_cluster_random_interleavings_keep_every_invariant(seed: int, replicas: int, data: st.DataObject) -> None:
     min_isr = data.draw(st.integers(1, replicas))
-    Cluster(random.Random(seed), replicas, min_isr).run(250)
+    run(Cluster(random.Random(seed), replicas, min_isr), 250)
 
 
 @examples(40)
 @given(seed=SEEDS, replicas=st.integers(2, 4))
 def test_cluster_after_any_life_settles_to_equal_logs_and_full_isr(seed: int, replicas: int) -> None:
     cluster = Cluster(random.Random(seed), replicas, 2)
-    cluster.run(200)
-    cluster.settle()
+    run(cluster, 200)
+    settle(cluster)
     assert set(cluster.state.isr) == set(cluster.ids)
     logs = [broker.log for broker in cluster.brokers.values()]
     assert all(log == logs[0] for log in logs)
@@ -45,7 +47,7 @@ def test_cluster_after_any_life_settles_to_equal_logs_and_full_isr(seed: int, re
 def violation_found(seeds: int, protocol: str = "leader-epoch", min_isr: int = 2, replicas: int = 3) -> bool:
     for seed in range(seeds):
         try:
-            Cluster(random.Random(seed), replicas, min_isr, protocol).run(250)
+            run(Cluster(random.Random(seed), replicas, min_isr, protocol), 250)
         except Violation:
             return True
     return False
