@@ -25,7 +25,7 @@ from broker.wire.messages.list_offsets import (
 from broker.wire.record_batch import stamp
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.fake_loop import FakeLoop
-from tests.support.memory_cluster import ProducerIds
+from tests.support.memory_brokers import ProducerIds
 from tests.support.memory_log import MemoryLog, MemoryStore
 from tests.support.memory_node import TOPIC, TOPIC_ID, RecordingEventLog
 

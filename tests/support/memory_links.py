@@ -16,7 +16,7 @@ from broker.wire.errors import ErrorCode
 from tests.support.memory_node import FakeSlot, Node
 
 if TYPE_CHECKING:
-    from tests.support.memory_cluster import MemoryCluster
+    from tests.support.memory_brokers import MemoryBrokers
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Held:
 class FakePeer:
     """Sends through the cluster's links."""
 
-    def __init__(self, cluster: MemoryCluster, source: Node, target: int) -> None:
+    def __init__(self, cluster: MemoryBrokers, source: Node, target: int) -> None:
         self._cluster = cluster
         self._source = source
         self._target = target
@@ -102,7 +102,7 @@ class FakePeer:
 class DirectSender:
     """AlterPartition to the cluster's controller, as a message on a link to broker 0."""
 
-    def __init__(self, cluster: MemoryCluster, node: Node) -> None:
+    def __init__(self, cluster: MemoryBrokers, node: Node) -> None:
         self._cluster = cluster
         self._node = node
 
