@@ -16,7 +16,8 @@ from broker.core.producers.state import ProducerStates
 from broker.wire.compression import Compression
 from broker.wire.record_batch import CRC_START, BatchHeader, CorruptBatch, iter_batches, read_header
 from broker.wire.records import NewRecord, encode_batch
-from tests.property.log.corruption import Template, corrupt
+from tests.property.log.corruption import corrupt
+from tests.property.log.log_folder import Template
 from tests.property.log.log_tools import TP, Clock, folder, open_log, open_store
 from tests.support.dump import Dumped, dump
 

@@ -16,7 +16,8 @@ import pytest
 from broker.log.files.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LEADER_EPOCHS, META_PROPERTIES
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.log.files.unclean_shutdown import UNCLEAN_MARK
-from tests.property.log.corruption import Outcome, Template, judge, make_template
+from tests.property.log.corruption_judge import Outcome, judge
+from tests.property.log.log_folder import Template, make_template
 from tests.property.log.log_tools import folder
 
 pytestmark = pytest.mark.guarantee("L6")
