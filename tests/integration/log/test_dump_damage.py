@@ -12,42 +12,12 @@ from broker.dump import log_dump, segment_reader
 from broker.log.files import checkpoints
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.wire.compression import Compression
-from broker.wire.record_batch import HEADER_SIZE, iter_batches, read_header, seal
+from broker.wire.record_batch import HEADER_SIZE, read_header, seal
 from broker.wire.records import NewRecord, encode_batch
-from tests.property.log.log_tools import TP, Clock, append_values, open_store
-from tests.support.dump import Dumped, dump
+from tests.integration.log.dumped_segment import BATCHES, LENGTH_AT, MAGIC_AT, name, positions, put, shallow
+from tests.support.dump import dump
 
 pytestmark = pytest.mark.guarantee("L1")
-
-BATCHES = 60
-LENGTH_AT, MAGIC_AT, COUNT_AT = 8, 16, 57
-
-
-@pytest.fixture
-def home(path: str) -> Path:
-    """A folder with one segment of 60 batches of three records."""
-    store = open_store(path, Clock(), {"index.interval.bytes": "500"})
-    append_values(store, range(BATCHES), epoch=4, records=3)
-    store.close(clean=True)
-    return Path(path, str(TP))
-
-
-def name(suffix: str) -> str:
-    return f"{0:020d}{suffix}"
-
-
-def positions(log: Path) -> list[int]:
-    return [position for position, _ in iter_batches(memoryview(log.read_bytes()), verify_crc=True)]
-
-
-def put(file: Path, position: int, data: bytes) -> None:
-    content = bytearray(file.read_bytes())
-    content[position : position + len(data)] = data
-    file.write_bytes(content)
-
-
-def shallow(said: Dumped) -> list[int]:
-    return [int(line["baseOffset"]) for line in said.batches]
 
 
 def test_torn_tail_is_counted_and_named(home: Path) -> None:
@@ -239,132 +209,6 @@ def test_codec_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytes
     said = dump(log, "--deep-iteration")
     assert said.code == 1
     assert "zstd needs the package cramjam, which is not installed" in said.err[0]
-
-
-def test_index_of_no_multiple_of_its_entries_is_named_and_dumped(home: Path) -> None:
-    for suffix, size in ((".index", 8), (".timeindex", 12)):
-        index = home / name(suffix)
-        before = dump(index).out
-        whole = index.stat().st_size
-        index.write_bytes(index.read_bytes() + b"\x01\x02\x03")
-        said = dump(index)
-        assert (said.code, said.out) == (1, before)
-        assert said.err == [
-            f"{index}: at position {whole}: {whole + 3} bytes, which is no multiple of the {size} of an entry"
-        ]
-
-
-def test_index_entry_that_lies_is_a_mismatch_as_in_kafkas_tool(home: Path) -> None:
-    index = home / name(".index")
-    first = struct.unpack(">ii", index.read_bytes()[:8])
-    put(index, 0, struct.pack(">ii", first[0] - 1, first[1]))
-    said = dump(index)
-    assert said.code == 1
-    assert said.err == [f"Mismatches in :{index}", f"  Index offset: {first[0] - 1}, log offset: {first[0]}"]
-    assert said.out[1] == f"offset: {first[0] - 1} position: {first[1]}"
-
-
-def test_index_entry_that_points_to_no_batch_is_named(home: Path) -> None:
-    index, log = home / name(".index"), home / name(".log")
-    size = log.stat().st_size
-    entries = list(struct.iter_unpack(">ii", index.read_bytes()))
-    put(index, 8 * len(entries) - 4, struct.pack(">i", size + 9))
-    said = dump(index)
-    assert (said.code, len(said.err)) == (1, 1)
-    assert said.err[0] == (
-        f"{index}: at position {8 * len(entries) - 8}: no batch where offset {entries[-1][0]} points: "
-        f"at position {size + 9}: the log has {size} bytes"
-    )
-    assert "fails" not in said.out[-1]
-    said = dump(index, "--index-sanity-check")
-    assert said.code == 1
-    assert f"its last entry points to position {size + 9} of a log of {size} bytes; a broker makes" in said.err[0]
-
-
-def test_index_entries_that_do_not_rise_are_named(home: Path) -> None:
-    index = home / name(".index")
-    data = index.read_bytes()
-    first, second = struct.unpack(">ii", data[:8]), struct.unpack(">ii", data[8:16])
-    index.write_bytes(data[8:16] + data[:8] + data[16:])
-    said = dump(index)
-    assert said.code == 1
-    assert said.err == [
-        f"{index}: at position 8: an entry after offset {second[0]}, position {second[1]} must be above it in both"
-    ]
-    assert said.out[1:3] == [f"offset: {a} position: {b}" for a, b in (second, first)]
-
-
-def test_index_entries_behind_unused_room_are_named(home: Path) -> None:
-    index = home / name(".index")
-    data = index.read_bytes()
-    index.write_bytes(data[:16] + bytes(40_000) + data[16:])
-    said = dump(index)
-    assert said.code == 1
-    assert said.err == [f"{index}: at position 16: zeros, with entries again from position 40016 on"]
-
-
-def test_index_without_its_log_is_printed_and_named(home: Path) -> None:
-    log = home / name(".log")
-    log.unlink()
-    for suffix in (".index", ".timeindex"):
-        index = home / name(suffix)
-        said = dump(index)
-        assert said.code == 1
-        assert said.err == [f"{index}: cannot be checked against {log}: No such file or directory"]
-        assert len(said.out) > 2
-
-
-def test_time_index_that_lies_is_printed_in_the_lines_of_kafkas_tool(home: Path) -> None:
-    index = home / name(".timeindex")
-    entries = list(struct.iter_unpack(">qi", index.read_bytes()))
-    entries[0] = (entries[0][0] + 1, entries[0][1])
-    entries[2] = (entries[2][0], entries[2][1] - 1)
-    entries[3] = (entries[1][0], entries[3][1])
-    index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
-    said = dump(index)
-    assert said.code == 1
-    assert said.err == [
-        f"Found timestamp mismatch in :{index}",
-        f"  Index timestamp: {entries[0][0]}, log timestamp: {entries[0][0] - 1}",
-        f"  Index timestamp: {entries[3][0]}, log timestamp: {1000 + entries[3][1] // 3}",
-        f"Found out of order timestamp in :{index}",
-        f"  Index timestamp: {entries[3][0]}, Previously indexed timestamp: {entries[2][0]}",
-        "The following indexed offsets are not found in the log.",
-        f"Indexed offset: {entries[2][1]}, found log offset: {entries[2][1] + 1}",
-    ]
-
-
-def test_time_index_with_offsets_beyond_the_log_or_going_back_is_reported(home: Path) -> None:
-    index = home / name(".timeindex")
-    entries = list(struct.iter_unpack(">qi", index.read_bytes()))
-    back = entries[3][1]
-    entries[3] = (entries[3][0], entries[0][1])
-    entries[-1] = (entries[-1][0], 9000)
-    index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
-    said = dump(index)
-    assert said.code == 1
-    assert back > entries[2][1]
-    assert said.err == [
-        f"{index}: at position 36: offset {entries[0][1]} after {entries[2][1]}, must rise",
-        "The following indexed offsets are not found in the log.",
-        "Indexed offset: 9000, found log offset: -1",
-    ]
-    said = dump(index, "--index-sanity-check")
-    assert said.code == 0, "first and last rise, which is all that a start looks at"
-    entries[-1] = (0, 3)
-    index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
-    assert "its entries do not rise from timestamp" in dump(index, "--index-sanity-check").err[0]
-
-
-def test_time_index_of_a_damaged_log_says_from_where_it_is_not_checked(home: Path) -> None:
-    log, index = home / name(".log"), home / name(".timeindex")
-    place = positions(log)[30]
-    put(log, place + MAGIC_AT, b"\x09")
-    said = dump(index)
-    assert said.code == 1
-    (told,) = said.err
-    assert f" on, the log is damaged: at position {place}: magic 9, only 2 is stored" in told
-    assert len(said.out) == 1 + index.stat().st_size // 12
 
 
 def test_damaged_snapshot_is_named_with_the_reason(tmp_path: Path) -> None:
