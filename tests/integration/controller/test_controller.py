@@ -186,7 +186,7 @@ def tree(client: ZkClient, path: str) -> dict[str, tuple[bytes, int]]:
     return found
 
 
-def test_broker_that_is_not_controller_answers_not_controller(cluster: Cluster) -> None:
+def test_broker_that_is_not_controller_returns_not_controller(cluster: Cluster) -> None:
     cluster.add(1)
     eventually(lambda: cluster.nodes[0].controller.active)
     other = cluster.add(2)
@@ -206,7 +206,7 @@ def test_new_term_keeps_nothing_of_topics_that_went_meanwhile(cluster: Cluster) 
     assert store._topic_nodes == {}
 
 
-def test_answer_of_newer_controller_makes_old_one_look(cluster: Cluster) -> None:
+def test_response_of_newer_controller_makes_old_one_look(cluster: Cluster) -> None:
     node = cluster.add(1)
     eventually(lambda: node.controller.active)
     eventually(lambda: cluster.received[1])

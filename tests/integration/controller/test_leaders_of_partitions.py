@@ -147,7 +147,7 @@ def test_stale_state_version_does_not_wedge(cluster: Cluster) -> None:
 
 
 @pytest.mark.guarantee("R6")
-def test_alter_partition_writes_once_and_answers_new_version(cluster: Cluster) -> None:
+def test_alter_partition_writes_once_and_returns_the_new_version(cluster: Cluster) -> None:
     first = cluster.add(1)
     second = cluster.add(2)
     cluster.create_topic("t", {0: (1, 2)})

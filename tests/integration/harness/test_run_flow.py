@@ -145,7 +145,7 @@ def test_run_without_a_seed_draws_and_keeps_one(world: World, tmp_path: Path) ->
     assert parse_plan("run.toml", store.run_toml.read_text()).seed == seed
 
 
-def test_run_whose_workload_does_not_ask_for_evidence_has_it_all_the_same(
+def test_run_whose_workload_does_not_collect_evidence_has_it_all_the_same(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AppendPollRun, "final_phase", lambda _run, _tools: None)

@@ -254,7 +254,7 @@ def _seal(batch: memoryview) -> None:
     batch[17:21] = crc32c(batch[21:]).to_bytes(4, "big")
 
 
-def test_damage_that_the_choice_of_a_log_meets_is_told_of(path: str) -> None:
+def test_damage_that_the_choice_of_a_log_meets_is_reported(path: str) -> None:
     """After a restart, where it asks how old a segment is whose index is gone."""
     store, log = _log(path)
     damaged = _file(log, 1)

@@ -86,7 +86,7 @@ def test_index_without_its_log_is_printed_and_named(home: Path) -> None:
         assert len(said.out) > 2
 
 
-def test_time_index_that_lies_is_told_in_the_lines_of_kafkas_tool(home: Path) -> None:
+def test_time_index_that_lies_is_printed_in_the_lines_of_kafkas_tool(home: Path) -> None:
     index = home / name(".timeindex")
     entries = list(struct.iter_unpack(">qi", index.read_bytes()))
     entries[0] = (entries[0][0] + 1, entries[0][1])
@@ -106,7 +106,7 @@ def test_time_index_that_lies_is_told_in_the_lines_of_kafkas_tool(home: Path) ->
     ]
 
 
-def test_time_index_with_offsets_beyond_the_log_or_going_back_is_told(home: Path) -> None:
+def test_time_index_with_offsets_beyond_the_log_or_going_back_is_reported(home: Path) -> None:
     index = home / name(".timeindex")
     entries = list(struct.iter_unpack(">qi", index.read_bytes()))
     back = entries[3][1]

@@ -32,7 +32,7 @@ from tests.property.log.log_tools import (
 pytestmark = pytest.mark.guarantee("L2")
 
 
-def test_lookups_by_time_after_a_restart_open_what_holds_the_answer_alone(path: str) -> None:
+def test_lookups_by_time_after_a_restart_open_the_segment_that_holds_the_result_alone(path: str) -> None:
     store, log = restarted_with_many_segments(path, Clock())
     before = open_descriptors()
     assert log.newest_timestamp() == 1449
@@ -123,7 +123,7 @@ def test_lookup_by_time_closes_nothing_that_a_read_of_the_same_turn_needs(path: 
     kill(store)
 
 
-def test_segments_that_roll_turn_by_turn_close_without_being_told(path: str) -> None:
+def test_segments_that_roll_turn_by_turn_close_without_being_notified(path: str) -> None:
     clock = Turns()
     store = open_store(path, clock, MANY)
     open_log(store)
@@ -226,7 +226,7 @@ def test_closed_segment_that_is_not_trusted_any_more_is_checked_when_it_opens_ag
     kill(store)
 
 
-def test_bytes_that_are_read_for_no_answer_leave_no_segment_open(path: str) -> None:
+def test_bytes_that_are_read_for_no_response_leave_no_segment_open(path: str) -> None:
     store, log = restarted_with_many_segments(path, Turns())
     before = open_descriptors()
     for value in range(450):

@@ -55,7 +55,7 @@ class _LateRunner:
         return lambda: None
 
 
-def test_cleaner_that_asks_how_old_segments_are_leaves_none_open(path: str) -> None:
+def test_cleaner_that_looks_up_how_old_segments_are_leaves_none_open(path: str) -> None:
     stopped_with_many_segments(path)
     clock = Turns()
     store = open_store(path, clock, MANY | {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000"})

@@ -151,7 +151,7 @@ def test_connection_truncated_file_closes_with_a_reason(
 
 @pytest.mark.patches
 @pytest.mark.parametrize(("length", "call"), [(2_000_000, "sendfile"), (60_000, "pread")])
-def test_connection_whose_file_cannot_be_read_closes_and_tells_of_the_file(
+def test_connection_whose_file_cannot_be_read_closes_and_reports_the_file(
     loop: EpollLoop,
     until: Until,
     segment: tuple[int, bytes, Path],
@@ -185,7 +185,7 @@ def test_connection_whose_file_cannot_be_read_closes_and_tells_of_the_file(
     shut(server)
 
 
-def test_connection_short_file_is_told_of(loop: EpollLoop, until: Until, segment: tuple[int, bytes, Path]) -> None:
+def test_connection_short_file_is_reported(loop: EpollLoop, until: Until, segment: tuple[int, bytes, Path]) -> None:
     failures: list[FileFailure] = []
     server = Server(loop, on_file_failure=failures.append)
     fd, _, path = segment

@@ -21,7 +21,7 @@ def _buffers(connection: Connection) -> tuple[int, int]:
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
 
-def test_listener_gives_its_connections_the_buffers_that_were_asked_for(loop: EpollLoop, until: Until) -> None:
+def test_listener_gives_its_connections_the_configured_buffers(loop: EpollLoop, until: Until) -> None:
     plain = socket.create_server(("127.0.0.1", 0))
     peer = socket.create_connection(plain.getsockname())
     accepted, _ = plain.accept()

@@ -22,7 +22,7 @@ from tests.integration.net.peers import Broker, Outcomes
 from tests.integration.net.until import Until
 
 
-def test_peer_pipelines_and_gets_each_answer_to_its_request(broker: Broker, peer: BrokerPeer, until: Until) -> None:
+def test_peer_pipelines_and_gets_each_response_to_its_request(broker: Broker, peer: BrokerPeer, until: Until) -> None:
     outcomes = Outcomes()
     ids = [outcomes.send(peer, f"request {index}") for index in range(50)]
     assert len(set(ids)) == 50

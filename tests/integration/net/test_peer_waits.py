@@ -24,7 +24,7 @@ def clock_ms(loop: EpollLoop, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_peer_answer_resets_the_backoff(broker: Broker, loop: EpollLoop, until: Until) -> None:
+def test_peer_response_resets_the_backoff(broker: Broker, loop: EpollLoop, until: Until) -> None:
     backoff = Backoff(50, 10_000, seed=1)
     for _ in range(6):
         backoff.next_ms()
@@ -72,7 +72,7 @@ def test_peer_timeout_fails_its_request_closes_and_fails_the_rest(
 
 
 @pytest.mark.patches
-def test_peer_answer_that_trickles_in_does_not_time_out_and_one_that_stops_does(
+def test_peer_response_that_trickles_in_does_not_time_out_and_one_that_stops_does(
     loop: EpollLoop, until: Until, clock_ms: list[float]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:

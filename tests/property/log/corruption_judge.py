@@ -143,7 +143,7 @@ def _judge_open(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: To
         if log.staged_end_offset < kept.recovery_point:
             assert report.cut_below == log.staged_end_offset
     if manager.replicas.by_partition[tp].offline or not _reads_true(kept, log):
-        log.distrust()
+        log.forget_checked()
         store.offline_logs[tp] = CorruptLog(tp, log_dir.path, "found by a read")
         store.delete(tp)
         store.create(tp, TOPIC_IDS[tp], OVERRIDES.get(tp.topic, {}))
