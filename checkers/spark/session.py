@@ -53,6 +53,8 @@ def open_session(
     java_options = [f"-Dlog4j2.configurationFile={log4j2.as_uri()}", *folders]
     if quick:
         java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms1g", "-Xmn600m", "-XX:-UsePerfData"]
+        # With one compiler Java keeps 48 MiB for compiled code; a session that judges many runs fills them and ends.
+        java_options.append("-XX:ReservedCodeCacheSize=240m")
     partitions = shuffle_partitions or (1 if quick else 16)
     builder = (
         SparkSession.builder.appName("highwater-checkers")

@@ -15,12 +15,14 @@ pytestmark = pytest.mark.guarantee("C10")
 
 
 def suspect_of(asking: Node, broker: int) -> Suspect:
-    """What `asking` would act on."""
-    found: list[Suspect | None] = []
-    asking.controller.prepare_suspicion(broker, found.append)
-    suspect = eventually(lambda: found, "an answer")[0]
-    assert suspect is not None
-    return suspect
+    """What `asking` would act on, once it knows of the broker's registration."""
+
+    def prepared() -> Suspect | None:
+        found: list[Suspect | None] = []
+        asking.controller.prepare_suspicion(broker, found.append)
+        return eventually(lambda: found, "a suspect, or none")[0]
+
+    return eventually(prepared, f"a suspicion of broker {broker}")
 
 
 def test_suspected_leader_is_replaced_though_its_session_lives(cluster: Cluster) -> None:
