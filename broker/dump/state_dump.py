@@ -6,7 +6,6 @@ Kafka's tool reads the first two; for the text files the lines are our own, each
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Mapping
 
 from broker.core.producers.snapshot import BadSnapshot, read_rows
@@ -14,9 +13,7 @@ from broker.dump.lines import AbortedTransaction, producer_line, transaction_lin
 from broker.dump.report import Report
 from broker.log.files import checkpoints
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
-
-_TRANSACTION = struct.Struct(">hqqqq")
-_TRANSACTION_VERSION = 0
+from broker.log.indexes.transaction_index import ENTRY, ENTRY_SIZE, ENTRY_VERSION
 
 
 def dump_producers(path: str, report: Report) -> None:
@@ -36,17 +33,17 @@ def dump_transactions(path: str, report: Report) -> None:
     """A `.txnindex`. Raises OSError."""
     position = 0
     with open(path, "rb") as file:
-        while data := file.read(_TRANSACTION.size):
-            if len(data) < _TRANSACTION.size:
-                report.problem(path, f"at position {position}: {len(data)} bytes, an entry has {_TRANSACTION.size}")
+        while data := file.read(ENTRY_SIZE):
+            if len(data) < ENTRY_SIZE:
+                report.problem(path, f"at position {position}: {len(data)} bytes, an entry has {ENTRY_SIZE}")
                 return
-            entry = AbortedTransaction(*_TRANSACTION.unpack(data))
-            if entry.version != _TRANSACTION_VERSION:
-                known = f"only {_TRANSACTION_VERSION} is known"
+            entry = AbortedTransaction(*ENTRY.unpack(data))
+            if entry.version != ENTRY_VERSION:
+                known = f"only {ENTRY_VERSION} is known"
                 report.problem(path, f"at position {position}: version {entry.version}, {known}")
                 return
             report.line(transaction_line(entry))
-            position += _TRANSACTION.size
+            position += ENTRY_SIZE
 
 
 def _epochs(path: str) -> list[str]:

@@ -8,7 +8,7 @@ Source: kafka LocalLog.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from broker.log.config import LogConfig
@@ -19,6 +19,8 @@ from broker.log.files import checkpoints
 from broker.log.files.log_dir import LogDir
 from broker.log.files.open_segments import NO_DESCRIPTOR
 from broker.log.files.producer_snapshots import ProducerSnapshots
+from broker.log.indexes.aborted_transactions import AbortedTransactions
+from broker.log.indexes.transaction_index import AbortedTxn
 from broker.log.segments.log_segments import Segments
 from broker.log.segments.pending_deletions import PendingDeletions
 from broker.log.segments.segment import Segment
@@ -47,10 +49,11 @@ class LocalLog:
         epochs: EpochCache,
         new: bool,
         has_holes: bool = False,
+        aborted: AbortedTransactions | None = None,
     ) -> None:
         """path: this partition's folder in log_dir. new: its names are not on disk for good yet.
 
-        has_holes: as the attribute.
+        has_holes: as the attribute. aborted: None where the log has none.
         """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -68,6 +71,7 @@ class LocalLog:
         self.log_start = log_start_offset
         self.has_holes = has_holes
         """Offsets may be missing: the log is or was compacted. Once true it stays so."""
+        self.aborted = AbortedTransactions(path) if aborted is None else aborted
         self.snapshots = ProducerSnapshots(path)
         self.snapshot_at_roll: Callable[[Offset], bytes | None] | None = None
         """Called for the producer state at the offset where a segment ends, when its roll is staged."""
@@ -92,6 +96,11 @@ class LocalLog:
         self.tail.clear()
         self.durability.names_changed()
         self.durability.flush_in_background(base, self.topic_id)
+
+    def index_aborted(self, base: Offset, entries: Sequence[AbortedTxn]) -> None:
+        """Index transactions whose markers were just written to this segment. Raises OSError."""
+        if self.aborted.append(base, entries):
+            self.durability.names_changed()
 
     def new_segment(self, base: Offset) -> Segment:
         """An empty one on disk, not yet among the log's. Raises OSError."""
@@ -141,6 +150,13 @@ class LocalLog:
     def delete_later(self, segment: Segment) -> None:
         """Hide its files now, remove them after file.delete.delay.ms. Raises OSError."""
         self.pending_deletions.add(segment, self.config.file_delete_delay_ms)
+        self.aborted.forget(segment.base_offset)
+
+    def close_files(self) -> None:
+        """Of all segments, those included that wait for their removal."""
+        self.pending_deletions.close()
+        for segment in self.segments.made():
+            segment.close()
 
     def fail(self, error: OSError) -> NoReturn:
         """Take the log dir offline. Raises LogDirFailed."""

@@ -1,8 +1,8 @@
 """One replica's log: append, write, read, truncate, flush. Implements `broker.runtime.ports.Log`.
 
-PartitionLog joins the parts of a log, which share its state (`LocalLog`) and do not know each other: `Truncation` cuts,
-`SegmentSwap` replaces segments that were cleaned, `SegmentReads` reads files, `Durability` flushes. Appends, and reads
-that the tail cache serves, are its own methods: no call lies between them and the state.
+PartitionLog joins the parts of a log, which share its state (`LocalLog`): `Truncation` cuts, `SegmentSwap` replaces
+segments that were cleaned, `SegmentReads` reads files, `Durability` flushes. Appends, and reads that the tail cache
+serves, are its own methods: no call lies between them and the state.
 
 Order of duties in a turn: append_as_… stages (the caller's memory, untouched by anyone until `write`), `write` puts all
 of it in the file, `flush` makes it durable. `staged_end_offset` counts what is staged; reads and epoch ends never do.
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import randrange
 
+from broker.log.committed_reads import CommittedReads
 from broker.log.config import LogConfig
 from broker.log.files.batch_scan import end_offset_in_file
 from broker.log.local_log import LocalLog
@@ -41,10 +42,8 @@ class PartitionLog:
     def __init__(self, local: LocalLog) -> None:
         """local: this log's alone from now on."""
         self._local = local
-        self.topic_partition = local.topic_partition
-        self.path = local.path
-        self.durability = local.durability
-        self.snapshots = local.snapshots
+        self.topic_partition, self.path = local.topic_partition, local.path
+        self.durability, self.snapshots = local.durability, local.snapshots
         self.cleaning = SegmentSwap(local)
         """What the cleaner uses of a log: its inactive segments, and the swap of cleaned ones."""
         self._truncation = Truncation(local)
@@ -58,6 +57,7 @@ class PartitionLog:
         self._producer_state = ProducerStateManager(local, self.read_bytes)
         self.producers = self._producer_state.states
         """Who appended what, what is staged included."""
+        self._committed = CommittedReads(local, self._producer_state, self.end_offset_of)
         self._closed = False
 
     @property
@@ -132,7 +132,7 @@ class PartitionLog:
     def assign_epoch(self, epoch: Epoch, start_offset: Offset) -> None:
         self._dir.check()
         self._epochs.assign(epoch, start_offset)
-        # In the background: a thousand leaderships may begin at once; without records only a restart reads the file.
+        # In the background: a thousand leaderships may begin at once, and only a restart reads the file.
         self.durability.save_epochs_soon()
 
     def end_offset_for_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
@@ -160,7 +160,7 @@ class PartitionLog:
             self._epochs.assign(epoch, base)
         info = self._stage(batches, staged, newest)
         if header is None or header.attributes & TRANSACTION_BITS:
-            self._producer_state.take(batches, headers_of(batches))
+            self._producer_state.append(batches, headers_of(batches))
         elif header.producer_id >= 0:
             last, now = info.last_offset, self._environment.now_ms()
             self.producers.append(
@@ -184,13 +184,12 @@ class PartitionLog:
             if epoch != self._epochs.latest:
                 self._epochs.assign(epoch, start)
         info = self._stage(batches, staged, newest)
-        self._producer_state.take(batches, headers_of(batches) if headers is None else headers)
+        self._producer_state.append(batches, headers_of(batches) if headers is None else headers)
         return info
 
     def _stage(self, view: memoryview, batches: list[StagedBatch], newest: int) -> AppendInfo:
         size = len(view)
-        base = batches[0][0]
-        last = batches[-1][1]
+        base, last = batches[0][0], batches[-1][1]
         local = self._local
         config = local.config
         staging = self._staging
@@ -226,6 +225,8 @@ class PartitionLog:
                 segment.append(run.views)
                 tail.extend(run.batches, segment.size)
                 segment.add_all(run.batches)
+                if run.aborted:
+                    local.index_aborted(segment.base_offset, run.aborted)
                 local.log_end_offset = run.batches[-1][1] + 1
             self._dir.note_end(self.topic_partition, local.log_end_offset)
         except OSError as error:
@@ -369,6 +370,10 @@ class PartitionLog:
             return high_watermark
         return self._producer_state.last_stable_offset(high_watermark)
 
+    def aborted_transactions(self, offset: Offset, chunk: Chunk) -> Sequence[tuple[int, Offset]]:
+        """As `Log.aborted_transactions` of the runtime's ports."""
+        return self._committed.aborted_in(offset, chunk) if self._local.aborted else ()
+
     def restore_producers(self) -> None:
         """Rebuild `producers` from the log. Raises LogDirFailed, CorruptLog, ProducersUnread: it is in part then."""
         self._producer_state.restore()
@@ -387,14 +392,9 @@ class PartitionLog:
         if clean and self._dir.failed is None:
             self.write()
             try:
-                for segment in self._segments.made():
-                    segment.finish()
-                self.durability.flush(self._local.log_end_offset, self.topic_id)
-                self._segments.active.sync_indexes()
+                self.durability.flush_for_good(self._local.log_end_offset, self.topic_id)
             except OSError as error:
                 self._local.fail(error)
         self._closed = True
         self.cleaning.abandon_swap()
-        self._local.pending_deletions.close()
-        for segment in self._segments.made():
-            segment.close()
+        self._local.close_files()

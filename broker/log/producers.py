@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 
 from broker.core.producers import snapshot
 from broker.core.producers.state import ProducerStates
+from broker.core.producers.transactions import EndedTransaction
+from broker.log.indexes.transaction_index import AbortedTxn
 from broker.log.local_log import LocalLog
 from broker.model.ids import Offset
 from broker.model.log_errors import CorruptLog, NoDescriptorFree, ProducersUnread
@@ -43,47 +45,11 @@ class ProducerStateManager:
         self._restored = False
         log.snapshot_at_roll = lambda _: self._snapshot()
 
-    def take(self, batches: memoryview, headers: Sequence[BatchHeader]) -> None:
-        """Note the producers of batches that are appended, in log order, or replayed. headers: of all of them."""
-        append = self.states.append
-        now_ms = self._log.environment.now_ms()
-        for place, header in enumerate(headers):
-            if header.producer_id < 0:
-                continue
-            if header.attributes & CONTROL_BIT:
-                self._end_transaction(header, batches[sum(before.size for before in headers[:place]) :], now_ms)
-            else:
-                append(
-                    header.producer_id,
-                    header.producer_epoch,
-                    header.base_sequence,
-                    header.last_sequence,
-                    header.base_offset,
-                    header.last_offset,
-                    now_ms,
-                )
-                if header.attributes & TRANSACTIONAL_BIT:
-                    self.states.begin_transaction(header.producer_id, header.base_offset, header.last_offset)
-
-    def _end_transaction(self, header: BatchHeader, batch: memoryview, now_ms: float) -> None:
-        """A control batch that says nothing changes nothing: a cleaning took its marker, with all of the transaction.
-
-        batch: what begins with it.
-        """
-        try:
-            end = marker_of(header, batch)
-        except CorruptBatch:
-            # Its CRC is right, whoever wrote it: on every replica it says as little.
-            return
-        if end is not None:
-            self.states.end_transaction(
-                header.producer_id,
-                header.producer_epoch,
-                end.coordinator_epoch,
-                header.base_offset,
-                end.committed,
-                now_ms,
-            )
+    def append(self, batches: memoryview, headers: Sequence[BatchHeader]) -> None:
+        """Note the producers of batches that were just staged, in log order. headers: of all of them."""
+        aborted = _take(self.states, batches, headers, self._log.environment.now_ms())
+        if aborted:
+            self._log.staging.runs[-1].aborted += aborted
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
         """Source: UnifiedLog.lastStableOffset, maybeIncrementFirstUnstableOffset."""
@@ -102,51 +68,90 @@ class ProducerStateManager:
     def restore(self) -> None:
         """Rebuild the state: newest snapshot that is not damaged, then batch headers.
 
-        Raises LogDirFailed, CorruptLog, ProducersUnread: the state is in part then, and the replica has to go offline.
+        And the indexes of aborted transactions, from where they are not to be believed. Raises LogDirFailed,
+        CorruptLog, ProducersUnread: the state is in part then, and the replica has to go offline.
         """
-        tp = self._log.topic_partition
+        log = self._log
+        first = log.aborted.unindexed_from
         try:
-            self._replay()
-        except CorruptBatch as damage:
-            raise CorruptLog(tp, "reading its producers", str(damage)) from damage
+            ended = self._replay(self.states, log.log_end_offset if first is None else first)
         except NoDescriptorFree as error:
-            raise ProducersUnread(tp, "reading its producers", str(error)) from error
+            raise ProducersUnread(log.topic_partition, "reading its producers", str(error)) from error
+        if first is not None:
+            self._index(first, ended)
         self._restored = True
 
-    def _replay(self) -> None:
+    def index_aborted(self) -> None:
+        """Write the indexes of aborted transactions anew, from where they are not to be believed.
+
+        The state itself stays as it is. Raises LogDirFailed, CorruptLog, NoDescriptorFree.
+        """
+        first = self._log.aborted.unindexed_from
+        if first is not None:
+            self._index(first, self._replay(ProducerStates(), first))
+
+    def _index(self, first: Offset, ended: Sequence[AbortedTxn]) -> None:
+        """ended: among others, all whose marker lies at or beyond first, the base of a segment."""
         log = self._log
-        end = log.log_end_offset
+        entries: dict[Offset, list[AbortedTxn]] = {}
+        bases = log.segments.bases
+        for entry in ended:
+            if entry.last_offset >= first:
+                entries.setdefault(bases[log.segments.floor(entry.last_offset)], []).append(entry)
+        try:
+            log.aborted.rebuild(first, entries)
+        except OSError as error:
+            log.fail(error)
+
+    def _replay(self, states: ProducerStates, at_most: Offset) -> list[AbortedTxn]:
+        """Fill states from the newest snapshot at or below at_most, and the batches behind it, staged ones left out.
+
+        Returns which of these batches' transactions were aborted. Raises as `index_aborted`.
+        """
+        try:
+            return self._take_log(states, self._start_from_snapshot(states, at_most))
+        except CorruptBatch as damage:
+            raise CorruptLog(self._log.topic_partition, "reading its producers", str(damage)) from damage
+
+    def _start_from_snapshot(self, states: ProducerStates, at_most: Offset) -> Offset:
+        """Up to where states then account for the log."""
+        log = self._log
         position = log.log_start
-        self.states.clear(position)
-        kept = self._latest_snapshot(end)
+        states.clear(position)
+        kept = self._latest_snapshot(min(at_most, log.log_end_offset))
         while kept is not None and kept[0] >= position:
             entries = snapshot.decode(kept[1])
-            if entries is not None:
-                position = kept[0]
-                now_ms, wall_ms = log.environment.now_ms(), log.environment.wall_ms()
-                for known in entries:
-                    seen_ms = now_ms - max(0, wall_ms - known.seen_ms)
-                    self.states.restore(
-                        known.producer_id,
-                        known.epoch,
-                        known.batch,
-                        seen_ms,
-                        known.coordinator_epoch,
-                        known.transaction_first_offset,
-                        position,
-                    )
-                break
-            kept = self._latest_snapshot(kept[0] - 1)
+            if entries is None:
+                kept = self._latest_snapshot(kept[0] - 1)
+                continue
+            now_ms, wall_ms = log.environment.now_ms(), log.environment.wall_ms()
+            for known in entries:
+                states.restore(
+                    known.producer_id,
+                    known.epoch,
+                    known.batch,
+                    now_ms - max(0, wall_ms - known.seen_ms),
+                    known.coordinator_epoch,
+                    known.transaction_first_offset,
+                    kept[0],
+                )
+            return kept[0]
+        return position
+
+    def _take_log(self, states: ProducerStates, position: Offset) -> list[AbortedTxn]:
+        """Take what is written from position on. Raises CorruptBatch besides what a read raises."""
+        end = self._log.log_end_offset
+        aborted: list[AbortedTxn] = []
         while position < end:
             view = self._read(position, _REPLAY_BYTES, end, True)
             if not view:
                 break
             headers = headers_of(view)
-            _check_markers(view, headers)
-            self.take(view, headers)
+            aborted += _take(states, view, headers, self._log.environment.now_ms(), check_markers=True)
             if not headers or headers[-1].last_offset < position:
                 break
             position = headers[-1].last_offset + 1
+        return aborted
 
     def _latest_snapshot(self, at_most: Offset) -> tuple[Offset, bytes] | None:
         log = self._log
@@ -177,13 +182,68 @@ class ProducerStateManager:
         return snapshot.encode(self.states, environment.wall_ms(), environment.now_ms())
 
 
-def _check_markers(view: memoryview, headers: Sequence[BatchHeader]) -> None:
-    """What is replayed is not checked otherwise, and a marker is more than its header. Raises CorruptBatch."""
-    position = 0
-    for header in headers:
+def _take(
+    states: ProducerStates,
+    batches: memoryview,
+    headers: Sequence[BatchHeader],
+    now_ms: float,
+    check_markers: bool = False,
+) -> list[AbortedTxn]:
+    """Let states account for these batches, in log order; returns the transactions that they abort.
+
+    headers: of all batches. check_markers: nobody has checked their CRCs, and a marker is more than its header; raises
+    CorruptBatch then.
+    """
+    aborted: list[AbortedTxn] = []
+    position = counted = 0
+    for place, header in enumerate(headers):
+        if header.producer_id < 0:
+            continue
         if header.attributes & CONTROL_BIT:
-            check_crc(view, position, header)
-        position += header.size
+            position += sum(before.size for before in headers[counted:place])
+            counted = place
+            if check_markers:
+                check_crc(batches, position, header)
+            ended = _end_transaction(states, header, batches[position:], now_ms)
+            if ended is not None and not ended.committed:
+                aborted.append(AbortedTxn(*ended[:-1]))
+            continue
+        states.append(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_sequence,
+            header.base_offset,
+            header.last_offset,
+            now_ms,
+        )
+        if header.attributes & TRANSACTIONAL_BIT:
+            states.begin_transaction(header.producer_id, header.base_offset, header.last_offset)
+    return aborted
+
+
+def _end_transaction(
+    states: ProducerStates, header: BatchHeader, batch: memoryview, now_ms: float
+) -> EndedTransaction | None:
+    """A control batch that says nothing changes nothing: a cleaning took its marker, with all of the transaction.
+
+    batch: what begins with it.
+    """
+    try:
+        end = marker_of(header, batch)
+    except CorruptBatch:
+        # Its CRC is right, whoever wrote it: on every replica it says as little.
+        return None
+    if end is None:
+        return None
+    return states.end_transaction(
+        header.producer_id,
+        header.producer_epoch,
+        end.coordinator_epoch,
+        header.base_offset,
+        end.committed,
+        now_ms,
+    )
 
 
 def headers_of(view: memoryview) -> list[BatchHeader]:

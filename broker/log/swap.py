@@ -14,6 +14,7 @@ Source: kafka LocalLog.replaceSegments, LogLoader (removeTempFilesAndCollectSwap
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -22,11 +23,12 @@ from broker.log.files.batch_scan import BadBatch, walk
 from broker.log.files.checkpoints import fsync_dir
 from broker.log.files.names import (
     CLEANED_SUFFIX,
-    CLEANED_SUFFIXES,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SUFFIXES,
     SWAP_SUFFIX,
+    TXN_INDEX_SUFFIX,
     discard_cleaned,
     hidden_base,
     parse_segment_file,
@@ -125,6 +127,7 @@ class SegmentSwap:
                 # Reads go on from the descriptors when the names are gone.
                 segment.open()
                 segment.hold_indexes()
+                log.aborted.hold(segment.base_offset)
                 log.segments.hold_open(segment)
         except OSError as error:
             log.fail(error)
@@ -165,6 +168,7 @@ class SegmentSwap:
         """The segments' names stay: they may be closed again, whether they were held or not."""
         for segment in segments:
             segment.let_indexes_go()
+            self._log.aborted.release(segment.base_offset)
             self._log.segments.release(segment)
 
     def _begin(self, swap: _Swap, error: OSError | None) -> None:
@@ -211,6 +215,9 @@ class SegmentSwap:
         new = Segment(log.topic_partition, log.path, swap.base, log.config.index_interval_bytes, gaps=True)
         log.segments.replace(swap.old, new)
         for segment in swap.old:
+            log.aborted.forget(segment.base_offset)
+        log.aborted.note(swap.base)
+        for segment in swap.old:
             log.pending_deletions.add_hidden(segment, log.config.file_delete_delay_ms)
             if segment.base_offset != swap.base:
                 remove_if_there(segment_path(log.path, segment.base_offset, SNAPSHOT_SUFFIX))
@@ -219,10 +226,12 @@ class SegmentSwap:
     def _rename(self, base: Offset, before: str, after: str) -> None:
         # The .log's name changes first to .swap and last from it. Half of the files with either name are no harm: while
         # a .cleaned one is left the swap has not begun, and without a .log.swap indexes are all that is left to rename.
-        suffixes = CLEANED_SUFFIXES if after == SWAP_SUFFIX else CLEANED_SUFFIXES[::-1]
+        suffixes = SUFFIXES if after == SWAP_SUFFIX else SUFFIXES[::-1]
         for suffix in suffixes:
             path = segment_path(self._log.path, base, suffix)
-            os.rename(path + before, path + after)
+            # Few segments have aborted transactions.
+            with contextlib.suppress(*(FileNotFoundError,) if suffix == TXN_INDEX_SUFFIX else ()):
+                os.rename(path + before, path + after)
 
     def _sync_names(self) -> None:
         path = self._log.path
@@ -261,7 +270,7 @@ class SegmentSwap:
             else:
                 self._release(swap)
                 discard_cleaned(log.path, swap.base)
-                for suffix in CLEANED_SUFFIXES:
+                for suffix in SUFFIXES:
                     remove_if_there(segment_path(log.path, swap.base, suffix) + SWAP_SUFFIX)
                 # A start after a crash must not swap it in behind what is cut now.
                 fsync_dir(log.path)
@@ -272,6 +281,11 @@ class SegmentSwap:
             raise failed from error
         # Either way what else was cleaned is of no use, and must not be swapped in before the cut is made.
         swap.done(False)
+
+
+def first_swapped(names: Sequence[str]) -> Offset | None:
+    """The smallest base of the segments whose swap was interrupted, void ones among them; None without any."""
+    return min((_base(name, SWAP_SUFFIX) for name in names if name.endswith(SWAP_SUFFIX)), default=None)
 
 
 def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -> bool:
@@ -306,8 +320,10 @@ def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -
         first, end = min(base for base, _ in ranges), max(end for _, end in ranges)
         for name in os.listdir(path):
             found = parse_segment_file(name)
-            # Producer snapshots stay true: compaction changes no offset.
-            if found is not None and first <= found[0] < end and found[1] != SNAPSHOT_SUFFIX:
+            # Producer snapshots stay true: compaction changes no offset. An index of aborted transactions may have been
+            # given its name already: then it is the new one.
+            renamed = found is not None and found[1] == TXN_INDEX_SUFFIX and name + SWAP_SUFFIX not in names
+            if found is not None and first <= found[0] < end and found[1] != SNAPSHOT_SUFFIX and not renamed:
                 os.unlink(f"{path}/{name}")
         fsync_dir(path)
     for name in sorted(swaps, key=lambda name: name in logs):

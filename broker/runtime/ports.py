@@ -229,6 +229,14 @@ class Log(Protocol):
         """
         ...
 
+    def aborted_transactions(self, offset: Offset, chunk: Chunk) -> Sequence[tuple[int, Offset]]:
+        """(producer id, first offset) of aborted ones with records in a non-empty chunk that `read(offset)` returned.
+
+        And perhaps more that end later. Raises LogDirFailed, CorruptLog, NoDescriptorFree.
+        Source: UnifiedLog.collectAbortedTransactions.
+        """
+        ...
+
     def restore_producers(self) -> None:
         """Rebuild `producers` from what is written, as a start must before the first append.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from broker.core.producers.state import ProducerStates
+from broker.core.producers.transactions import EndedTransaction
 from broker.model.append_info import AppendInfo
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed, OffsetOutOfRange, UnexpectedAppendOffset
@@ -25,6 +26,7 @@ class MemoryLog:
         self.topic_id = topic_id
         self.now_ms = now_ms
         self.producers = ProducerStates()
+        self.aborted: list[EndedTransaction] = []
         self.start = 0
         self.batches: list[tuple[int, int, int, bytes]] = []
         self.staged: list[tuple[int, int, int, memoryview]] = []
@@ -137,7 +139,11 @@ class MemoryLog:
             end = marker_of(header, batch)
             assert end is not None
             at = header.base_offset
-            self.producers.end_transaction(producer, epoch, end.coordinator_epoch, at, end.committed, self.now_ms())
+            ended = self.producers.end_transaction(
+                producer, epoch, end.coordinator_epoch, at, end.committed, self.now_ms()
+            )
+            if ended is not None and not ended.committed:
+                self.aborted.append(ended)
             return
         self.producers.append(
             producer,
@@ -155,8 +161,17 @@ class MemoryLog:
         stable = self.producers.transactions.last_stable_offset(high_watermark)
         return max(stable, min(self.start, high_watermark))
 
+    def aborted_transactions(self, offset: int, chunk: Chunk) -> Sequence[tuple[int, int]]:
+        end = self.end_offset_of(chunk)
+        return [
+            (entry.producer_id, entry.first_offset)
+            for entry in self.aborted
+            if entry.last_offset >= offset and entry.first_offset < end
+        ]
+
     def restore_producers(self) -> None:
         self.producers.clear(self.start)
+        self.aborted.clear()
         for _, last, _, data in self.batches:
             if last >= self.start:
                 self._note_producer(read_header(memoryview(data)), memoryview(data))
@@ -228,6 +243,7 @@ class MemoryLog:
         self.epochs.clear()
         self.start = self.flushed = offset
         self.producers.clear(offset)
+        self.aborted.clear()
         self.commits = [(offset, then) for _, then in self.commits]
 
     def newest_timestamp(self) -> int:

@@ -7,9 +7,8 @@ The CRC of every batch is checked; a wrong one ends the cleaning, and nothing of
 missing, or shorter than the job says, may have been removed or cut by the log's owner meanwhile: only the owner can
 know, and checks the log again (`damage_proof`).
 Transactional batches and control batches (markers) are copied as they are, and not mapped: whether such a record was
-committed is known only from its marker, and an aborted one must not push out the value before it. As this broker serves
-no transactions, such batches come from Apache Kafka's log dirs only; a marker must outlive every record of its
-transaction, so no marker is dropped.
+committed is known only from its marker, and an aborted one must not push out the value before it. A marker must outlive
+every record of its transaction, so no marker is dropped, and the indexes of aborted transactions are copied with them.
 Source: kafka Cleaner (LogCleaner.scala: doClean, buildOffsetMap, cleanSegments, cleanInto).
 """
 
@@ -26,6 +25,7 @@ from broker.log.cleaner.offset_map import ENTRY_BYTES, OffsetMap
 from broker.log.cleaner.throttle import Throttle
 from broker.log.cleaner.writer import CleanedWriter
 from broker.log.files.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, segment_path
+from broker.log.indexes.transaction_index import BadTransactionIndex, decode, encode
 from broker.model.ids import Offset
 from broker.wire.raw_records import RawRecord, payload_of, raw_records
 from broker.wire.record_batch import (
@@ -127,11 +127,6 @@ class LogCleaning:
             offsets = self._build_map()
             self.stats.end = offsets.latest_offset + 1
             self.stats.keys = offsets.entries
-            for base in job.bases:
-                if self._size_of(base, TXN_INDEX_SUFFIX):
-                    raise UncleanableLog(
-                        f"{job.directory}: segment {base} has aborted transactions, which are not served"
-                    )
             segments = [
                 SegmentFacts(base, size, self._size_of(base, INDEX_SUFFIX), self._size_of(base, TIME_INDEX_SUFFIX))
                 for base, size in zip(job.bases, job.sizes, strict=True)
@@ -193,6 +188,7 @@ class LogCleaning:
             for segment in group:
                 for header, batch in self._batches(segment.base_offset, segment.size):
                     self._copy(header, batch, offsets, writer)
+                writer.add_aborted(self._aborted_in(segment.base_offset))
             newest = segment_path(job.directory, group[-1].base_offset, LOG_SUFFIX)
             writer.finish(os.stat(newest).st_mtime_ns)
         except BaseException:
@@ -288,6 +284,18 @@ class LogCleaning:
                     buffer_bytes = int.from_bytes(view[8:12], "big") + LENGTH_PREFIX_SIZE
         finally:
             os.close(fd)
+
+    def _aborted_in(self, base: Offset) -> bytes:
+        """The index of a segment's aborted transactions, whole and sound."""
+        path = segment_path(self._job.directory, base, TXN_INDEX_SUFFIX)
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+            return encode(decode(base, data))
+        except FileNotFoundError:
+            return b""
+        except BadTransactionIndex as bad:
+            raise UncleanableLog(f"{path}: {bad}") from bad
 
     def _size_of(self, base: Offset, suffix: str) -> int:
         try:

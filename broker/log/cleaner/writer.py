@@ -1,4 +1,4 @@
-"""Writes one cleaned segment: `.log.cleaned`, `.index.cleaned`, `.timeindex.cleaned`, durable before anyone may use it.
+"""Writes one cleaned segment: `.log.cleaned` with all its indexes, durable before anyone may use it.
 
 Index entries follow the rule of `segment.Segment.add`. Source: UnifiedLog.createNewCleanedSegment, LogSegment.append.
 """
@@ -13,6 +13,7 @@ from broker.log.files.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     discard_cleaned,
     segment_path,
 )
@@ -37,6 +38,7 @@ class CleanedWriter:
         self._last_indexed_timestamp = time_index.NO_TIMESTAMP
         self._index = bytearray()
         self._time_index = bytearray()
+        self._aborted = bytearray()
         self._buffer = bytearray()
         self._fd = os.open(self._path(LOG_SUFFIX), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
 
@@ -54,6 +56,10 @@ class CleanedWriter:
         if len(self._buffer) >= _FLUSH_BYTES:
             self._write_out()
 
+    def add_aborted(self, entries: bytes) -> None:
+        """Entries of a `.txnindex`, whose markers are in the segment."""
+        self._aborted += entries
+
     def finish(self, modified_ns: int) -> None:
         """All on disk, with the time at which the newest source was written: retention of records without a
         timestamp counts from it. Raises OSError.
@@ -64,7 +70,10 @@ class CleanedWriter:
         os.utime(self._fd, ns=(modified_ns, modified_ns))
         os.close(self._fd)
         self._fd = -1
-        for suffix, content in ((INDEX_SUFFIX, self._index), (TIME_INDEX_SUFFIX, self._time_index)):
+        indexes = [(INDEX_SUFFIX, self._index), (TIME_INDEX_SUFFIX, self._time_index)]
+        if self._aborted:
+            indexes.append((TXN_INDEX_SUFFIX, self._aborted))
+        for suffix, content in indexes:
             fd = os.open(self._path(suffix), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             try:
                 _write_all(fd, content)

@@ -95,6 +95,13 @@ class Durability:
         job()
         self._done(job)
 
+    def flush_for_good(self, target: Offset, topic_id: str) -> None:
+        """The same before the files are closed, and all indexes with their exact sizes. Raises OSError, CorruptLog."""
+        for segment in self._segments.made():
+            segment.finish()
+        self.flush(target, topic_id)
+        self._segments.active.sync_indexes()
+
     def flush_in_background(self, target: Offset, topic_id: str) -> None:
         """The same on the thread for slow file work; a failure takes the dir offline. Raises OSError, CorruptLog."""
         job = self._job(target, topic_id)

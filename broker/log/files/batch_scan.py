@@ -35,6 +35,7 @@ class BatchAt(NamedTuple):
     last_offset: int
     epoch: int
     max_timestamp: int
+    attributes: int
 
     @property
     def end(self) -> int:
@@ -84,7 +85,7 @@ def parse_header(data: bytes | memoryview, offset: int, position: int, end: int)
     """
     if len(data) - offset < HEADER_SIZE:
         raise BadBatch(position, f"{end - position} bytes are too few for a batch header")
-    base, length, epoch, magic, crc, _, delta, _, max_timestamp = _HEADER.unpack_from(data, offset)
+    base, length, epoch, magic, crc, attributes, delta, _, max_timestamp = _HEADER.unpack_from(data, offset)
     if magic != MAGIC:
         raise BadBatch(position, f"magic {magic}, only {MAGIC} is stored")
     if length < _SMALLEST_LENGTH:
@@ -94,7 +95,7 @@ def parse_header(data: bytes | memoryview, offset: int, position: int, end: int)
         raise BadBatch(position, f"batch of {size} bytes, {end - position} are left")
     if base < 0 or delta < 0:
         raise BadBatch(position, f"base offset {base} and last offset delta {delta}: neither may be negative")
-    return BatchAt(position, size, base, base + delta, epoch, max_timestamp), crc
+    return BatchAt(position, size, base, base + delta, epoch, max_timestamp, attributes), crc
 
 
 def verify_bytes(data: memoryview, position: int) -> None:

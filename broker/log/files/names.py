@@ -119,10 +119,7 @@ def remove_if_there(path: str) -> None:
         os.unlink(path)
 
 
-CLEANED_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
-
-
 def discard_cleaned(directory: str, base_offset: Offset) -> None:
     """Remove a cleaned segment that is not wanted."""
-    for suffix in CLEANED_SUFFIXES:
+    for suffix in SUFFIXES:
         remove_if_there(segment_path(directory, base_offset, suffix) + CLEANED_SUFFIX)

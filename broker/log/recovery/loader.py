@@ -35,13 +35,14 @@ from broker.log.files.names import (
 )
 from broker.log.local_log import LocalLog
 from broker.log.log import PartitionLog
+from broker.log.recovery.aborted_recovery import find_aborted
 from broker.log.recovery.epoch_derivation import doubt
 from broker.log.recovery.epoch_recovery import derive_epochs, fill_epochs, read_epochs
 from broker.log.recovery.segment_recovery import Damage, Holes, Scan, remove, scan
 from broker.log.segments.log_segments import Segments
 from broker.log.segments.removal import remove_files
 from broker.log.segments.segment import Segment
-from broker.log.swap import finish_swaps
+from broker.log.swap import finish_swaps, first_swapped
 from broker.model.ids import Epoch, Offset, TopicPartition
 from broker.model.log_errors import CorruptLog
 
@@ -152,7 +153,7 @@ class _Loader:
     def load(self) -> tuple[PartitionLog, RecoveryReport]:
         tp, path, known = self.topic_partition, self.path, self.known
         topic_id = self._read_topic_id()
-        stems, others = self._finish_interrupted_work()
+        stems, others, swapped_from = self._finish_interrupted_work()
         # All names have 20 digits, so that their text order is the order of the numbers.
         bases = [int(stem) for stem in sorted(stems)]
         entries = read_epochs(path)
@@ -179,6 +180,7 @@ class _Loader:
                 epochs=state.epochs,
                 new=new or not was_clean,
                 has_holes=known.has_holes,
+                aborted=find_aborted(path, state, others, swapped_from),
             )
         )
         if log.snapshots.remove_above(state.leo, others):
@@ -191,13 +193,17 @@ class _Loader:
         except ValueError as error:
             raise CorruptLog(self.topic_partition, self.path, str(error)) from error
 
-    def _finish_interrupted_work(self) -> tuple[set[str], list[str]]:
-        """Stems of the segments' names, and the names of all other files, once no swap and no deletion is half done."""
+    def _finish_interrupted_work(self) -> tuple[set[str], list[str], Offset | None]:
+        """Stems of the segments' names, and the names of all other files, once no swap and no deletion is half done.
+
+        And the base of the first segment that a swap put in, None without any.
+        """
         stems, others = split_names(os.listdir(self.path))
+        swapped_from = first_swapped(others)
         if finish_swaps(self.topic_partition, self.path, others):
             stems, others = split_names(os.listdir(self.path))
         _tidy(self.topic_partition, self.path, stems, others, self.environment)
-        return stems, others
+        return stems, others, swapped_from
 
     def _open_segments(self, bases: list[Offset]) -> Segments:
         tp, path, has_holes = self.topic_partition, self.path, self.known.has_holes

@@ -29,6 +29,7 @@ from broker.log.segments.log_segments import Segments
 from broker.log.segments.segment import Segment
 from broker.model.ids import Epoch, Offset, TopicPartition
 from broker.model.log_errors import CorruptLog
+from broker.wire.record_batch import CONTROL_BIT
 
 _logger = logging.getLogger(__name__)
 
@@ -46,6 +47,10 @@ class Scan:
     segments_removed: int = 0
     corrupt_middle: bool = False
     reason: str = ""
+    scanned_from: Offset | None = None
+    """Base of the first segment of which every batch was to be checked; None after a clean stop."""
+    has_markers: bool = False
+    """A batch that was checked is a control batch: it may end a transaction."""
     doubt: str = ""
     """Which batch contradicts the file of epochs, "" when none that was looked at does."""
     filed: Sequence[tuple[Epoch, Offset]] = ()
@@ -126,7 +131,7 @@ def scan(
                 first = place
     scan_from = segments[first].base_offset
     epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
-    state = Scan(Segments(), segments[0].base_offset, epochs)
+    state = Scan(Segments(), segments[0].base_offset, epochs, scanned_from=scan_from)
     if has_holes:
         state.filed = [entry for entry in entries or () if entry[1] >= scan_from]
     for place, segment in enumerate(segments):
@@ -205,6 +210,8 @@ def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: boo
                     raise BadBatch(batch.position, f"offset {batch.last_offset} lies in segment {later[0].base_offset}")
                 if held is not None:
                     plan.add(held)
+                if batch.attributes & CONTROL_BIT:
+                    state.has_markers = True
                 held = batch
                 position = batch.end
                 before = expected

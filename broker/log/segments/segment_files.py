@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self, TypeVar
 
 from broker.log.files.batch_scan import BadBatch, BatchAt
-from broker.log.files.names import SUFFIXES, segment_path
+from broker.log.files.names import SUFFIXES, TXN_INDEX_SUFFIX, segment_path
 from broker.log.files.open_segments import NO_DESCRIPTOR, OpenSegments
 from broker.log.indexes.index_plan import IndexPlan
 from broker.log.indexes.offset_index import OffsetPosition
@@ -262,13 +262,22 @@ class SegmentFiles:
             except IndexDamaged:
                 self.rebuild_indexes()
 
-    def index_descriptors(self) -> tuple[int, int]:
-        """New ones of both indexes, for whoever syncs them, and closes them. Raises OSError, CorruptLog."""
+    def index_descriptors(self) -> list[int]:
+        """New ones of all its indexes, for whoever syncs them, and closes them. Raises OSError, CorruptLog."""
+        found: list[int] = []
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.open(self.path(TXN_INDEX_SUFFIX), os.O_RDONLY))
         try:
-            return self.indexes.descriptors()
-        except IndexDamaged:
-            self.rebuild_indexes()
-            return self.indexes.descriptors()
+            try:
+                found += self.indexes.descriptors()
+            except IndexDamaged:
+                self.rebuild_indexes()
+                found += self.indexes.descriptors()
+        except BaseException:
+            for fd in found:
+                os.close(fd)
+            raise
+        return found
 
     def sync_indexes(self) -> None:
         """Raises OSError, CorruptLog."""

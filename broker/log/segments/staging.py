@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence, Sized
 from typing import NamedTuple
 
 from broker.log.config import LogConfig
+from broker.log.indexes.transaction_index import AbortedTxn
 from broker.log.segments.log_file import INT32_MAX
 from broker.model.ids import Epoch, Offset, TopicPartition
 from broker.model.log_errors import UnexpectedAppendOffset
@@ -141,16 +142,17 @@ class StagedRun:
     """Staged bytes that go to one segment.
 
     roll_at: first start a segment with this base offset, and keep `snapshot` as the producer state there.
-    The views are the caller's memory, valid until they are written.
+    The views are the caller's memory, valid until they are written. aborted: transactions whose markers it holds.
     """
 
-    __slots__ = ("batches", "roll_at", "snapshot", "views")
+    __slots__ = ("aborted", "batches", "roll_at", "snapshot", "views")
 
     def __init__(self, roll_at: Offset | None, snapshot: bytes | None = None) -> None:
         self.roll_at = roll_at
         self.snapshot = snapshot
         self.views: list[memoryview] = []
         self.batches: list[StagedBatch] = []
+        self.aborted: list[AbortedTxn] = []
 
 
 class Staging:

@@ -7,6 +7,8 @@ Source: Partition.fetchRecords, readRecords; ReplicaManager.readFromLog.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.core.replication import epochs
 from broker.core.replication.fencing import check_current_leader_epoch
 from broker.core.replication.leader import Leader
@@ -19,7 +21,7 @@ from broker.runtime.replicas.replication_quotas import ReplicationQuotas
 from broker.wire.chunks import Chunk, chunk_length
 from broker.wire.errors import ErrorCode
 from broker.wire.isolation import READ_COMMITTED
-from broker.wire.messages.fetch import FetchPartitionResult, FetchRequest
+from broker.wire.messages.fetch import AbortedTransaction, FetchPartitionResult, FetchRequest
 
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -82,6 +84,7 @@ class PartitionReader:
             return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
         part.at_end = offset >= limit
         records: Chunk = b""
+        aborted: Sequence[AbortedTransaction] = ()
         if body.replica_id >= 0:
             throttle = self._quotas.leader
             if (
@@ -94,6 +97,8 @@ class PartitionReader:
         if offset < limit and (bytes_left > 0 or min_one_batch):
             try:
                 records = log.read(offset, min(part.max_bytes, max(0, bytes_left)), limit, min_one_batch)
+                if body.isolation_level == READ_COMMITTED and chunk_length(records):
+                    aborted = [AbortedTransaction(*entry) for entry in log.aborted_transactions(offset, records)]
             except OffsetOutOfRange:
                 return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
             except NoDescriptorFree:
@@ -113,7 +118,7 @@ class PartitionReader:
             high_watermark,
             last_stable,
             log_start,
-            () if body.isolation_level == READ_COMMITTED else None,
+            aborted if body.isolation_level == READ_COMMITTED else None,
             -1,
             (records,) if has_records else (),
         )

@@ -9,9 +9,7 @@ from __future__ import annotations
 import random
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.systems import Broker, kafka
-from benchmarks.zookeeper import ZooKeeper
+from benchmarks.systems import Broker
 from broker.log.files import checkpoints
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.wire.compression import Compression
@@ -32,6 +29,7 @@ from tests.property.log.log_tools import TP, Clock, open_log, open_store
 from tests.support.brokers import wait_until
 from tests.support.disk_cluster import DiskCluster
 from tests.support.dump import Dumped, dump, fields, segment_files
+from tests.support.kafka_brokers import kafka_brokers
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600), pytest.mark.guarantee("L1")]
 
@@ -167,38 +165,6 @@ def test_damage_is_printed_in_kafkas_lines_where_it_has_some(segment: Path, clas
         assert findings(ours) == findings(kafkas)
 
 
-@contextmanager
-def kafka_brokers(folder: Path, count: int) -> Iterator[list[Broker]]:
-    """Real ones, with small indexes, quick cleanings and one partition for transactions."""
-    settings = {
-        "log.index.interval.bytes": "500",
-        "log.cleaner.backoff.ms": "100",
-        "offsets.topic.num.partitions": "1",
-        "transaction.state.log.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "group.initial.rebalance.delay.ms": "0",
-    }
-    kind = kafka(None)
-    kind = replace(kind, argv=tuple({"-Xmx1G": "-Xmx384M", "-Xms1G": "-Xms128M"}.get(word, word) for word in kind.argv))
-    zookeeper = ZooKeeper(folder / "zookeeper")
-    brokers = [Broker(kind, folder / f"broker-{i}", i, zookeeper.connect, settings) for i in range(1, count + 1)]
-    try:
-        zookeeper.start()
-        for broker in brokers:
-            broker.daemon.start()
-        wait_until(
-            lambda: zookeeper.live_brokers() == set(range(1, count + 1)) and all(b.answers() for b in brokers),
-            "Kafka's brokers serve",
-            120,
-        )
-        yield brokers
-    finally:
-        for broker in brokers:
-            broker.daemon.kill()
-        zookeeper.close()
-
-
 _RECORDS = 400
 _TOPICS = {
     "plain": {},
@@ -257,7 +223,7 @@ def _partitions(broker: Broker) -> list[Path]:
 
 
 def test_ours_says_what_kafkas_says_of_the_folders_of_real_kafka_brokers(tmp_path: Path, classpath: str) -> None:
-    with kafka_brokers(tmp_path, 2) as brokers:
+    with kafka_brokers(tmp_path, 2) as (_, brokers):
         _create_topics(brokers)
         bootstrap = ",".join(broker.address for broker in brokers)
         for codec in ("none", "gzip", "snappy", "lz4", "zstd"):

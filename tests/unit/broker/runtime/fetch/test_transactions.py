@@ -87,6 +87,31 @@ def test_latest_offset_for_readers_of_committed_records_is_the_last_stable_one(
     assert cluster.list_offsets(1, replica_id=2, isolation=isolation).offset == 2, "followers copy all"
 
 
+def aborted(result: FetchPartitionResult) -> list[tuple[int, int]] | None:
+    return None if result.aborted is None else [(entry.producer_id, entry.first_offset) for entry in result.aborted]
+
+
+def test_reader_of_committed_records_is_told_what_was_aborted_in_what_it_gets(cluster: MemoryCluster) -> None:
+    for producer in (7, 8, 9):
+        write(cluster, transactional("a", producer), end_marker(producer, committed=producer == 8))
+    write(cluster, transactional("b", 7, 1), transactional("b", 8, 1), end_marker(7, committed=False))
+    cluster.settle()
+    first, second, third = (7, 0), (9, 4), (7, 6)
+    expected = {
+        0: [first, second, third],
+        1: [first, second, third],
+        2: [second, third],
+        5: [second, third],
+        6: [third],
+    }
+    for offset, entries in expected.items():
+        assert aborted(answer_of(ask(cluster, offset, READ_COMMITTED)).results[0]) == entries
+    small = answer_of(fetch_request(cluster, isolation_level=READ_COMMITTED, partitions=[position(0, max_bytes=1)]))
+    assert offsets(small.results[0]) == [0]
+    assert aborted(small.results[0]) == [(7, 0)], "of the rest it is told with the rest"
+    assert aborted(answer_of(ask(cluster, 0, READ_UNCOMMITTED)).results[0]) is None
+
+
 def test_new_leader_knows_the_transactions_that_it_replicated(cluster: MemoryCluster) -> None:
     write(cluster, transactional("a", 7), transactional("b", 8), end_marker(8))
     cluster.settle()

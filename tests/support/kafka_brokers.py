@@ -1,0 +1,44 @@
+"""Real brokers of Apache Kafka with a real ZooKeeper, small and quick, for tests that compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.systems import Broker, kafka
+from benchmarks.zookeeper import ZooKeeper
+from tests.support.brokers import wait_until
+
+
+@contextmanager
+def kafka_brokers(folder: Path, count: int) -> Iterator[tuple[ZooKeeper, list[Broker]]]:
+    """With small indexes, quick cleanings and one partition for transactions."""
+    settings = {
+        "log.index.interval.bytes": "500",
+        "log.cleaner.backoff.ms": "100",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    kind = kafka(None)
+    kind = replace(kind, argv=tuple({"-Xmx1G": "-Xmx384M", "-Xms1G": "-Xms128M"}.get(word, word) for word in kind.argv))
+    zookeeper = ZooKeeper(folder / "zookeeper")
+    brokers = [Broker(kind, folder / f"broker-{i}", i, zookeeper.connect, settings) for i in range(1, count + 1)]
+    try:
+        zookeeper.start()
+        for broker in brokers:
+            broker.daemon.start()
+        wait_until(
+            lambda: zookeeper.live_brokers() == set(range(1, count + 1)) and all(b.answers() for b in brokers),
+            "Kafka's brokers serve",
+            120,
+        )
+        yield zookeeper, brokers
+    finally:
+        for broker in brokers:
+            broker.daemon.kill()
+        zookeeper.close()
