@@ -57,7 +57,7 @@ from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
 from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.jobs import collect_families
-from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, judge, worst
+from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
 
 _READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
@@ -274,6 +274,7 @@ def _coverage(
             drain_gaps=_drain_gaps(info, judged.rows, queries.replicas.result()),
             writes_impossible=writes_impossible(info, faults),
             unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
+            faults_asked=info.fault_kinds,
         ),
         scripted=info.scripted,
         checks=info.checks,
@@ -293,12 +294,14 @@ def _results(
     checks, faults = judged.checks, judged.faults
     unavailable = incidents.unavailable(judged.marks)
     not_fired = incidents.not_fired(info, faults, unavailable)
-    reasons = run_reasons(info, health)
+    left_out = [spec for spec in ALL if not info.wants(spec.name)]
+    found = by_checker(judged.rows)
+    unasked = [text for spec in left_out if (text := found_unasked(spec, found[spec.name])) is not None]
+    reasons = [*run_reasons(info, health), *unasked]
     verdicts = [check.verdict for check in checks]
     if reasons or not coverage.met:
         verdicts.append("unknown")
     verdict = worst(verdicts)
-    left_out = [spec for spec in ALL if not info.wants(spec.name)]
     return {
         "schema": run_report.SCHEMA,
         "verdict": verdict,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -40,5 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print(f"checkers: crashed: {type(error).__name__}: {error}", file=sys.stderr)
         return CRASH
-    print(analysis.sentence)
+    _print(analysis.sentence)
     return _EXIT[analysis.verdict]
+
+
+def _print(sentence: str) -> None:
+    """To stdout, which may be gone or full: the verdict is in results.json, and the exit code says it too."""
+    try:
+        print(sentence, flush=True)
+    except OSError as error:
+        print(f"checkers: the verdict's sentence could not be printed: {error}", file=sys.stderr)
+        # Else the interpreter tries again when it ends, and its own exit code takes the verdict's place.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115

@@ -178,9 +178,11 @@ class ActiveFaults:
 
     def heal_all(self) -> list[str]:
         """Take back every fault, known or not; returns the errors of those that could not be taken back. Idempotent."""
-        for active in sorted(self.active, key=lambda one: self._catalogue.heal_order(one.fault)):
-            self.stop(active.fault_id)
         errors: list[str] = []
+        for active in sorted(self.active, key=lambda one: self._catalogue.heal_order(one.fault)):
+            end = self.stop(active.fault_id)
+            if end is not None and not end.seen:
+                errors.append(f"{active.injection.fault} ({active.fault_id}): {end.text}")
 
         def attempt(what: str, act: Callable[[], object]) -> None:
             try:

@@ -13,7 +13,7 @@ from typing import Any
 from checkers.history.faults import Fault
 from checkers.history.run_info import RunInfo
 
-MARKS = ("crash", "heal", "evidence", "logs", "unavailable")
+MARKS = ("crash", "heal", "evidence", "logs", "observer", "unavailable")
 """Values of `f` that this module reads."""
 
 Marks = Sequence[Mapping[str, Any]]
@@ -27,6 +27,8 @@ def unexplained(marks: Marks) -> list[str]:
             said.append(f"the process of {mark['node']} {mark['error'] or 'ended'} (phase {mark['phase']})")
         elif mark["f"] == "heal" and mark["error"]:
             said.append(f"after the faults: {mark['error']}")
+        elif mark["f"] == "observer" and mark["error"]:
+            said.append(f"what observes the run ended before it: {mark['error']}")
         elif mark["f"] == "logs" and mark["error"]:
             said.append(f"what {mark['node']} logged after its evidence was copied is not known: {mark['error']}")
         elif mark["kind"] == "nemesis" and mark["f"] == "start" and mark["effects"] is None:

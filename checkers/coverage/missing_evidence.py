@@ -51,9 +51,9 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
     judged = any(row.figure for row in rows if row.detail == "ends_judged")
     if "ends_judged" in spec.needs and info.scripted and not judged:
         return "nobody asks in a script where a log ends"
-    if info.system_kind != "highwater" and "events" in spec.sources and "zookeeper" not in spec.sources:
-        return f"{info.system_kind} keeps no event log"
-    if info.system_kind != "highwater" and spec.name == "event-log":
+    if info.system_kind == "highwater" or info.event_log:
+        return None
+    if spec.name == "event-log" or ("events" in spec.sources and "zookeeper" not in spec.sources):
         return f"{info.system_kind} keeps no event log"
     return None
 

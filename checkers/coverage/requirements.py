@@ -1,6 +1,7 @@
 """What a run must show for a verdict of valid: one that proved little says so (H8 of docs/guarantees.md).
 
-Pure. Two kinds of requirements. *Coverage and evidence*: every fault's effect observed and taken back, a load that
+Pure. Two kinds of requirements. *Coverage and evidence*: one fault at least where the run file names any, every fault's
+effect observed and taken back, a load that
 wrote to and read from every partition, a drain from every replica as leader that covered every acknowledged record, the
 same records by the real client, no process that ended by itself. Nothing lowers them; a script, which is a load of its
 own, need not reach every partition. *Counts*: acknowledged records, kinds of faults that caused an election, ISR
@@ -72,6 +73,8 @@ class Seen:
     """Partitions that the load did not reach again while no fault was in force, in sentences."""
     reached: int | None = None
     """How many partitions the load reached again after the last fault, where that was too late in it to require all."""
+    faults_asked: Sequence[str] = ()
+    """Kinds of faults that the run file names."""
 
 
 @dataclass(slots=True)
@@ -103,6 +106,8 @@ def judge_coverage(seen: Seen, *, scripted: bool, checks: Mapping[str, int]) -> 
         for name, least in wanted.items()
         if least > 0 and (have[name] or 0) < least
     ]
+    if seen.faults_asked and not seen.faults:
+        missing.append(f"not one fault began, though the run file names {', '.join(seen.faults_asked)}")
     missing += _fault_gaps(seen.faults)
     missing += _around_gaps(seen, scripted)
     missing += () if scripted else seen.load_gaps

@@ -133,6 +133,17 @@ def judge(
     return result
 
 
+def found_unasked(spec: Spec, rows: Sequence[Row]) -> str | None:
+    """What the rules of a checker that the run does not ask for found all the same, in a sentence; None if nothing.
+
+    rows: this checker's. They prove too little for a verdict, and too much for the word valid.
+    """
+    wrong = [row for row in rows if row.kind == "invalid"]
+    if not wrong:
+        return None
+    return f"{spec.name}, which this run does not ask for, found {_total(wrong, 'invalid')}: {wrong[0].detail}"
+
+
 _COUNT_NAMES = {"invalid": "found", "unknown": "undecided", "allowed": "allowed"}
 
 

@@ -28,7 +28,9 @@ def main() -> int:
         return run_command()
     except KeyboardInterrupt:
         _die_of_interrupt()
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         print(f"highwater: ended by an error of its own: {_one_line(error)}", file=sys.stderr)
         if sys.flags.dev_mode:
             raise
@@ -44,7 +46,7 @@ def _die_of_interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     """Type, text and place. `python -X dev -m harness.commands ...` shows the traceback as well."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:

@@ -1,7 +1,8 @@
 """`highwater`: the lab's command line.
 
 Decides commands, options, exit codes and what is printed. Exit codes: 0 valid, 1 invalid, 2 unknown, 254 usage, 255
-crash. Must not know how anything is done, nor how the process ends otherwise (`__main__`).
+crash; of `doctor` and `heal`, which judge nothing, 1 where something is missing or left. Must not know how anything is
+done, nor how the process ends otherwise (`__main__`).
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from harness.commands.nightly_files import suites, summary
 from harness.commands.nightly_results import VERDICTS, Job, Result, fault_gaps, worst
 from harness.plan.run_file import EXPECTATION, load_expectation
 from harness.plan.toml_source import PlanError
+from harness.runs.analysis import CRASH
 from harness.runs.junit import write_suites
 from harness.runs.outside_code import outside_names, run_code
 from harness.runs.run_files import load
@@ -137,16 +138,27 @@ class _Subprocess:
         sentence = ""
         found: list[str] = []
         not_fired: list[str] = []
-        if run_dir is not None and code in VERDICTS:
-            judged = read_json(run_dir / "results.json")
+        judged = _results_of(run_dir)
+        if code in VERDICTS and judged.get("verdict") != VERDICTS[code]:
+            # Python ends with 1 and 2 for failures of its own.
+            says = f"results.json says {judged.get('verdict', 'nothing')}" if run_dir else "no run was recorded"
+            sentence = f"exit code {code}, which means {VERDICTS[code]}, but {says}; its output: {log}"
+            code = CRASH
+        elif code in VERDICTS:
             sentence = str(judged.get("sentence", ""))
             checks: dict[str, dict[str, object]] = judged.get("checkers", {})  # type: ignore[assignment]
             found = [name for name, check in checks.items() if check["verdict"] == "invalid"]
             not_fired = list(judged.get("not_fired", ()))  # type: ignore[call-overload]
-        elif code not in VERDICTS:
+        else:
             sentence = "".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:])
         took_s = round(time.monotonic() - began_s, 1)
         return Result(code, took_s, sentence, None if run_dir is None else str(run_dir), found, not_fired)
+
+
+def _results_of(run_dir: Path | None) -> dict[str, object]:
+    """results.json of a run, empty where it has none."""
+    path = None if run_dir is None else run_dir / "results.json"
+    return read_json(path) if path is not None and path.is_file() else {}
 
 
 def _latest(store: Path, name: str) -> Path | None:

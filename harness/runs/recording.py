@@ -65,18 +65,19 @@ class Recording:
         self.abort.check()
         return next(self._processes)
 
-    def attempt(self, what: str, act: Callable[[], object]) -> None:
-        """Part of ending a run: an error is shown and recorded under the name `what`, and the rest goes on; a signal
-        does not interrupt it.
+    def attempt(self, what: str, act: Callable[[], object], name: str | None = None) -> None:
+        """Part of ending a run: an error is shown and recorded in a line of f `what`, and the rest goes on; a signal
+        does not interrupt it. name: of what was at work, where the line's kind has several.
         """
         with self.abort.held():
             try:
                 act()
             except Exception as error:
-                self.console.say(f"{what}: {error}")
+                self.console.say(f"{name or what}: {error}")
+                text = f"{f'{name}: ' if name else ''}{type(error).__name__}: {error}"
                 # `close` reports a history that cannot be written.
                 with contextlib.suppress(OSError):
-                    self._history.harness(what, error=f"{type(error).__name__}: {error}")
+                    self._history.harness(what, error=text)
 
     def close(self, problem: str | None) -> str | None:
         """Complete the history and run.json. Returns problem, or why the record itself is incomplete."""

@@ -78,7 +78,7 @@ def run(plan: Plan, options: Options) -> Ended:
     abort = Abort()
     recording = Recording(plan, options.argv, store, abort)
     recording.console.start()
-    with abort.on_signals(recording.history.main_thread_inside), abort.held():
+    with abort.held(), abort.on_signals(recording.history.main_thread_inside):
         problem = recording.close(_record(plan, recording))
         if options.analysis:
             found = judge(recording, problem, plan.limits.analysis_s, options.spark_master)
@@ -142,4 +142,4 @@ def _observed(workload: Workload, recording: Recording) -> Iterator[None]:
         for observer in observers:
             observer.end()
             if observer.failure is not None:
-                recording.attempt(observer.name, observer.raise_error)
+                recording.attempt("observer", observer.raise_error, name=observer.name)

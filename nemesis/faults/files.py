@@ -18,7 +18,7 @@ from random import Random
 from harness.plan.fault_kinds import DAMAGES_FILES
 from nemesis.base import NOTHING_WANTED, ClusterView, Family, Injection, Observation, Unavailable
 from nemesis.faults.file_damage import FILES, PROGRAM
-from nemesis.faults.process import Kill
+from nemesis.faults.process import Kill, process_state
 from nemesis.kinds import Choice, FaultKind, InScript, Opening, Parameter, ScriptUse, Turn, Whole
 from nemesis.targets import choose
 
@@ -138,7 +138,11 @@ class FileFault:
         """Start a broker that was killed for it. The damage stays: restoring is the system's part."""
         if injection.params["while"] == "down":
             return self._kill.stop(view, injection)
-        return Observation(True, f"{injection.targets[0]}: the broker went on")
+        (name,) = injection.targets
+        state = process_state(view, name)
+        if state is None:
+            return Observation(False, f"{name}: no process: the broker has ended")
+        return Observation(True, f"{name}: the broker went on (state {state})")
 
 
 def file_faults() -> list[FileFault]:

@@ -68,18 +68,34 @@ def test_output_that_is_read_arrives_as_it_was_written() -> None:
     assert (done.returncode, done.stdout.decode(), done.stderr) == (0, "π\nFalse", b"e\n")
 
 
-def test_an_error_that_nobody_caught_is_a_crash_in_one_line() -> None:
+@pytest.mark.parametrize("error", ["ValueError", "BaseException"])
+def test_an_error_that_nobody_caught_is_a_crash_in_one_line(error: str) -> None:
     """Python's own exit code would be 1, which means invalid."""
     code = (
         "import sys; from harness.commands import __main__, main\n"
-        "def broken(argv=None): raise ValueError('two\\nlines')\n"
+        f"def broken(argv=None): raise {error}('two\\nlines')\n"
         "main.main = broken\n"
         "sys.exit(__main__.main())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 255
-    assert done.stderr.startswith("highwater: ended by an error of its own: ValueError: two lines (")
+    assert done.stderr.startswith(f"highwater: ended by an error of its own: {error}: two lines (")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verdict", ["valid", "invalid"])
+def test_checkers_exit_code_is_the_verdicts_also_where_nothing_can_be_printed(verdict: str) -> None:
+    code = (
+        "import sys, types; from checkers import cli\n"
+        f"said = types.SimpleNamespace(sentence='It is.', verdict={verdict!r})\n"
+        "sys.modules['checkers.analysis'] = types.SimpleNamespace(analyse=lambda *_, **__: said)\n"
+        "sys.exit(cli.main(['folder']))\n"
+    )
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == {"valid": 0, "invalid": 1}[verdict]
+    assert done.stderr.startswith("checkers: the verdict's sentence could not be printed: ")
 
 
 POINTS = [

@@ -72,6 +72,26 @@ def night(files: Path, runner: Runner, *, resume: bool = False, seeds: int = 2) 
     return run_nightly([files], seeds, files.parent / "out", resume=resume, runner=runner, say=lambda _text: None)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "said"), [(None, "no run was recorded"), ("valid", "results.json says valid"), ("invalid", "")]
+)
+def test_exit_code_without_results_of_the_same_verdict_is_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str | None, said: str
+) -> None:
+    """Python itself ends with 1 where a program cannot be started, which would be taken for invalid."""
+
+    def end_with_1(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        if verdict is not None:
+            store = create(tmp_path / "store", "a")
+            write_json(store.results, {"verdict": verdict, "sentence": "It is.", "checkers": {}})
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(subprocess, "run", end_with_1)
+    result = nightly_module._Subprocess(None)(Job("a.toml", "a", "d", 7, "valid"), tmp_path)
+    assert result.exit_code == (1 if verdict == "invalid" else 255)
+    assert said in result.sentence
+
+
 def test_nightly_runs_every_seed_of_every_file_seed_by_seed(files: Path) -> None:
     runner = Runner()
     assert night(files, runner) == 0

@@ -182,6 +182,22 @@ def test_whole_run_that_names_few_checkers_claims_no_more_than_they_show(
     assert results["linearizability"]["verdict"] == "unknown"
 
 
+def test_whole_run_in_which_a_checker_that_is_not_asked_for_finds_something_is_not_valid(
+    spark: SparkSession, folder: Path
+) -> None:
+    lines = history_of(folder)
+    polls = [line for line in lines if line["f"] == "poll" and line["type"] == "ok" and line.get("records")]
+    polls[-1]["records"][-1]["intact"] = False
+    write_history(folder, lines)
+    run = json.loads((folder / "run.json").read_text())
+    for asked, verdict in ((["duplicate"], "unknown"), (["duplicate", "fabricated-value"], "invalid")):
+        (folder / "run.json").write_text(json.dumps({**run, "checkers": asked, "lines": len(lines)}))
+        results = _judge(spark, folder)
+        assert results["verdict"] == verdict, results["sentence"]
+        unasked = [text for text in results["reasons"] if "which this run does not ask for, found 1" in text]
+        assert bool(unasked) == (verdict == "unknown"), results["reasons"]
+
+
 def _last_stop(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return [line for line in lines if line["kind"] == "nemesis" and line["f"] == "stop"][-1]
 

@@ -243,3 +243,17 @@ def test_active_faults_line_of_a_file_fault_says_which_file() -> None:
     in_force.start(fault_id)
     in_force.stop(fault_id)
     assert [line.get("file") for line in lines.lines] == ["hw-0/0.log", None]
+
+
+def test_heal_all_says_which_fault_it_did_not_see_the_end_of() -> None:
+    class Lasting(Pause):
+        def stop(self, view: ClusterView, injection: Injection) -> Observation:
+            return Observation(False, "still stopped")
+
+    lines = Lines()
+    in_force = ActiveFaults(FakeView(), lines, {"pause": Lasting()})
+    fault_id = in_force.claim(Injection("pause", ("n1",)))
+    assert fault_id is not None
+    in_force.start(fault_id)
+    assert in_force.heal_all() == [f"pause ({fault_id}): still stopped"]
+    assert [line["f"] for line in lines.lines] == ["start", "stop", "heal"]

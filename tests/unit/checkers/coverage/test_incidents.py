@@ -202,3 +202,16 @@ def test_end_that_no_fault_caused_is_not_applicable_in_a_script_alone(
     info = replace(INFO, scripted=scripted)
     assert (not_applicable(BY_NAME["nonmonotonic-end"], info, rows) is None) == applies
     assert not_applicable(BY_NAME["refused-read"], info, []) is None
+
+
+def test_unexplained_names_an_observer_that_ended_before_the_run() -> None:
+    assert incidents.unexplained([mark("observer", error="leadership: OSError: refused"), mark("observer")]) == [
+        "what observes the run ended before it: leadership: OSError: refused"
+    ]
+
+
+@pytest.mark.parametrize("checker", ["event-log", "hw-monotone"])
+def test_event_log_of_another_system_is_judged_where_it_keeps_one(checker: str) -> None:
+    other = replace(INFO, system_kind="fork")
+    assert not_applicable(BY_NAME[checker], other, []) is None
+    assert not_applicable(BY_NAME[checker], replace(other, event_log=False), []) == "fork keeps no event log"

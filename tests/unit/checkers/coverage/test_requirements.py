@@ -101,3 +101,13 @@ def test_coverage_of_a_script_keeps_its_coverage() -> None:
     silent = AroundFault(1, True, True, False, True, True, False)
     after = judge_coverage(replace(FULL, around=[silent]), scripted=True, checks={})
     assert after.missing == ["no acknowledged write after the last fault", "no answered poll after the last fault"]
+
+
+@pytest.mark.parametrize("scripted", [False, True])
+def test_coverage_of_a_run_whose_faults_never_began_is_not_met(scripted: bool) -> None:
+    """Nothing lowers it: who asks for faults wants to know what the cluster does under them."""
+    calm = replace(FULL, faults=[], around=[], faults_asked=["kill", "pause"])
+    checks = dict.fromkeys(("election_faults", "lag_shrinks", "expansions"), 0)
+    result = judge_coverage(calm, scripted=scripted, checks=checks)
+    assert result.missing == ["not one fault began, though the run file names kill, pause"]
+    assert judge_coverage(replace(calm, faults_asked=[]), scripted=scripted, checks=checks).met

@@ -10,7 +10,7 @@ from checkers.allowances.allowances import reason_for
 from checkers.coverage.requirements import CoverageResult
 from checkers.results.results import durability, linearizability, sentence
 from checkers.verdicts.catalogue import ALL, BY_NAME
-from checkers.verdicts.verdict import ONE_LINE, WITNESSES, CheckResult, Row, by_checker, judge, worst
+from checkers.verdicts.verdict import ONE_LINE, WITNESSES, CheckResult, Row, by_checker, found_unasked, judge, worst
 
 pytestmark = pytest.mark.guarantee("V5")
 
@@ -198,3 +198,11 @@ def test_linearizability_is_unknown_where_the_run_does_not_name_some_of_it() -> 
 def test_sentence_names_the_nodes_whose_files_no_rule_compared() -> None:
     text = sentence("valid", [], [], CoverageResult(True), [], uncompared=["n1", "n3"])
     assert text.endswith("; not compared, because faults damaged them: files of n1, n3.")
+
+
+def test_finding_of_a_checker_that_nobody_asked_for_is_named() -> None:
+    assert found_unasked(LOST, [*SEEN, FOUND]) == (
+        "lost-write, which this run does not ask for, found 3: value 17 is gone"
+    )
+    undecided = Row("lost-write", "unknown", "hw-0", 1)
+    assert found_unasked(LOST, [*SEEN, undecided]) is None

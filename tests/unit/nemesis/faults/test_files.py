@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from harness.nodes.base import Completed
-from nemesis.base import Unavailable
+from nemesis.base import Observation, Unavailable
 from nemesis.faults.files import file_faults
 from tests.support.fake_cluster import FakeNode, FakeView
 
@@ -111,3 +111,12 @@ def test_file_faults_need_a_majority_of_whole_replicas() -> None:
     view = _view()
     view.brokers = view.brokers[:2]
     assert all("fewer than 3" in (fault.probe(view) or "") for fault in file_faults())
+
+
+def test_end_of_a_file_fault_under_a_broker_that_has_ended_is_not_observed() -> None:
+    view = FakeView()
+    (bitflip, *_) = file_faults()
+    injection = bitflip.draw(Random(0), view, "n1", {"while": "up", "file": "segment", "seed": 5})
+    assert bitflip.stop(view, injection) == Observation(True, "n1: the broker went on (state S)")
+    view.node("n1").state = None
+    assert bitflip.stop(view, injection) == Observation(False, "n1: no process: the broker has ended")
