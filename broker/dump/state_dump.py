@@ -13,7 +13,7 @@ from broker.dump.lines import AbortedTransaction, producer_line, transaction_lin
 from broker.dump.report import Report
 from broker.log.files import checkpoints
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
-from broker.log.indexes.transaction_index import ENTRY, ENTRY_SIZE, ENTRY_VERSION
+from broker.log.indexes.aborted_txn import ENTRY, ENTRY_SIZE, ENTRY_VERSION
 
 
 def dump_producers(path: str, report: Report) -> None:

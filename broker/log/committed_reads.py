@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from broker.log.indexes.transaction_index import AbortedTxn, BadTransactionIndex
+from broker.log.indexes.aborted_txn import TransactionIndexDamaged
+from broker.log.indexes.transaction_indexes import Doubt
 from broker.log.local_log import LocalLog
 from broker.log.producers import ProducerStateManager
 from broker.model.ids import Offset
-from broker.model.log_errors import CorruptLog
+from broker.model.log_errors import CorruptLog, NoDescriptorFree, ProducersUnread
 from broker.wire.chunks import Chunk
 from broker.wire.record_batch import CorruptBatch
 
 _logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class CommittedReads:
@@ -34,25 +38,49 @@ class CommittedReads:
 
     def aborted_in(self, offset: Offset, chunk: Chunk) -> Sequence[tuple[int, Offset]]:
         """(producer id, first offset) of each; as `PartitionLog.aborted_transactions`."""
-        log = self._log
-        try:
-            end = self._end_offset_of(chunk)
-            return [(entry.producer_id, entry.first_offset) for entry in self._overlapping(offset, end)]
-        except CorruptBatch as error:
-            raise CorruptLog(log.topic_partition, "reading what it sends", str(error)) from error
-        except OSError as error:
-            log.read_failed(error)
+        indexes = self._log.aborted
+        if self._sound(lambda: indexes.none_from(offset)):
+            # A reader near the end of the log: nothing was aborted since.
+            return ()
+        end = self._end_of(chunk)
+        found = self._sound(lambda: indexes.overlapping(offset, end))
+        return [(entry.producer_id, entry.first_offset) for entry in found]
 
-    def _overlapping(self, start: Offset, end: Offset) -> list[AbortedTxn]:
-        aborted = self._log.aborted
-        if aborted.unindexed_from is None:
+    def settle(self) -> None:
+        """Leave no doubt: the start after a clean stop would not know of it. Raises LogDirFailed, CorruptLog."""
+        try:
+            self._producers.index_aborted()
+        except NoDescriptorFree as error:
+            raise ProducersUnread(self._log.topic_partition, "indexing its transactions", str(error)) from error
+
+    def check(self, base: Offset) -> None:
+        """See to it that the index of the segment with this base is sound. Raises as a read."""
+        self._sound(lambda: self._log.aborted.check(base))
+
+    def _end_of(self, chunk: Chunk) -> Offset:
+        try:
+            return self._end_offset_of(chunk)
+        except CorruptBatch as error:
+            raise CorruptLog(self._log.topic_partition, "reading what it sends", str(error)) from error
+        except OSError as error:
+            self._log.read_failed(error)
+
+    def _sound(self, read: Callable[[], T]) -> T:
+        """What read returns, once the indexes that it finds damaged are derived from the log again."""
+        log = self._log
+        tried: set[Offset] = set()
+        while True:
+            self._producers.index_aborted()
             try:
-                return aborted.overlapping(start, end)
-            except BadTransactionIndex as bad:
+                return read()
+            except TransactionIndexDamaged as damage:
+                where = f"index of aborted transactions of segment {damage.base}"
+                if damage.base in tried:
+                    raise CorruptLog(log.topic_partition, where, str(damage)) from damage
+                tried.add(damage.base)
                 _logger.warning(
-                    "%s: the index of aborted transactions of segment %d is damaged (%s): derived from the log again",
-                    self._log.topic_partition, bad.base, bad,
-                )  # fmt: skip
-                aborted.distrust(bad.base)
-        self._producers.index_aborted()
-        return aborted.overlapping(start, end)
+                    "%s: the %s is damaged (%s): derived from the log again", log.topic_partition, where, damage
+                )
+                log.aborted.distrust(Doubt(damage.base, damage.base + 1))
+            except OSError as error:
+                log.read_failed(error)

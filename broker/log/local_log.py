@@ -19,8 +19,8 @@ from broker.log.files import checkpoints
 from broker.log.files.log_dir import LogDir
 from broker.log.files.open_segments import NO_DESCRIPTOR
 from broker.log.files.producer_snapshots import ProducerSnapshots
-from broker.log.indexes.aborted_transactions import AbortedTransactions
-from broker.log.indexes.transaction_index import AbortedTxn
+from broker.log.indexes.aborted_txn import AbortedTxn
+from broker.log.indexes.transaction_indexes import TransactionIndexes
 from broker.log.segments.log_segments import Segments
 from broker.log.segments.pending_deletions import PendingDeletions
 from broker.log.segments.segment import Segment
@@ -49,7 +49,7 @@ class LocalLog:
         epochs: EpochCache,
         new: bool,
         has_holes: bool = False,
-        aborted: AbortedTransactions | None = None,
+        aborted: TransactionIndexes | None = None,
     ) -> None:
         """path: this partition's folder in log_dir. new: its names are not on disk for good yet.
 
@@ -71,7 +71,7 @@ class LocalLog:
         self.log_start = log_start_offset
         self.has_holes = has_holes
         """Offsets may be missing: the log is or was compacted. Once true it stays so."""
-        self.aborted = AbortedTransactions(path) if aborted is None else aborted
+        self.aborted = TransactionIndexes(path, environment.open_segments) if aborted is None else aborted
         self.snapshots = ProducerSnapshots(path)
         self.snapshot_at_roll: Callable[[Offset], bytes | None] | None = None
         """Called for the producer state at the offset where a segment ends, when its roll is staged."""
@@ -104,6 +104,7 @@ class LocalLog:
 
     def new_segment(self, base: Offset) -> Segment:
         """An empty one on disk, not yet among the log's. Raises OSError."""
+        self.aborted.drop(base)
         return Segment.create(
             self.topic_partition,
             self.path,

@@ -48,8 +48,7 @@ class PartitionLog:
         """What the cleaner uses of a log: its inactive segments, and the swap of cleaned ones."""
         self._truncation = Truncation(local)
         self._reads = SegmentReads(local)
-        self._dir = local.dir
-        self._environment = local.environment
+        self._dir, self._environment = local.dir, local.environment
         self._segments = local.segments
         self._epochs = local.epochs
         self._staging = local.staging
@@ -57,7 +56,7 @@ class PartitionLog:
         self._producer_state = ProducerStateManager(local, self.read_bytes)
         self.producers = self._producer_state.states
         """Who appended what, what is staged included."""
-        self._committed = CommittedReads(local, self._producer_state, self.end_offset_of)
+        self.committed = CommittedReads(local, self._producer_state, self.end_offset_of)
         self._closed = False
 
     @property
@@ -372,7 +371,7 @@ class PartitionLog:
 
     def aborted_transactions(self, offset: Offset, chunk: Chunk) -> Sequence[tuple[int, Offset]]:
         """As `Log.aborted_transactions` of the runtime's ports."""
-        return self._committed.aborted_in(offset, chunk) if self._local.aborted else ()
+        return self.committed.aborted_in(offset, chunk) if self._local.aborted else ()
 
     def restore_producers(self) -> None:
         """Rebuild `producers` from the log. Raises LogDirFailed, CorruptLog, ProducersUnread: it is in part then."""
@@ -391,6 +390,7 @@ class PartitionLog:
             return
         if clean and self._dir.failed is None:
             self.write()
+            self.committed.settle()
             try:
                 self.durability.flush_for_good(self._local.log_end_offset, self.topic_id)
             except OSError as error:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from broker.core.producers import snapshot
 from broker.core.producers.state import ProducerStates
 from broker.core.producers.transactions import EndedTransaction
-from broker.log.indexes.transaction_index import AbortedTxn
+from broker.log.indexes.aborted_txn import AbortedTxn
+from broker.log.indexes.transaction_indexes import LOG_END, Doubt
 from broker.log.local_log import LocalLog
 from broker.model.ids import Offset
 from broker.model.log_errors import CorruptLog, NoDescriptorFree, ProducersUnread
@@ -68,48 +69,59 @@ class ProducerStateManager:
     def restore(self) -> None:
         """Rebuild the state: newest snapshot that is not damaged, then batch headers.
 
-        And the indexes of aborted transactions, from where they are not to be believed. Raises LogDirFailed,
-        CorruptLog, ProducersUnread: the state is in part then, and the replica has to go offline.
+        And the indexes of aborted transactions that are doubted. Raises LogDirFailed, CorruptLog, ProducersUnread: the
+        state is in part then, and the replica has to go offline.
         """
         log = self._log
-        first = log.aborted.unindexed_from
+        doubt = self._doubt()
         try:
-            ended = self._replay(self.states, log.log_end_offset if first is None else first)
+            aborted = self._replay(self.states, log.log_end_offset if doubt is None else doubt.first)
+            if doubt is not None:
+                self._index(doubt, aborted)
         except NoDescriptorFree as error:
             raise ProducersUnread(log.topic_partition, "reading its producers", str(error)) from error
-        if first is not None:
-            self._index(first, ended)
         self._restored = True
 
     def index_aborted(self) -> None:
-        """Write the indexes of aborted transactions anew, from where they are not to be believed.
+        """Write the indexes of aborted transactions anew that are doubted.
 
         The state itself stays as it is. Raises LogDirFailed, CorruptLog, NoDescriptorFree.
         """
-        first = self._log.aborted.unindexed_from
-        if first is not None:
-            self._index(first, self._replay(ProducerStates(), first))
+        doubt = self._doubt()
+        if doubt is not None:
+            self._index(doubt, self._replay(ProducerStates(), doubt.first, doubt.end))
 
-    def _index(self, first: Offset, ended: Sequence[AbortedTxn]) -> None:
-        """ended: among others, all whose marker lies at or beyond first, the base of a segment."""
+    def _doubt(self) -> Doubt | None:
+        """Of whole segments as they are now: a swap may have merged some since."""
+        doubt = self._log.aborted.doubt
+        if doubt is None:
+            return None
+        segments, bases = self._log.segments, self._log.segments.bases
+        behind = segments.floor(doubt.end - 1) + 1
+        return Doubt(bases[segments.floor(doubt.first)], bases[behind] if behind < len(bases) else LOG_END)
+
+    def _index(self, doubt: Doubt, aborted: Sequence[AbortedTxn]) -> None:
+        """aborted: among others, all whose marker lies in the doubted segments."""
         log = self._log
         entries: dict[Offset, list[AbortedTxn]] = {}
         bases = log.segments.bases
-        for entry in ended:
-            if entry.last_offset >= first:
+        for entry in aborted:
+            if doubt.first <= entry.last_offset < doubt.end:
                 entries.setdefault(bases[log.segments.floor(entry.last_offset)], []).append(entry)
         try:
-            log.aborted.rebuild(first, entries)
+            log.environment.open_segments.with_room(lambda: log.aborted.rebuild(doubt, entries))
         except OSError as error:
-            log.fail(error)
+            log.read_failed(error)
 
-    def _replay(self, states: ProducerStates, at_most: Offset) -> list[AbortedTxn]:
-        """Fill states from the newest snapshot at or below at_most, and the batches behind it, staged ones left out.
+    def _replay(self, states: ProducerStates, at_most: Offset, end: Offset = LOG_END) -> list[AbortedTxn]:
+        """Fill states from the newest snapshot at or below at_most, and the batches behind it up to end.
 
-        Returns which of these batches' transactions were aborted. Raises as `index_aborted`.
+        What is staged is left out. Returns which of these batches' transactions were aborted. Raises as
+        `index_aborted`.
         """
         try:
-            return self._take_log(states, self._start_from_snapshot(states, at_most))
+            position = self._start_from_snapshot(states, at_most)
+            return self._take_log(states, position, min(end, self._log.log_end_offset))
         except CorruptBatch as damage:
             raise CorruptLog(self._log.topic_partition, "reading its producers", str(damage)) from damage
 
@@ -138,9 +150,8 @@ class ProducerStateManager:
             return kept[0]
         return position
 
-    def _take_log(self, states: ProducerStates, position: Offset) -> list[AbortedTxn]:
-        """Take what is written from position on. Raises CorruptBatch besides what a read raises."""
-        end = self._log.log_end_offset
+    def _take_log(self, states: ProducerStates, position: Offset, end: Offset) -> list[AbortedTxn]:
+        """Take what is written in [position, end). Raises CorruptBatch besides what a read raises."""
         aborted: list[AbortedTxn] = []
         while position < end:
             view = self._read(position, _REPLAY_BYTES, end, True)

@@ -6,7 +6,7 @@ Names say how far a swap came, as in Kafka (whose recovery finishes our swaps an
 2. `.swap`: from here on a start finishes the swap. Durable before anything else is touched.
 3. the old segments' files are `.deleted`. Durable before step 4: else the new file and an old one that it replaces
    could both be there under their final names.
-4. `.swap` goes, the .log's last: until then a start knows that there is work left.
+4. `.swap` goes, the .index's first and the .log's last: until then a start knows that there is work left.
 Renames are done on the loop's thread, where all other changes of the log are; what waits for the disk is not. Whoever
 shortens the log in between calls `before_cut` first: the swap is taken back before step 3, finished at once after it.
 Source: kafka LocalLog.replaceSegments, LogLoader (removeTempFilesAndCollectSwapFiles).
@@ -24,6 +24,7 @@ from broker.log.files.checkpoints import fsync_dir
 from broker.log.files.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     SUFFIXES,
@@ -226,7 +227,9 @@ class SegmentSwap:
     def _rename(self, base: Offset, before: str, after: str) -> None:
         # The .log's name changes first to .swap and last from it. Half of the files with either name are no harm: while
         # a .cleaned one is left the swap has not begun, and without a .log.swap indexes are all that is left to rename.
-        suffixes = SUFFIXES if after == SWAP_SUFFIX else SUFFIXES[::-1]
+        # The .index follows: Kafka's start removes what already has its final name, and only for want of that file
+        # does it derive the others again.
+        suffixes = SUFFIXES if after == SWAP_SUFFIX else (*SUFFIXES[1:], SUFFIXES[0])
         for suffix in suffixes:
             path = segment_path(self._log.path, base, suffix)
             # Few segments have aborted transactions.
@@ -283,9 +286,9 @@ class SegmentSwap:
         swap.done(False)
 
 
-def first_swapped(names: Sequence[str]) -> Offset | None:
-    """The smallest base of the segments whose swap was interrupted, void ones among them; None without any."""
-    return min((_base(name, SWAP_SUFFIX) for name in names if name.endswith(SWAP_SUFFIX)), default=None)
+def swapped_bases(names: Sequence[str]) -> list[Offset]:
+    """Bases of the segments whose swap was interrupted, void ones among them."""
+    return [_base(name, SWAP_SUFFIX) for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
 
 
 def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -> bool:
@@ -326,7 +329,7 @@ def finish_swaps(topic_partition: TopicPartition, path: str, names: list[str]) -
             if found is not None and first <= found[0] < end and found[1] != SNAPSHOT_SUFFIX and not renamed:
                 os.unlink(f"{path}/{name}")
         fsync_dir(path)
-    for name in sorted(swaps, key=lambda name: name in logs):
+    for name in sorted(swaps, key=lambda name: (name in logs, not name.endswith(INDEX_SUFFIX + SWAP_SUFFIX))):
         os.rename(f"{path}/{name}", f"{path}/{name.removesuffix(SWAP_SUFFIX)}")
     fsync_dir(path)
     _logger.info("%s: finished an interrupted swap of %s", topic_partition, ", ".join(sorted(logs)) or "indexes")

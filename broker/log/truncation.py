@@ -63,7 +63,8 @@ class Truncation:
                 if active.size == 0:
                     active.created_ms = log.environment.now_ms()
                 log.tail.cut(log.staged_end_offset)
-                log.aborted.cut(log.log_end_offset)
+                if log.aborted.cut(log.log_end_offset):
+                    log.durability.names_changed()
             # Also when nothing was cut: an epoch taken up at the end, under which nothing was written, may conflict.
             log.epochs.truncate_from_end(offset)
             log.durability.epoch_file.save(sync=True)
@@ -102,7 +103,7 @@ class Truncation:
             log.epochs.clear()
             log.durability.epoch_file.save(sync=True)
             log.snapshots.remove_above(-1)
-            log.aborted.cut(-1)
+            log.aborted.clear()
             checkpoints.fsync_dir(log.path)
         except OSError as error:
             log.fail(error)

@@ -240,6 +240,7 @@ class Log(Protocol):
     def restore_producers(self) -> None:
         """Rebuild `producers` from what is written, as a start must before the first append.
 
+        And what the log keeps of aborted transactions, where a start found reason to doubt it.
         Raises LogDirFailed, CorruptLog, ProducersUnread: it is in part then, and the replica has to go offline.
         """
         ...

@@ -25,7 +25,7 @@ from broker.log.cleaner.offset_map import ENTRY_BYTES, OffsetMap
 from broker.log.cleaner.throttle import Throttle
 from broker.log.cleaner.writer import CleanedWriter
 from broker.log.files.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, segment_path
-from broker.log.indexes.transaction_index import BadTransactionIndex, decode, encode
+from broker.log.indexes.aborted_txn import TransactionIndexDamaged, decode, encode
 from broker.model.ids import Offset
 from broker.wire.raw_records import RawRecord, payload_of, raw_records
 from broker.wire.record_batch import (
@@ -294,8 +294,8 @@ class LogCleaning:
             return encode(decode(base, data))
         except FileNotFoundError:
             return b""
-        except BadTransactionIndex as bad:
-            raise UncleanableLog(f"{path}: {bad}") from bad
+        except TransactionIndexDamaged as damage:
+            raise DamagedLog(base, 0, f"{path}: {damage}") from damage
 
     def _size_of(self, base: Offset, suffix: str) -> int:
         try:

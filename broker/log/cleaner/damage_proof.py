@@ -42,6 +42,7 @@ def find_damage(
             if segment in inactive:
                 _check_file(segment, size)
         if bad is not None and bad in inactive:
+            log.committed.check(bad.base_offset)
             _check_batches(bad, sizes[bad], position)
     except CorruptLog as damage:
         return damage if os.path.isdir(log.path) else None

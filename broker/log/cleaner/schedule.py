@@ -201,6 +201,7 @@ class LogCleaner:
         stable = self._replicas.last_stable_offset(tp)
         if stable is None:
             return None
+        log.committed.settle()
         config = log.config
         now_ms = self._wall_ms()
         last_clean = log.cleaning.cleaned_until

@@ -1,8 +1,8 @@
-"""The indexes of aborted transactions that a start finds, and from where on they are to be written anew.
+"""The indexes of aborted transactions that a start finds, and which of them are to be derived from the log again.
 
-They cannot be derived from the batches of one segment alone: a transaction may have begun in an earlier one. So this
-waits until the producers are read (`ProducerStateManager.restore`), and is left out where no transaction ends in what
-was checked. Source: kafka LogSegment.recover, updateTxnIndex.
+One segment's batches are not enough for that: a transaction may have begun in an earlier one. So it waits until the
+producers are read (`ProducerStateManager.restore`), and is left out where no transaction ends in what was checked.
+Source: kafka LogSegment.recover, updateTxnIndex.
 """
 
 from __future__ import annotations
@@ -10,26 +10,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.log.files.names import TXN_INDEX_SUFFIX, parse_segment_file
-from broker.log.indexes.aborted_transactions import AbortedTransactions
+from broker.log.files.open_segments import OpenSegments
+from broker.log.indexes.transaction_indexes import Doubt, TransactionIndexes
 from broker.log.recovery.segment_recovery import Scan
 from broker.model.ids import Offset
 
 
-def find_aborted(path: str, state: Scan, names: Sequence[str], swapped_from: Offset | None) -> AbortedTransactions:
+def find_aborted(
+    path: str, open_segments: OpenSegments, state: Scan, names: Sequence[str], swapped: Sequence[Offset]
+) -> TransactionIndexes:
     """names: of the folder's files, the segments' own perhaps left out. Raises OSError.
 
-    swapped_from: base of the first segment that an interrupted swap put in: nobody knows whether it was the new index
-    or the old one that had the name then.
+    swapped: bases of segments that an interrupted swap put in. Where Apache Kafka began it, nobody knows whether the
+    index that has the name is the new one: its cleaner takes aborted records away, and with them their entries.
     """
     named = (parse_segment_file(name) for name in names if name.endswith(TXN_INDEX_SUFFIX))
     bases = {found[0] for found in named if found is not None}.intersection(state.segments.bases)
-    doubted = [swapped_from] if swapped_from is not None and bases else []
-    scanned_from = state.scanned_from
-    if scanned_from is not None:
-        scanned_from = min(scanned_from, state.segments.active.base_offset)
+    indexes = TransactionIndexes(path, open_segments, bases)
+    if bases.intersection(swapped):
+        indexes.distrust(Doubt(min(swapped), max(swapped) + 1))
+    if not state.clean:
         if state.has_markers:
-            doubted.append(scanned_from)
-    aborted = AbortedTransactions(path, bases, min(doubted, default=None))
-    if scanned_from is not None and not doubted:
-        aborted.cut(scanned_from)
-    return aborted
+            indexes.distrust(Doubt(min(state.scanned)))
+        else:
+            for base in state.scanned:
+                indexes.drop(base)
+        indexes.cut(state.leo)
+    return indexes

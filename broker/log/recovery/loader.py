@@ -42,7 +42,7 @@ from broker.log.recovery.segment_recovery import Damage, Holes, Scan, remove, sc
 from broker.log.segments.log_segments import Segments
 from broker.log.segments.removal import remove_files
 from broker.log.segments.segment import Segment
-from broker.log.swap import finish_swaps, first_swapped
+from broker.log.swap import finish_swaps, swapped_bases
 from broker.model.ids import Epoch, Offset, TopicPartition
 from broker.model.log_errors import CorruptLog
 
@@ -153,7 +153,7 @@ class _Loader:
     def load(self) -> tuple[PartitionLog, RecoveryReport]:
         tp, path, known = self.topic_partition, self.path, self.known
         topic_id = self._read_topic_id()
-        stems, others, swapped_from = self._finish_interrupted_work()
+        stems, others, swapped = self._finish_interrupted_work()
         # All names have 20 digits, so that their text order is the order of the numbers.
         bases = [int(stem) for stem in sorted(stems)]
         entries = read_epochs(path)
@@ -180,7 +180,7 @@ class _Loader:
                 epochs=state.epochs,
                 new=new or not was_clean,
                 has_holes=known.has_holes,
-                aborted=find_aborted(path, state, others, swapped_from),
+                aborted=find_aborted(path, self.environment.open_segments, state, others, swapped),
             )
         )
         if log.snapshots.remove_above(state.leo, others):
@@ -193,17 +193,17 @@ class _Loader:
         except ValueError as error:
             raise CorruptLog(self.topic_partition, self.path, str(error)) from error
 
-    def _finish_interrupted_work(self) -> tuple[set[str], list[str], Offset | None]:
+    def _finish_interrupted_work(self) -> tuple[set[str], list[str], list[Offset]]:
         """Stems of the segments' names, and the names of all other files, once no swap and no deletion is half done.
 
-        And the base of the first segment that a swap put in, None without any.
+        And the bases of the segments that an interrupted swap may have put in.
         """
         stems, others = split_names(os.listdir(self.path))
-        swapped_from = first_swapped(others)
+        swapped = swapped_bases(others)
         if finish_swaps(self.topic_partition, self.path, others):
             stems, others = split_names(os.listdir(self.path))
         _tidy(self.topic_partition, self.path, stems, others, self.environment)
-        return stems, others, swapped_from
+        return stems, others, swapped
 
     def _open_segments(self, bases: list[Offset]) -> Segments:
         tp, path, has_holes = self.topic_partition, self.path, self.known.has_holes
@@ -382,11 +382,11 @@ def _read_end(segments: Segments, epochs: EpochCache) -> Scan:
     """
     last = segments.active.last_batch(verify_crc=True)
     if last is not None:
-        return Scan(segments, last.last_offset + 1, epochs, doubt=doubt(epochs, last))
+        return Scan(segments, last.last_offset + 1, epochs, clean=True, doubt=doubt(epochs, last))
     for place in reversed(range(len(segments) - 1)):
         segment = segments.at(place)
         if segment.size:
             with segment.briefly_open():
                 last = segment.last_batch()
             break
-    return Scan(segments, segments.active.base_offset, epochs, doubt=doubt(epochs, last))
+    return Scan(segments, segments.active.base_offset, epochs, clean=True, doubt=doubt(epochs, last))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.log.config import LogConfig
 from broker.log.epochs.cache import EpochCache
@@ -47,8 +47,10 @@ class Scan:
     segments_removed: int = 0
     corrupt_middle: bool = False
     reason: str = ""
-    scanned_from: Offset | None = None
-    """Base of the first segment of which every batch was to be checked; None after a clean stop."""
+    clean: bool = False
+    """Nothing was checked but the end: the stop was in good order."""
+    scanned: set[Offset] = field(default_factory=set)
+    """Bases of the segments of which every batch was checked."""
     has_markers: bool = False
     """A batch that was checked is a control batch: it may end a transaction."""
     doubt: str = ""
@@ -131,7 +133,7 @@ def scan(
                 first = place
     scan_from = segments[first].base_offset
     epochs = EpochCache(entry for entry in entries or () if entry[1] < scan_from)
-    state = Scan(Segments(), segments[0].base_offset, epochs, scanned_from=scan_from)
+    state = Scan(Segments(), segments[0].base_offset, epochs)
     if has_holes:
         state.filed = [entry for entry in entries or () if entry[1] >= scan_from]
     for place, segment in enumerate(segments):
@@ -181,6 +183,7 @@ def _forget_cached(segment: Segment) -> None:
 
 def _scan_segment(state: Scan, segment: Segment, later: list[Segment], gaps: bool, damage: Damage) -> bool:
     """Check every batch; cut the log at the first bad one. True when all of the segment was good. Raises CorruptLog."""
+    state.scanned.add(segment.base_offset)
     fd = os.open(segment.path(LOG_SUFFIX), os.O_RDWR)
     try:
         size = os.fstat(fd).st_size

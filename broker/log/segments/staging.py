@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence, Sized
 from typing import NamedTuple
 
 from broker.log.config import LogConfig
-from broker.log.indexes.transaction_index import AbortedTxn
+from broker.log.indexes.aborted_txn import AbortedTxn
 from broker.log.segments.log_file import INT32_MAX
 from broker.model.ids import Epoch, Offset, TopicPartition
 from broker.model.log_errors import UnexpectedAppendOffset

@@ -10,7 +10,7 @@ import tempfile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from broker.log.indexes.transaction_index import decode
+from broker.log.indexes.aborted_txn import decode
 from broker.model.ids import Offset
 from broker.wire.record_batch import read_header
 from tests.property.log.log_tools import MEMORY, TP, Clock, batch, kill, open_log, open_store

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from broker.log.indexes.transaction_index import AbortedTxn, encode
+from broker.log.indexes.aborted_txn import AbortedTxn, encode
 from broker.log.log import PartitionLog
 from broker.log.log_manager import DiskLogStore
 from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for, keyed
@@ -149,14 +149,42 @@ def test_index_whose_segment_an_interrupted_swap_replaced_is_derived_from_the_lo
         kill(store)
 
 
-def test_index_that_is_damaged_ends_the_cleaning_of_this_log() -> None:
+def test_log_whose_index_is_damaged_is_cleaned_once_that_is_derived_again() -> None:
     clock = Clock(now=1e6)
     with folder() as path:
-        store, _ = _ready(path, clock)
+        store, log = _ready(path, clock)
         with open(f"{path}/{TP}/{0:020d}.txnindex", "ab") as file:
             file.write(b"half an entry")
         bench = cleaner_for(store, clock)
-        bench.cleaner.check()
-        (_, reason) = bench.cleaner.uncleanable[TP]
-        assert "are no whole number of entries" in reason
+        for _ in range(2):
+            bench.cleaner.check()
+        assert bench.cleaner.runs == 1
+        assert not bench.cleaner.uncleanable
+        assert _committed(log) == COMMITTED
         kill(store)
+
+
+def test_swap_gives_the_offset_index_its_name_first_and_the_segment_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apache Kafka's start removes what has its name already, and derives all indexes for want of an .index alone."""
+    names: list[str] = []
+    rename = os.rename
+
+    def record(before: str, after: str) -> None:
+        if before.endswith(".swap"):
+            names.append(os.path.basename(after)[20:])
+        rename(before, after)
+
+    for steps in (2, 3):
+        names.clear()
+        clock = PatientClock(now=1e6)
+        with folder() as path, monkeypatch.context() as patch:
+            store, _ = _ready(path, clock)
+            clock.work()
+            cleaner_for(store, clock).cleaner.check()
+            clock.work(2)
+            patch.setattr(os, "rename", record)
+            if steps == 3:
+                clock.work(1)
+            kill(store)
+            kill(_reopened(path)[0])
+        assert (names[0], sorted(names[1:-1]), names[-1]) == (".index", [".timeindex", ".txnindex"], ".log")

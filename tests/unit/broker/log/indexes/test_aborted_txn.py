@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from broker.log.indexes.transaction_index import AbortedTxn, BadTransactionIndex, decode, encode
+from broker.log.indexes.aborted_txn import AbortedTxn, TransactionIndexDamaged, decode, encode
 
 
 def test_entries_are_those_of_kafkas_format() -> None:
@@ -28,16 +28,16 @@ def test_entries_are_those_of_kafkas_format() -> None:
     ],
 )
 def test_entry_that_no_broker_wrote_is_refused(fields: tuple[int, ...], reason: str) -> None:
-    with pytest.raises(BadTransactionIndex, match=reason) as caught:
+    with pytest.raises(TransactionIndexDamaged, match=reason) as caught:
         list(decode(5, struct.pack(">hqqqq", *fields)))
     assert caught.value.base == 5
 
 
 def test_markers_of_entries_rise() -> None:
-    with pytest.raises(BadTransactionIndex, match="behind a marker at 20"):
+    with pytest.raises(TransactionIndexDamaged, match="behind a marker at 20"):
         list(decode(0, encode([AbortedTxn(7, 10, 20, 8), AbortedTxn(8, 11, 20, 9)])))
 
 
 def test_half_an_entry_is_refused() -> None:
-    with pytest.raises(BadTransactionIndex, match="33 bytes are no whole number of entries of 34 bytes"):
+    with pytest.raises(TransactionIndexDamaged, match="33 bytes are no whole number of entries of 34 bytes"):
         list(decode(0, encode([AbortedTxn(7, 10, 20, 8)])[:-1]))
