@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -177,7 +178,7 @@ class ProcessRunner:
                 if isinstance(event, CleaningEnd):
                     end = event
                 else:
-                    self._call_soon(lambda event=event: on_event(event))  # type: ignore[misc]
+                    self._call_soon(partial(on_event, event))
         except (OSError, ValueError) as error:
             process.kill()
             end = CleaningEnd("died", str(error))

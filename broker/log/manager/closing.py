@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from broker.log.files.log_dir import LogDir
 from broker.log.files.unclean_shutdown import damage_reason
@@ -41,7 +42,7 @@ class LogClosing:
             epoch = clean_epochs.get(log_dir.path)
             opened = [report for report in reports if self._logs.homes[report.topic_partition] is log_dir]
             if epoch is not None and log_dir.failed is None and all(report.clean for report in opened):
-                guard(log_dir, lambda log_dir=log_dir: self._unclean.sync(log_dir))  # type: ignore[misc]
+                guard(log_dir, partial(self._unclean.sync, log_dir))
                 guard(log_dir, log_dir.leave_clean_mark)
         self.close(clean=False)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from broker.log.files.log_dir import LogDir
 from broker.model.log_errors import LogDirFailed
@@ -52,7 +53,7 @@ class LogDirs:
     def ensure_identity(self, broker_id: int, cluster_id: str) -> None:
         """Write or check meta.properties in every dir. Raises WrongIdentity."""
         for log_dir in self._dirs:
-            guard(log_dir, lambda log_dir=log_dir: log_dir.ensure_identity(broker_id, cluster_id))  # type: ignore[misc]
+            guard(log_dir, partial(log_dir.ensure_identity, broker_id, cluster_id))
 
 
 def guard(log_dir: LogDir, action: Callable[[], None]) -> None:

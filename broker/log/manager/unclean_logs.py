@@ -7,6 +7,7 @@ Source: none in Kafka's LogManager; KIP-966 (unclean shutdown), R12 and L6 of do
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from broker.log.files import unclean_shutdown
 from broker.log.files.log_dir import LogDir
@@ -59,7 +60,7 @@ class UncleanLogs:
         """Make the marks in this dir survive a power failure. Raises LogDirFailed."""
         for tp in self.reasons:
             if self._logs.homes.get(tp) is log_dir:
-                log_dir.run(lambda tp=tp: unclean_shutdown.sync_mark(log_dir.file(str(tp))))  # type: ignore[misc]
+                log_dir.run(partial(unclean_shutdown.sync_mark, log_dir.file(str(tp))))
 
     def registered(self, broker_epoch: int, epoch_before: int | None) -> None:
         """Mark every log of a dir that was left under another registration than the broker's last one, epoch_before."""
@@ -67,7 +68,7 @@ class UncleanLogs:
             reason = unclean_shutdown.older_copy_reason(log_dir.epoch, epoch_before)
             for tp in log_dir.logs if reason else ():
                 if self.is_shortened(tp):
-                    guard(log_dir, lambda tp=tp, reason=reason: self.mark(tp, reason))  # type: ignore[misc]
+                    guard(log_dir, partial(self.mark, tp, reason))
             # Last: a kill before it leaves a mark that the next start does not believe. So does a dir that fails here.
             if log_dir.failed is None:
                 log_dir.begin_registration(broker_epoch)
