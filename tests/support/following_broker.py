@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from broker.config.settings import Settings
 from broker.model.ids import BrokerId
@@ -25,25 +25,22 @@ from broker.wire.messages.list_offsets import (
 from broker.wire.record_batch import stamp
 from broker.wire.records import NewRecord, encode_batch
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import FakePeer, SentRequest
 from tests.support.memory_brokers import ProducerIds
 from tests.support.memory_log import MemoryLog, MemoryStore
 from tests.support.memory_node import TOPIC, TOPIC_ID, RecordingEventLog
 
 VERSION = 15
-
-
 SESSION = 77
 
 
 class Sent:
     """One fetch request of the follower."""
 
-    def __init__(
-        self, body: bytes, on_response: Callable[[memoryview], None], on_failure: Callable[[str], None]
-    ) -> None:
-        self.request = fetch.decode_request(VERSION, memoryview(body))
-        self._on_response = on_response
-        self.fail = on_failure
+    def __init__(self, sent: SentRequest) -> None:
+        self.request = fetch.decode_request(VERSION, memoryview(sent.body))
+        self._on_response = sent.on_response
+        self.fail = sent.on_failure
 
     @property
     def forgotten(self) -> list[int]:
@@ -59,33 +56,22 @@ class Sent:
         self._on_response(memoryview(b"".join(bytes(chunk) for chunk in chunks)))
 
 
-class Leader:
+class Leader(FakePeer):
     """The peer; keeps the fetches that it is sent, and answers ListOffsets with `end`, or 0 for the start."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.sent: list[Sent] = []
         self.end = 0
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        if api_key == ApiKey.LIST_OFFSETS:
-            asked = ListOffsetsRequest.decode(api_version, body).topics[0].partitions[0]
-            offset = self.end if asked.timestamp == -1 else 0
-            found = ListOffsetsPartitionResponse(asked.partition_index, 0, -1, offset, 0)
-            answer = ListOffsetsResponse(0, [ListOffsetsTopicResponse(TOPIC, [found])])
-            on_response(memoryview(answer.encode(api_version)))
-            return 0
-        self.sent.append(Sent(body, on_response, on_failure))
-        return len(self.sent)
-
-    def close(self) -> None: ...
+    def receive(self, request: SentRequest) -> None:
+        if request.api_key == ApiKey.LIST_OFFSETS:
+            partition = request.decode(ListOffsetsRequest).topics[0].partitions[0]
+            offset = self.end if partition.timestamp == -1 else 0
+            found = ListOffsetsPartitionResponse(partition.partition_index, 0, -1, offset, 0)
+            request.respond(ListOffsetsResponse(0, [ListOffsetsTopicResponse(TOPIC, [found])]))
+        else:
+            self.sent.append(Sent(request))
 
 
 class Topics:
@@ -141,8 +127,8 @@ class Follower:
             for index in partitions
         ]
         topics = [LeaderAndIsrTopicState(TOPIC, TOPIC_ID, states)]
-        answer = self.manager.apply_leader_and_isr(LeaderAndIsrRequest(9, False, 1, 9, 0, topics, []), 6)
-        assert all(part.error_code == 0 for part in answer.topics[0].partition_errors)
+        response = self.manager.apply_leader_and_isr(LeaderAndIsrRequest(9, False, 1, 9, 0, topics, []), 6)
+        assert all(part.error_code == 0 for part in response.topics[0].partition_errors)
         self.turn()
 
     def turn(self) -> None:
@@ -160,7 +146,7 @@ class Follower:
 
 
 def result(partition: int, *values: str, base: int = 0, epoch: int = 0, hw: int = 0) -> fetch.FetchPartitionResult:
-    """An answer with one batch per value."""
+    """One partition of a fetch response, with one batch per value."""
     records = bytearray()
     for place, value in enumerate(values):
         batch = bytearray(encode_batch([NewRecord(None, value.encode())], timestamps=1))

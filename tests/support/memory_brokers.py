@@ -30,7 +30,7 @@ from broker.wire.messages.leader_and_isr import (
 )
 from tests.support.chunks import chunk_view
 from tests.support.fake_loop import FakeLoop
-from tests.support.memory_links import DirectSender, FakePeer, Held
+from tests.support.memory_links import DirectSender, Held, LinkPeer
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_node import TOPIC, TOPIC_ID, Node, RecordingEventLog
 
@@ -117,14 +117,14 @@ class MemoryBrokers:
                 **self._settings,
             }
         )
-        peers: dict[int, FakePeer] = {}
+        peers: dict[int, LinkPeer] = {}
         node.manager = ReplicaManager(
             settings,
             node.loop,
             node.store,
             node.event_log,
             DirectSender(self, node),
-            lambda target: peers.setdefault(target, FakePeer(self, node, target)),
+            lambda target: peers.setdefault(target, LinkPeer(self, node, target)),
             Topics(self, node),
             self.producer_ids,
             lambda: node.broker_epoch,

@@ -13,6 +13,7 @@ from broker.runtime.requests.request import Request
 from broker.wire.api import response_header_version
 from broker.wire.chunks import Chunk, chunk_length
 from broker.wire.errors import ErrorCode
+from tests.support.fake_peer import FakePeer, SentRequest
 from tests.support.memory_node import FakeSlot, Node
 
 if TYPE_CHECKING:
@@ -31,31 +32,21 @@ class Held:
     size: int = 0
 
 
-class FakePeer:
+class LinkPeer(FakePeer):
     """Sends through the cluster's links."""
 
     def __init__(self, cluster: MemoryBrokers, source: Node, target: int) -> None:
+        super().__init__()
         self._cluster = cluster
         self._source = source
         self._target = target
-        self._correlation = 0
-        self._incarnation = source.incarnation
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        self._correlation += 1
+    def receive(self, sent: SentRequest) -> None:
         cluster, source, target = self._cluster, self._source, self._target
         client_id = f"broker-{source.broker_id}-fetcher-{source.event_log.incarnation}"
-        correlation = self._correlation
+        header_version = response_header_version(sent.api_key, sent.api_version)
+        correlation = self.correlation
         life = source.incarnation
-
         finished: list[bool] = []
 
         def answered(chunks: Sequence[Chunk]) -> None:
@@ -65,7 +56,7 @@ class FakePeer:
                 data = read()
                 if not finished and source.incarnation == life and source.manager is not None:
                     finished.append(True)
-                    on_response(memoryview(data)[4 + response_header_version(api_key, api_version) :])
+                    sent.on_response(memoryview(data)[4 + header_version :])
 
             size = sum(map(chunk_length, chunks))
             cluster.links.append(Held(target, source.broker_id, "answer", arrive, failed, size))
@@ -77,26 +68,23 @@ class FakePeer:
                 return
             slot = FakeSlot(answered)
             request = Request(
-                api_key,
-                api_version,
+                sent.api_key,
+                sent.api_version,
                 correlation,
                 client_id,
-                memoryview(bytearray(body)),
+                memoryview(bytearray(sent.body)),
                 slot,
-                response_header_version(api_key, api_version) == 1,
+                header_version == 1,
             )
             cluster.dispatch(node, request)
 
         def failed() -> None:
             if not finished and source.incarnation == life and source.manager is not None:
                 finished.append(True)
-                source.inbox.append(lambda: on_failure("reset: connection closed"))
+                source.inbox.append(lambda: sent.on_failure("reset: connection closed"))
 
         cluster.nodes[target].connected.append(failed)
         cluster.links.append(Held(source.broker_id, target, "request", arrive, failed))
-        return correlation
-
-    def close(self) -> None: ...
 
 
 class DirectSender:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from broker.zk.controller_store import ZkControllerStore
 from broker.zk.registration import Registration, prepare
 from broker.zk.session import SessionEvent
 from broker.zk.session_file import SessionFile
+from tests.support.fake_peer import FakePeer, SentRequest
 from tests.support.folder_server import FolderServer
 from tests.support.wait import eventually
 from tests.support.zookeeper import ZooKeeperServer
@@ -41,43 +42,32 @@ _MESSAGES: dict[int, tuple[Any, Any]] = {
 }
 
 
-class RecordingPeer:
+class RecordingPeer(FakePeer):
     """Answers every request without an error, unless the cluster says that the broker is unreachable."""
 
     def __init__(self, cluster: Cluster, broker: Broker) -> None:
+        super().__init__()
         self._cluster = cluster
         self._broker = broker
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        request, response = _MESSAGES[api_key]
+    def receive(self, request: SentRequest) -> None:
         if self._broker.id in self._cluster.unreachable:
-            self._cluster.loop.call_soon(lambda: on_failure("refused"))
-            return 0
-        message = request.decode(api_version, body)
+            self._cluster.loop.call_soon(lambda: request.on_failure("refused"))
+            return
+        request_type, response_type = _MESSAGES[request.api_key]
+        message = request.decode(request_type)
         self._cluster.received[self._broker.id].append(message)
         self._cluster.log.append((f"to-{self._broker.id}", message))
-        error = self._cluster.errors.pop((self._broker.id, api_key), 0)
-        answered = response(error_code=error)
-        if api_key == ApiKey.REPLICA_REPORT:
-            answered.partitions = [
+        error = self._cluster.errors.pop((self._broker.id, request.api_key), 0)
+        response = response_type(error_code=error)
+        if request.api_key == ApiKey.REPLICA_REPORT:
+            response.partitions = [
                 reported
                 for topic in message.topics
                 for index in topic.partitions
                 if (reported := self._cluster.reports.get((self._broker.id, topic.topic_name, index))) is not None
             ]
-        answer = memoryview(answered.encode(api_version))
-        self._cluster.loop.call_soon(lambda: on_response(answer))
-        return 0
-
-    def close(self) -> None: ...
+        self._cluster.loop.call_soon(lambda: request.respond(response))
 
 
 class Node:

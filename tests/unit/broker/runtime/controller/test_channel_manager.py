@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from broker.core.controller.cluster_state import Broker, BrokerEndpoint, ClusterState, LeaderAndIsr, Topic
@@ -11,9 +9,6 @@ from broker.core.controller.elr import ReplicaReport
 from broker.model.ids import TopicPartition
 from broker.runtime.controller.channel_manager import QUEUE_MAX, ControllerChannels, Reports
 from broker.runtime.controller.request_batch import (
-    LEADER_AND_ISR_VERSION,
-    REPLICA_REPORT_VERSION,
-    STOP_REPLICA_VERSION,
     UPDATE_METADATA_VERSION,
     Outgoing,
     RequestBatch,
@@ -29,32 +24,12 @@ from broker.wire.messages.replica_report import ReplicaReportResponse, ReportedE
 from broker.wire.messages.stop_replica import StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import HeldPeer
 from tests.support.memory_node import TOPIC, TOPIC_ID
 
 pytestmark = pytest.mark.guarantee("bounded-queues")
 
 BROKER = Broker(1, 7, (BrokerEndpoint("PLAINTEXT", "h", 1, "PLAINTEXT"),))
-
-
-class Peer:
-    def __init__(self) -> None:
-        self.on_response: Callable[[memoryview], None] = lambda view: None
-        self.sent = 0
-
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        self.sent += 1
-        self.on_response = on_response
-        return self.sent
-
-    def close(self) -> None: ...
 
 
 class Heard(Reports):
@@ -122,13 +97,13 @@ def test_leader_gets_its_epoch_first_and_a_started_broker_everything(started: bo
 
 def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
     """A channel tells broker 1 of these partitions' leaders, in leader epoch 4, and gets these answers."""
-    peer, heard = Peer(), Heard()
+    peer, heard = HeldPeer(), Heard()
     channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
     channels.set_brokers([BROKER])
     channels.send(_encoded(leaders))
     partition_errors = [LeaderAndIsrPartitionError("", index, error) for index, error in errors.items()]
     answer = LeaderAndIsrResponse(0, [], [LeaderAndIsrTopicError(TOPIC_ID, partition_errors)])
-    peer.on_response(memoryview(answer.encode(LEADER_AND_ISR_VERSION)))
+    peer.sent[-1].respond(answer)
     return heard
 
 
@@ -151,12 +126,12 @@ def test_deletion_is_reported_for_the_topic_id_that_was_requested() -> None:
     batch = RequestBatch(9, 1)
     for index in (0, 1):
         batch.stop_replica(1, TopicPartition(TOPIC, index), delete=True)
-    peer, heard = Peer(), Heard()
+    peer, heard = HeldPeer(), Heard()
     channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
     channels.set_brokers([BROKER])
     channels.send(batch.encode(state))
     state.topics[TOPIC] = Topic(TOPIC, "another topic of that name", {0: (1, 2)})
-    peer.on_response(memoryview(StopReplicaResponse(0, []).encode(STOP_REPLICA_VERSION)))
+    peer.sent[-1].respond(StopReplicaResponse(0, []))
     assert heard.deleted == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
 
 
@@ -165,7 +140,7 @@ def test_report_of_a_stop_names_the_leader_epoch_of_its_request() -> None:
     state = _state({0: -1})
     batch = RequestBatch(9, 1)
     batch.report(1, partition)
-    peer, heard = Peer(), Heard()
+    peer, heard = HeldPeer(), Heard()
     channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
     channels.set_brokers([BROKER])
     channels.send(batch.encode(state))
@@ -173,7 +148,7 @@ def test_report_of_a_stop_names_the_leader_epoch_of_its_request() -> None:
     epochs = [ReportedEpoch(2, 4), ReportedEpoch(3, 7)]
     reported = ReportedPartition(TOPIC, 0, 0, True, 3, 10, 4, 5, epochs, shortened=True)
     answer = ReplicaReportResponse(partitions=[reported])
-    peer.on_response(memoryview(answer.encode(REPLICA_REPORT_VERSION)))
+    peer.sent[-1].respond(answer)
     told = ReplicaReport(True, 3, 10, 4, 5, epochs=((2, 4), (3, 7)), shortened=True)
     assert heard.reported == [({partition: told}, {partition: 4})]
 
@@ -185,17 +160,17 @@ def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_gets_eve
         def needs_everything(self, broker: int) -> None:
             asked.append(broker)
 
-    peer = Peer()
+    peer = HeldPeer()
     channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, Noting())
     channels.set_brokers([BROKER])
     (request,) = _encoded({0: 1})
     for _ in range(QUEUE_MAX):
         channels.send([request])
-    assert (asked, peer.sent) == ([], 1)
+    assert (asked, len(peer.sent)) == ([], 1)
     channels.send([request])
     assert asked == [1]
     answer = LeaderAndIsrResponse(0, [], [])
-    peer.on_response(memoryview(answer.encode(LEADER_AND_ISR_VERSION)))
-    assert peer.sent == 1, "what it had not taken is not sent any more"
+    peer.sent[-1].respond(answer)
+    assert len(peer.sent) == 1, "what it had not taken is not sent any more"
     channels.send([request])
-    assert peer.sent == 2
+    assert len(peer.sent) == 2

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from broker.core.controller.cluster_state import Topic
@@ -19,6 +15,7 @@ from broker.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from broker.wire.messages.stop_replica import StopReplicaResponse
 from broker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import HeldPeer
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
 
 pytestmark = pytest.mark.guarantee("bounded-queues")
@@ -27,15 +24,15 @@ GONE = TopicPartition("gone", 0)
 
 
 class Channel(Reports):
-    """Carries what the controller says to broker 2, which answers when it is told to."""
+    """Carries the controller's requests to broker 2, which responds in answer_all."""
 
     def __init__(self, world: ReassignedCluster) -> None:
         node = world.nodes[2]
         self.forgotten: list[str] = []
         self.cache = MetadataCache("c", "PLAINTEXT", lambda: node.epoch, lambda topic: {}, self.forgotten.append)
         self.given_up = 0
-        self._unanswered: deque[tuple[int, int, bytes, Callable[[memoryview], None]]] = deque()
-        self._channels = ControllerChannels(FakeLoop(), lambda broker: self, 1000, self)
+        self._peer = HeldPeer()
+        self._channels = ControllerChannels(FakeLoop(), lambda broker: self._peer, 1000, self)
         self._channels.set_brokers(list(world.data.brokers.values()))
 
     def attach(self, world: ReassignedCluster) -> None:
@@ -45,35 +42,21 @@ class Channel(Reports):
     def _carry(self, requests: list[Outgoing]) -> None:
         self._channels.send([request for request in requests if request.broker == 2])
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        self._unanswered.append((api_key, api_version, body, on_response))
-        return 0
-
-    def close(self) -> None: ...
-
     def needs_everything(self, broker: int) -> None:
         assert broker == 2
         self.given_up += 1
 
     def answer_all(self) -> None:
-        while self._unanswered:
-            api_key, version, body, on_response = self._unanswered.popleft()
-            answer: Any
-            if api_key == ApiKey.UPDATE_METADATA:
-                error = self.cache.update(UpdateMetadataRequest.decode(version, memoryview(body)))
+        while self._peer.sent:
+            request = self._peer.sent.pop(0)
+            if request.api_key == ApiKey.UPDATE_METADATA:
+                error = self.cache.update(request.decode(UpdateMetadataRequest))
                 assert error is ErrorCode.NONE
-                answer = UpdateMetadataResponse(error)
+                request.respond(UpdateMetadataResponse(error))
+            elif request.api_key == ApiKey.LEADER_AND_ISR:
+                request.respond(LeaderAndIsrResponse())
             else:
-                answer = LeaderAndIsrResponse() if api_key == ApiKey.LEADER_AND_ISR else StopReplicaResponse()
-            on_response(memoryview(answer.encode(version)))
+                request.respond(StopReplicaResponse())
 
 
 def delete_gone(world: ReassignedCluster) -> None:

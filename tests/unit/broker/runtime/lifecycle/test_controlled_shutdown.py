@@ -17,6 +17,7 @@ from broker.wire.messages.controlled_shutdown import (
 )
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import HeldPeer, SentRequest
 
 pytestmark = pytest.mark.guarantee("C5")
 
@@ -25,41 +26,24 @@ EPOCH = 7
 PAUSE_MS = 5000
 
 
-class HeldPeer:
-    """Keeps the one request."""
+class ControllerPeer(HeldPeer):
+    """The controller at an address; the test decides about the last request."""
 
     def __init__(self, address: Address) -> None:
+        super().__init__()
         self.address = address
-        self.closed = False
-        self._on_response: Callable[[memoryview], None] | None = None
-        self._on_failure: Callable[[str], None] | None = None
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        asked = ControlledShutdownRequest.decode(api_version, body)
-        assert (asked.broker_id, asked.broker_epoch) == (1, EPOCH)
-        self._on_response, self._on_failure = on_response, on_failure
-        return 1
-
-    def close(self) -> None:
-        self.closed = True
+    def receive(self, request: SentRequest) -> None:
+        message = request.decode(ControlledShutdownRequest)
+        assert (request.api_version, message.broker_id, message.broker_epoch) == (VERSION, 1, EPOCH)
+        super().receive(request)
 
     def fail(self, reason: str = "refused: nobody listens") -> None:
-        assert self._on_failure is not None
-        self._on_failure(reason)
+        self.sent[-1].on_failure(reason)
 
     def answer(self, remaining: int = 0, error: int = 0) -> None:
-        assert self._on_response is not None
         parts = [RemainingPartition("t", index) for index in range(remaining)]
-        response = ControlledShutdownResponse(error_code=error, remaining_partitions=parts)
-        self._on_response(memoryview(response.encode(VERSION)))
+        self.sent[-1].respond(ControlledShutdownResponse(error_code=error, remaining_partitions=parts))
 
 
 class Stopping:
@@ -69,7 +53,7 @@ class Stopping:
         self.loop = FakeLoop()
         self.started_ms = self.loop.now
         self.cache = MetadataCache("c", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
-        self.peers: list[HeldPeer] = []
+        self.peers: list[ControllerPeer] = []
         self.ended = 0
         self.session_in_doubt = False
         if told:
@@ -94,8 +78,8 @@ class Stopping:
             )
         )
 
-    def connect(self, address: Address) -> HeldPeer:
-        self.peers.append(HeldPeer(address))
+    def connect(self, address: Address) -> ControllerPeer:
+        self.peers.append(ControllerPeer(address))
         return self.peers[-1]
 
     def end(self) -> None:

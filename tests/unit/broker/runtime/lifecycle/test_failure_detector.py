@@ -15,6 +15,7 @@ from broker.wire.api import ApiKey
 from broker.wire.messages.peer_evidence import PeerEvidenceRequest, PeerEvidenceResponse
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import FakePeer, SentRequest
 from tests.support.memory_node import FakeSlot
 
 pytestmark = pytest.mark.guarantee("C10")
@@ -31,32 +32,22 @@ class FakeLink:
         self.closed = True
 
 
-class FakePeer:
+class Witness(FakePeer):
     """Answers with what `says` holds for its address, in the next turn; None fails."""
 
     def __init__(self, world: World, address: Address) -> None:
+        super().__init__()
         self._world = world
         self._address = address
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        self._world.asked.append((self._address.port, PeerEvidenceRequest.decode(0, body).broker_id))
+    def receive(self, request: SentRequest) -> None:
+        self._world.requests.append((self._address.port, request.decode(PeerEvidenceRequest).broker_id))
         evidence = self._world.says.get(self._address.port)
         if evidence is None:
-            self._world.loop.call_soon(lambda: on_failure("timeout"))
+            self._world.loop.call_soon(lambda: request.on_failure("timeout"))
         else:
-            answer = memoryview(PeerEvidenceResponse(0, evidence).encode(0))
-            self._world.loop.call_soon(lambda: on_response(answer))
-        return 0
-
-    def close(self) -> None: ...
+            response = PeerEvidenceResponse(0, evidence)
+            self._world.loop.call_soon(lambda: request.respond(response))
 
 
 class Sink:
@@ -88,12 +79,12 @@ class World:
         self.links: dict[int, FakeLink] = {}
         self.events: dict[int, Callable[[LinkEvent], None]] = {}
         self.says: dict[int, Evidence] = {3: Evidence.GONE, 4: Evidence.GONE}
-        self.asked: list[tuple[int, int]] = []
+        self.requests: list[tuple[int, int]] = []
         self.cache = MetadataCache("c", "P", lambda: -1, lambda topic: {}, lambda topic: None)
         self.sink = Sink(self)
         self.sink.active = controller == ME
         self.suspicion = FailureDetector(
-            ME, self.cache, self.loop, self.open, lambda address: FakePeer(self, address), self.sink
+            ME, self.cache, self.loop, self.open, lambda address: Witness(self, address), self.sink
         )
         self.cache.add_listener(self.suspicion.on_metadata)
         self.tell(brokers, controller)
@@ -143,7 +134,7 @@ class World:
 def test_dead_process_is_acted_on_once_when_all_others_agree() -> None:
     world = World()
     world.happen(TARGET, *DEAD)
-    assert world.asked == [(3, TARGET), (4, TARGET)]
+    assert world.requests == [(3, TARGET), (4, TARGET)]
     assert world.sink.acted == [Suspect(TARGET, 77)]
     world.happen(TARGET, LinkEvent.REFUSED, LinkEvent.REFUSED)
     world.wait(5000)
@@ -165,10 +156,10 @@ def test_one_that_does_not_agree_holds_the_suspicion_up_until_it_does(answer: Ev
     world.happen(TARGET, *DEAD)
     world.wait(1000)
     assert world.sink.acted == []
-    quick = len(world.asked)
+    quick = len(world.requests)
     assert 20 < quick / 2 < 60
     world.wait(10_000)
-    assert (len(world.asked) - quick) / 2 < 30, "asked again, ever more slowly"
+    assert (len(world.requests) - quick) / 2 < 30, "asked again, ever more slowly"
     world.says[4] = Evidence.GONE
     world.wait(600)
     assert world.sink.acted == [Suspect(TARGET, 77)]
@@ -179,10 +170,10 @@ def test_inquiry_ends_when_the_broker_responds_again() -> None:
     world.says[4] = Evidence.THERE
     world.happen(TARGET, *DEAD)
     world.happen(TARGET, LinkEvent.CONNECTED)
-    asked = len(world.asked)
+    sent = len(world.requests)
     world.says[4] = Evidence.GONE
     world.wait(3000)
-    assert len(world.asked) == asked
+    assert len(world.requests) == sent
     assert world.sink.acted == []
     assert TARGET in world.sink.reached
 
@@ -206,7 +197,7 @@ def test_broker_of_two_suspects_nobody() -> None:
 def test_broker_that_is_not_controller_suspects_the_controller_only() -> None:
     world = World(controller=3)
     world.happen(TARGET, *DEAD)
-    assert world.asked == []
+    assert world.requests == []
     world.says = {2: Evidence.GONE, 4: Evidence.GONE}
     world.sink.suspect = Suspect(3, 5, controller_version=9)
     world.happen(3, *DEAD)

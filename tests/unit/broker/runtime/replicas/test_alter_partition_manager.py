@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from broker.core.replication.isr import Proposal
@@ -21,31 +19,9 @@ from broker.wire.messages.alter_partition import (
 )
 from broker.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import HeldPeer
 
 ID = "B" * 21 + "A"
-
-
-class HeldPeer:
-    """Keeps what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[AlterPartitionRequest, Callable[[memoryview], None], Callable[[str], None]]] = []
-        self.closed = False
-
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        self.sent.append((AlterPartitionRequest.decode(VERSION, body), on_response, on_failure))
-        return len(self.sent)
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def cache_with_controller(controller: int) -> MetadataCache:
@@ -91,6 +67,11 @@ class Sender:
         return self.peers[Address("h", 9000 + controller)]
 
 
+def sent_request(peer: HeldPeer, nth: int = 0) -> AlterPartitionRequest:
+    assert peer.sent[nth].api_version == VERSION
+    return peer.sent[nth].decode(AlterPartitionRequest)
+
+
 @pytest.mark.guarantee("isr-changes")
 def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
     world = Sender()
@@ -100,7 +81,7 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
     world.propose(2)
     world.loop.run_soon()
     assert len(peer.sent) == 1
-    request, on_response, _ = peer.sent[0]
+    request = sent_request(peer)
     assert (request.broker_id, request.broker_epoch) == (9, 55)
     assert [p.partition_index for p in request.topics[0].partitions] == [0, 1]
     assert [(m.broker_id, m.broker_epoch) for m in request.topics[0].partitions[0].new_isr_with_epochs] == [
@@ -118,18 +99,18 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
             )
         ]
     )
-    on_response(memoryview(answer.encode(VERSION)))
+    peer.sent[0].respond(answer)
     assert world.answers[0] == (0, AlterPartitionResult(0, (9, 2), 8, 3, 3))
     assert world.answers[1][1].error == ErrorCode.INVALID_UPDATE_VERSION
     world.loop.run_soon()
-    assert [p.partition_index for p in peer.sent[1][0].topics[0].partitions] == [2]
+    assert [p.partition_index for p in sent_request(peer, 1).topics[0].partitions] == [2]
 
 
 @pytest.mark.guarantee("isr-changes")
 def test_error_of_the_request_is_everyones_response() -> None:
     world = Sender()
     world.propose(0)
-    world.sent().sent[0][1](memoryview(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER).encode(VERSION)))
+    world.sent().sent[0].respond(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER))
     assert world.answers == [(0, AlterPartitionResult(ErrorCode.NOT_CONTROLLER))]
 
 
@@ -137,9 +118,9 @@ def test_error_of_the_request_is_everyones_response() -> None:
 def test_partition_missing_in_response_and_lost_response_are_unknown() -> None:
     world = Sender()
     world.propose(0)
-    world.sent().sent[0][1](memoryview(AlterPartitionResponse().encode(VERSION)))
+    world.sent().sent[0].respond(AlterPartitionResponse())
     world.propose(1)
-    world.sent().sent[1][2]("timeout")
+    world.sent().sent[1].on_failure("timeout")
     assert [answer.error for _, answer in world.answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
 
@@ -150,7 +131,7 @@ def test_new_controller_gets_the_request_and_the_old_one_is_not_awaited() -> Non
     old = world.sent()
     tell(world.cache, 2, 2)
     assert old.closed
-    old.sent[0][2]("closed")
+    old.sent[0].on_failure("closed")
     world.propose(1)
     assert len(world.sent(2).sent) == 1
 
