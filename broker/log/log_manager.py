@@ -27,7 +27,7 @@ from broker.model.ids import Offset, TopicPartition
 from broker.model.log_errors import CorruptLog, LogDirFailed
 
 
-class DiskLogStore:
+class LogManager:
     """Every method runs on the loop's thread."""
 
     def __init__(

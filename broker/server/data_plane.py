@@ -16,7 +16,7 @@ from broker.log.cleaner.process import ProcessRunner
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.environment import Environment
 from broker.log.files.open_segments import OpenSegments
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import BrokerId
 from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.net.connection import Connection
@@ -101,7 +101,7 @@ class DataPlane:
         self._files = FileWorker(loop)
         self._flushes = FlushWorkers(loop, settings.log_dirs)
         self._deletions = DeletionWorker(loop)
-        self.store = DiskLogStore(
+        self.store = LogManager(
             settings.log_dirs,
             Environment(
                 loop.now_ms,

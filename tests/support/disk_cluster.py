@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.log.environment import Environment
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.wire.chunks import Chunk, FileSlice
 from broker.wire.errors import ErrorCode
@@ -25,7 +25,7 @@ class DiskCluster(MemoryCluster):
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self._folder = folder
-        self._stores: dict[int, DiskLogStore] = {}
+        self._stores: dict[int, LogManager] = {}
         self.second_dirs: dict[int, str] = {}
         """Names of further log dirs, for starts from now on."""
         self.full_sockets: set[tuple[int, int]] = set()
@@ -35,11 +35,11 @@ class DiskCluster(MemoryCluster):
     def start(self, i: int, tell: bool = True) -> None:
         environment = Environment(self.loop.now_ms, self.loop.call_later, wall_ms=lambda: self.wall_ms)
         dirs = [str(self._folder / name) for name in (str(i), self.second_dirs.get(i)) if name is not None]
-        self._stores[i] = DiskLogStore(dirs, environment, defaults={"segment.bytes": "2000"})
+        self._stores[i] = LogManager(dirs, environment, defaults={"segment.bytes": "2000"})
         self.nodes[i].store = self._stores[i]  # type: ignore[assignment]
         super().start(i, tell)
 
-    def store_of(self, i: int) -> DiskLogStore:
+    def store_of(self, i: int) -> LogManager:
         return self._stores[i]
 
     def kill(self, i: int) -> None:

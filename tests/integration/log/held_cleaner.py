@@ -8,7 +8,7 @@ from broker.log.cleaner.cleaner import CleaningJob, LogCleaning
 from broker.log.cleaner.process import OnEvent, Stop, perform
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.cleaner.throttle import unlimited
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.log_errors import CorruptLog
 from tests.property.log.compaction_tools import Replicas
 
@@ -19,7 +19,7 @@ ENOUGH_READS = 1000
 class HeldCleaner:
     """Each cleaning is done when `go` is called, with `between` before reads; `told`: the damage that was reported."""
 
-    def __init__(self, store: DiskLogStore) -> None:
+    def __init__(self, store: LogManager) -> None:
         self.told: list[CorruptLog] = []
         self.started: list[str] = []
         self.reads = 0

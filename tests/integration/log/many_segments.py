@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.files.open_segments import OpenSegments
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.log_tools import TINY, TP, Clock, append_values, open_log, open_store
 
 MANY = TINY | {"segment.bytes": "300"}
@@ -32,7 +32,7 @@ class Turns(Clock):
             open_segments=OpenSegments(self.bound, lambda: self.turn),
         )
 
-    def next_turn(self, store: DiskLogStore) -> None:
+    def next_turn(self, store: LogManager) -> None:
         self.turn += 1
         store.close_unread()
 
@@ -52,7 +52,7 @@ def stopped_with_many_segments(path: str) -> None:
     store.close(clean=True)
 
 
-def restarted_with_many_segments(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
+def restarted_with_many_segments(path: str, clock: Clock) -> tuple[LogManager, PartitionLog]:
     stopped_with_many_segments(path)
     store = open_store(path, clock, MANY)
     return store, store.logs()[TP]

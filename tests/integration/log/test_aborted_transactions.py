@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
 from tests.support.committed_reader import read_committed
 from tests.support.transactions import end_marker, transactional
@@ -18,12 +18,12 @@ CONFIG = {"segment.bytes": "500"}
 
 
 @pytest.fixture
-def store(path: str) -> DiskLogStore:
+def store(path: str) -> LogManager:
     return open_store(path, Clock(), CONFIG)
 
 
 @pytest.fixture
-def log(store: DiskLogStore) -> PartitionLog:
+def log(store: LogManager) -> PartitionLog:
     log = open_log(store)
     log.restore_producers()
     return log
@@ -92,7 +92,7 @@ def test_new_index_is_durable_with_its_segment(log: PartitionLog, path: str, syn
 
 
 def test_clean_stop_syncs_the_index_of_the_active_segment(
-    store: DiskLogStore, log: PartitionLog, synced: list[str]
+    store: LogManager, log: PartitionLog, synced: list[str]
 ) -> None:
     append(log, transactional("a", 7), end_marker(7, committed=False))
     synced.clear()
@@ -137,7 +137,7 @@ def test_damaged_index_is_derived_from_the_log_and_reported(
     assert [offset for offset, _ in read_committed(log, 0, 1000)] == [1]
 
 
-def test_start_after_a_kill_derives_indexes_anew(store: DiskLogStore, log: PartitionLog, path: str) -> None:
+def test_start_after_a_kill_derives_indexes_anew(store: LogManager, log: PartitionLog, path: str) -> None:
     append(log, transactional("a", 7), end_marker(7, committed=False), batch(0))
     kill(store)
     os.unlink(index(path))

@@ -11,7 +11,7 @@ from broker.log.cleaner.process import CleaningEnd, OnEvent, Stop, perform
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.cleaner.throttle import unlimited
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from tests.property.log.compaction_tools import COMPACTED, Replicas, cleaner_for, keyed, last_values, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, open_log, open_store
@@ -50,7 +50,7 @@ def _fill(log: PartitionLog, keys: int) -> None:
         log.write()
 
 
-def _two_logs(path: str) -> tuple[DiskLogStore, PartitionLog, PartitionLog]:
+def _two_logs(path: str) -> tuple[LogManager, PartitionLog, PartitionLog]:
     store = open_store(path, Clock(), COMPACTED)
     first, second = open_log(store), store.create(OTHER, TOPIC_ID, {})
     _fill(first, 3)

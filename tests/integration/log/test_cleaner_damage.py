@@ -15,7 +15,7 @@ from crc32c import crc32c
 from broker.log.cleaner.cleaner import CleaningJob, DamagedLog, LogCleaning, UncleanableLog
 from broker.log.cleaner.throttle import unlimited
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.wire.record_batch import CorruptBatch, iter_batches
 from tests.integration.log.held_cleaner import ENOUGH_READS, HeldCleaner
@@ -109,7 +109,7 @@ def _file(log: PartitionLog, place: int) -> Path:
     return Path(log.cleaning.inactive_segments(log.staged_end_offset)[place].path(".log"))
 
 
-def _log(path: str) -> tuple[DiskLogStore, PartitionLog]:
+def _log(path: str) -> tuple[LogManager, PartitionLog]:
     store = open_store(path, Clock(), COMPACTED)
     log = open_log(store)
     append_overwriting(log, 60)

@@ -16,7 +16,7 @@ from broker.log.cleaner.cleaner import CleanedGroup, CleaningJob
 from broker.log.cleaner.process import CleaningEnd, Event, ProcessRunner, decode_job, encode_job
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.compaction_tools import COMPACTED, Replicas, keyed, last_values, records_of
 from tests.property.log.log_tools import TP, Clock, kill, open_log, open_store
 from tests.support.thread_limit import refuse_threads
@@ -37,7 +37,7 @@ class Loop:
             self._calls.get(timeout=max(0.01, until - time.monotonic()))()
 
 
-def _filled(path: str) -> tuple[DiskLogStore, PartitionLog]:
+def _filled(path: str) -> tuple[LogManager, PartitionLog]:
     store = open_store(path, Clock(), COMPACTED | {"segment.bytes": "20000"})
     log = open_log(store)
     for n in range(2000):

@@ -12,7 +12,7 @@ from broker.log.cleaner.process import OnEvent, Stop, perform
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.cleaner.throttle import unlimited
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.wire.compression import Compression
 from tests.integration.log.cleanings import file_names, ready_log
 from tests.property.log.compaction_tools import COMPACTED, Replicas, append_overwriting, keyed, last_values, records_of
@@ -47,7 +47,7 @@ class _LateRunner(_HoldingRunner):
 
 def _held(
     path: str, runner: _HoldingRunner | None = None
-) -> tuple[DiskLogStore, PartitionLog, LogCleaner, _HoldingRunner]:
+) -> tuple[LogManager, PartitionLog, LogCleaner, _HoldingRunner]:
     store, log, _ = ready_log(path, Clock())
     runner = runner or _HoldingRunner()
     cleaner = LogCleaner(store, Replicas(store.logs), runner, CleanerSettings(), lambda: 1e6)

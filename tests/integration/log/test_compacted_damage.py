@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.log_errors import CorruptLog
 from broker.wire.record_batch import iter_batches
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
@@ -47,7 +47,7 @@ class Written(NamedTuple):
     end: int
 
 
-def _store(path: str) -> DiskLogStore:
+def _store(path: str) -> LogManager:
     return open_store(path, Clock(now=1e6), COMPACTED)
 
 
@@ -95,7 +95,7 @@ def _damages(written: Written) -> Iterator[tuple[Place, int]]:
                 yield place, wrong
 
 
-def _read(log_at: DiskLogStore) -> list[bytes] | None:
+def _read(log_at: LogManager) -> list[bytes] | None:
     """All that is served, from the start to the end; None where a read finds damage."""
     log = log_at.logs()[TP]
     found: list[bytes] = []
@@ -135,7 +135,7 @@ def test_wrong_base_offset_costs_no_other_batch_unnoticed(stop: str) -> None:
         assert outcomes
 
 
-def _judge(written: Written, store: DiskLogStore, what: str) -> str:
+def _judge(written: Written, store: LogManager, what: str) -> str:
     log = store.get(TP)
     if log is None:
         assert TP in store.offline_logs

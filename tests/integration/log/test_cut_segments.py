@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import (
     TP,
@@ -87,7 +87,7 @@ def test_retention_begins_nothing_behind_a_file_that_was_cut(path: str) -> None:
     kill(store)
 
 
-def _rolled(path: str) -> tuple[DiskLogStore, PartitionLog, Path]:
+def _rolled(path: str) -> tuple[LogManager, PartitionLog, Path]:
     """Some segments, all but the active one closed; the third of their files."""
     store = open_store(path, Clock())
     append_values(store, range(60))
@@ -107,7 +107,7 @@ def test_closed_segment_that_was_cut_between_batches_is_found_as_often_as_it_is_
     kill(store)
 
 
-_USES: dict[str, Callable[[DiskLogStore, PartitionLog, int], object]] = {
+_USES: dict[str, Callable[[LogManager, PartitionLog, int], object]] = {
     "read": lambda store, log, base: fetch(log, base + 1),
     "time": lambda store, log, base: log.offset_for_timestamp(1000 + base + 1, 60),
     "cut": lambda store, log, base: log.truncate_to(base + 1),
@@ -115,7 +115,7 @@ _USES: dict[str, Callable[[DiskLogStore, PartitionLog, int], object]] = {
 }
 
 
-def _expire(store: DiskLogStore) -> None:
+def _expire(store: LogManager) -> None:
     damages: list[CorruptLog] = []
     store.update_config("t", {"retention.ms": "1000"})
     store.delete_old_segments(1e9, {TP: 60}, damages.append)

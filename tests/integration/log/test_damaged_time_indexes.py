@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.log.segments.segment import Segment
 from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
 
@@ -34,7 +34,7 @@ def filled(path: str, timestamps: Callable[[int], int] = lambda value: 1000 + va
     return bases
 
 
-def started(path: str, more: dict[str, str] | None = None) -> tuple[DiskLogStore, PartitionLog]:
+def started(path: str, more: dict[str, str] | None = None) -> tuple[LogManager, PartitionLog]:
     store = open_store(path, Clock(), CONFIG | (more or {}))
     return store, open_log(store)
 

@@ -12,7 +12,7 @@ import pytest
 
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed
 from tests.property.log.log_tools import TINY, TOPIC_ID, TP, batch
@@ -41,8 +41,8 @@ class Flushes:
             run_inline(job, done)
 
 
-def _store(path: Path, flushes: Flushes, failures: list[LogDirFailed]) -> DiskLogStore:
-    return DiskLogStore(
+def _store(path: Path, flushes: Flushes, failures: list[LogDirFailed]) -> LogManager:
+    return LogManager(
         [str(path)],
         flushes.environment(),
         defaults={**TINY, "flush.policy": "group-commit"},

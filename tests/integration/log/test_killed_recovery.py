@@ -14,7 +14,7 @@ import pytest
 from broker.log.files import checkpoints
 from broker.log.files.run_mark import FILE_NAME
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.killed_starts import is_restored, put_back, save, started
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, folder, kill, open_store, read_all
@@ -32,7 +32,7 @@ def path() -> Iterator[str]:
         yield f"{above}/data"
 
 
-def _written(path: str) -> tuple[DiskLogStore, PartitionLog]:
+def _written(path: str) -> tuple[LogManager, PartitionLog]:
     """END batches of a record each, in several segments."""
     store = open_store(path, Clock(), CONFIG, topic_configs={TP.topic: OVERRIDES})
     log = store.create(TP, TOPIC_ID, OVERRIDES)

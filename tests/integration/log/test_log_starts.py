@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.files.run_mark import FILE_NAME
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, batch, kill, open_log, open_store, read_all
 
@@ -26,7 +26,7 @@ def lose_the_power(path: str, tp: TopicPartition = TP) -> None:
     os.truncate(segment, os.path.getsize(segment) // 2)
 
 
-def after_delete_records(path: str) -> DiskLogStore:
+def after_delete_records(path: str) -> LogManager:
     """The first log's watermark, 100, was last checkpointed at 60; all that it holds was deleted since."""
     store = open_store(path, Clock(), CONFIG)
     append_values(store, range(100))
@@ -41,21 +41,21 @@ def after_delete_records(path: str) -> DiskLogStore:
     return store
 
 
-def create_another(store: DiskLogStore) -> None:
+def create_another(store: LogManager) -> None:
     """Under the name of one that was checkpointed and deleted: all checkpoints are written without it."""
     store.delete(OTHER)
     store.create(OTHER, TOPIC_ID, {})
 
 
-def cut_another(store: DiskLogStore) -> None:
+def cut_another(store: LogManager) -> None:
     store.logs()[OTHER].truncate_to(0)
 
 
 @pytest.mark.parametrize(
-    "write", [DiskLogStore.checkpoint_log_start_offsets, create_another, cut_another], ids=lambda write: write.__name__
+    "write", [LogManager.checkpoint_log_start_offsets, create_another, cut_another], ids=lambda write: write.__name__
 )
 def test_log_whose_unsynced_end_was_deleted_and_then_lost_begins_where_it_was_acknowledged(
-    path: str, write: Callable[[DiskLogStore], None]
+    path: str, write: Callable[[LogManager], None]
 ) -> None:
     store = after_delete_records(path)
     write(store)

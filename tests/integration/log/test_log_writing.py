@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.environment import Done, Environment, Job
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import LogDirFailed
 from broker.wire.record_batch import CorruptBatch
@@ -126,7 +126,7 @@ def test_log_failed_system_call_takes_the_dir_offline_for_good(
 
 @pytest.mark.guarantee("L8")
 def test_store_one_failed_dir_leaves_the_other_working(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = DiskLogStore([str(tmp_path / "a"), str(tmp_path / "b")], Clock().environment())
+    store = LogManager([str(tmp_path / "a"), str(tmp_path / "b")], Clock().environment())
     first = store.create(TopicPartition("t", 0), "", {})
     second = store.create(TopicPartition("t", 1), "", {})
     first.append_as_leader(batch(1), 0)
@@ -172,7 +172,7 @@ def test_store_flush_due_flushes_after_flush_ms(path: str) -> None:
 def test_log_background_flush_overtaken_by_a_truncation_proves_nothing(path: str) -> None:
     waiting: list[tuple[Job, Done]] = []
     environment = Environment(lambda: 0.0, lambda delay, call: None, lambda job, done: waiting.append((job, done)))
-    store = DiskLogStore([path], environment, defaults=TINY)
+    store = LogManager([path], environment, defaults=TINY)
     append_values(store, range(4))
     log = open_log(store)
     log.flush_in_background()

@@ -10,7 +10,7 @@ import pytest
 from broker.log.files.checkpoints import RECOVERY_POINTS
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.log.files.run_mark import FILE_NAME
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for, keyed, records_of
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, folder, kill, open_log, open_store
@@ -26,11 +26,11 @@ def path() -> Iterator[str]:
         yield f"{found}/data"
 
 
-def opened(path: str) -> DiskLogStore:
+def opened(path: str) -> LogManager:
     return open_store(path, Clock(), COMPACTED)
 
 
-def append(store: DiskLogStore, numbers: range, keys: int) -> None:
+def append(store: LogManager, numbers: range, keys: int) -> None:
     log = open_log(store)
     for number in numbers:
         log.append_as_leader(keyed([(b"%d" % (number % keys), b"%d" % number * 8)]), 0)
@@ -64,7 +64,7 @@ def cleaned_halfway(path: str) -> list[int]:
     return flushed(store, path)
 
 
-def flushed(store: DiskLogStore, path: str) -> list[int]:
+def flushed(store: LogManager, path: str) -> list[int]:
     log = open_log(store)
     log.flush()
     store.checkpoint_recovery_points()

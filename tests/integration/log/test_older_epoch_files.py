@@ -9,7 +9,7 @@ import pytest
 
 from broker.core.replication.epochs import EpochEnd, diverging_epoch
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.log.recovery.loader import RecoveryReport
 from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TP, Clock, append_values, batch, kill, open_log, open_store, read_all
@@ -29,7 +29,7 @@ def put_older_file(path: str) -> None:
     epoch_file(path).write_text("0\n1\n1 0\n")
 
 
-def filled(path: str, config: dict[str, str]) -> DiskLogStore:
+def filled(path: str, config: dict[str, str]) -> LogManager:
     """Epoch 1 from 0, epoch 2 from 10, end 40; all durable, and the checkpoint says so."""
     store = open_store(path, Clock(), config)
     append_values(store, range(10), epoch=1)
@@ -40,14 +40,14 @@ def filled(path: str, config: dict[str, str]) -> DiskLogStore:
     return store
 
 
-def stop(store: DiskLogStore, clean: bool) -> None:
+def stop(store: LogManager, clean: bool) -> None:
     if clean:
         store.close(clean=True)
     else:
         kill(store)
 
 
-def started(path: str, config: dict[str, str]) -> tuple[DiskLogStore, PartitionLog, RecoveryReport]:
+def started(path: str, config: dict[str, str]) -> tuple[LogManager, PartitionLog, RecoveryReport]:
     store = open_store(path, Clock(), config)
     (report,) = store.reports
     return store, open_log(store), report

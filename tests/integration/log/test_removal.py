@@ -15,7 +15,7 @@ import pytest
 from broker.config.settings import Settings
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.net.loop import EpollLoop
 from broker.server.data_plane import DataPlane
@@ -100,7 +100,7 @@ def _deleted(path: str, base: int | None = None) -> list[str]:
     return sorted(name for name in os.listdir(f"{path}/{TP}") if name.startswith(start) and name.endswith(".deleted"))
 
 
-def _with_segments(store: DiskLogStore) -> PartitionLog:
+def _with_segments(store: LogManager) -> PartitionLog:
     append_values(store, range(40))
     log = open_log(store)
     assert len(log.segment_base_offsets) > 3
@@ -221,7 +221,7 @@ class _OneByOne(Clock):
         return bool(self.removals)
 
 
-def _checkpointed(store: DiskLogStore) -> None:
+def _checkpointed(store: LogManager) -> None:
     _with_segments(store).flush()
     store.checkpoint_recovery_points()
     store.checkpoint_high_watermarks({TP: 40})

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.measure.sparse import BATCH_BYTES, RECORDS, SEGMENT_BATCHES, set_checkpoints, write_sparse_log
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.wire.chunks import FileSlice
 from tests.property.log.log_tools import TP, Clock, batch, open_log, open_store
 from tests.support.calls import Calls
@@ -51,7 +51,7 @@ def measure(path: Path, segments: int) -> Costs:
     end = make_log(path, segments)
     calls: dict[str, Calls] = {}
     seconds: dict[str, float] = {}
-    stores: list[DiskLogStore] = []
+    stores: list[LogManager] = []
 
     def start() -> None:
         stores.append(open_store(str(path), Clock(), NO_SPECIAL_SETTINGS))

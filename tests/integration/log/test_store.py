@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from broker.log.files.log_dir import LogDirInUse, WrongIdentity
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.log.recovery import loader as recovery
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import CorruptLog, LogDirFailed
@@ -111,7 +111,7 @@ def test_store_other_brokers_dir_is_refused(path: str) -> None:
 
 def test_store_new_logs_go_to_the_emptiest_dir(tmp_path: Path) -> None:
     clock = Clock()
-    store = DiskLogStore([str(tmp_path / "a"), str(tmp_path / "b")], clock.environment())
+    store = LogManager([str(tmp_path / "a"), str(tmp_path / "b")], clock.environment())
     homes = [store.create(TopicPartition("t", n), "", {}).directory for n in range(4)]
     assert homes.count(homes[0]) == 2
     assert len(set(homes)) == 2
@@ -185,7 +185,7 @@ def test_store_partition_that_may_lie_in_an_offline_dir_is_not_made_anew(tmp_pat
     # The second dir cannot be opened: what it holds is not known, so an old partition may be in there.
     (tmp_path / "file").write_text("")
     broken = str(tmp_path / "file" / "data")
-    store = DiskLogStore([str(tmp_path / "data"), broken], Clock().environment())
+    store = LogManager([str(tmp_path / "data"), broken], Clock().environment())
     assert store.offline_dirs == [broken]
     with pytest.raises(LogDirFailed, match="file/data"):
         store.create(TP, TOPIC_ID, {}, new=False)
@@ -198,7 +198,7 @@ def test_store_partition_of_a_dir_that_failed_while_it_was_loaded_is_not_made_an
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dirs = [str(tmp_path / "a"), str(tmp_path / "b")]
-    store = DiskLogStore(dirs, Clock().environment())
+    store = LogManager(dirs, Clock().environment())
     append_values(store, range(3))
     home = open_log(store).directory
     store.close(clean=True)
@@ -207,7 +207,7 @@ def test_store_partition_of_a_dir_that_failed_while_it_was_loaded_is_not_made_an
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr("broker.log.manager.loading.load", fail)
-    store = DiskLogStore(dirs, Clock().environment())
+    store = LogManager(dirs, Clock().environment())
     monkeypatch.undo()
     assert store.offline_dirs == [home]
     with pytest.raises(LogDirFailed):
@@ -294,7 +294,7 @@ def test_start_that_fails_leaves_the_marks_as_it_found_them(tmp_path: Path, monk
     with monkeypatch.context() as patch:
         patch.setattr("broker.log.manager.loading.load", fail)
         with pytest.raises(ValueError, match="nobody thought of"):
-            DiskLogStore([first, second], Clock().environment())
+            LogManager([first, second], Clock().environment())
     for path in (first, second):
         store = open_store(path, Clock())
         assert list(store.clean_shutdown_epochs.values()) == [91]

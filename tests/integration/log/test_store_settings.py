@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.config import LogConfig
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TINY, TOPIC_ID, Clock, kill, open_store
 from tests.support.counted import Counted
@@ -25,7 +25,7 @@ class World:
     """`visits`: logs looked at since, by going over all of them or by comparing their settings."""
 
     def __init__(self, path: Path) -> None:
-        self.store: DiskLogStore = open_store(str(path), Clock())
+        self.store: LogManager = open_store(str(path), Clock())
         self.compared = self.visits_to_make = 0
         self.logs = self.store._logs.by_partition = Counted()
         for n in range(TOPICS):

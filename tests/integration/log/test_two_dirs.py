@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.files.unclean_shutdown import UNCLEAN_MARK
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import CorruptLog
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, kill, open_log, read_all
@@ -23,8 +23,8 @@ def dirs(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "a"), str(tmp_path / "b")]
 
 
-def opened(dirs: list[str], clock: Clock | None = None) -> DiskLogStore:
-    return DiskLogStore(dirs, (clock or Clock()).environment(), defaults={"file.delete.delay.ms": "10"})
+def opened(dirs: list[str], clock: Clock | None = None) -> LogManager:
+    return LogManager(dirs, (clock or Clock()).environment(), defaults={"file.delete.delay.ms": "10"})
 
 
 def doubled(dirs: list[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from broker.log.files import unclean_shutdown
 from broker.log.files.run_mark import FILE_NAME
 from broker.log.files.unclean_shutdown import UNCLEAN_MARK
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_log, open_store
 from tests.support.page_cache import drop
@@ -25,11 +25,11 @@ PAGE = 4096
 CONFIG = {"segment.bytes": "100000"}
 
 
-def opened(path: str) -> DiskLogStore:
+def opened(path: str) -> LogManager:
     return open_store(path, Clock(), CONFIG)
 
 
-def written(path: str, count: int = 10) -> DiskLogStore:
+def written(path: str, count: int = 10) -> LogManager:
     store = opened(path)
     log = open_log(store)
     for value in range(count):
@@ -352,7 +352,7 @@ def test_dir_that_the_last_registration_did_without_is_marked_unclean_alone(path
     Path(other, str(TP)).rename(Path(other, "u-0"))
     Path(other, "recovery-point-offset-checkpoint").unlink(missing_ok=True)
     life(path, 7, 5, clean=True)
-    store = DiskLogStore([path, other], Clock().environment(), defaults=CONFIG)
+    store = LogManager([path, other], Clock().environment(), defaults=CONFIG)
     store.registered(9, 7)
     assert [tp.topic for tp in store.unclean] == ["u"]
     kill(store)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.wire.compression import Compression
 from tests.integration.log.held_cleaner import ENOUGH_READS, HeldCleaner
 from tests.property.log.compaction_tools import COMPACTED, append_overwriting, last_values, records_of
@@ -16,45 +16,45 @@ from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill, open_log, op
 pytestmark = pytest.mark.guarantee("L3", "L6")
 
 
-def _cut_low(store: DiskLogStore) -> None:
+def _cut_low(store: LogManager) -> None:
     store.logs()[TP].truncate_to(3)
 
 
-def _cut_to_a_segment(store: DiskLogStore) -> None:
+def _cut_to_a_segment(store: LogManager) -> None:
     log = store.logs()[TP]
     log.truncate_to(log.segment_base_offsets[2])
 
 
-def _cut_within_a_segment(store: DiskLogStore) -> None:
+def _cut_within_a_segment(store: LogManager) -> None:
     log = store.logs()[TP]
     log.truncate_to(log.segment_base_offsets[1] + 1)
 
 
-def _begin_anew(store: DiskLogStore) -> None:
+def _begin_anew(store: LogManager) -> None:
     store.logs()[TP].truncate_fully_and_start_at(0)
 
 
-def _begin_anew_later(store: DiskLogStore) -> None:
+def _begin_anew_later(store: LogManager) -> None:
     store.logs()[TP].truncate_fully_and_start_at(100)
 
 
-def _delete_records(store: DiskLogStore) -> None:
+def _delete_records(store: LogManager) -> None:
     log = store.logs()[TP]
     log.maybe_raise_log_start(log.segment_base_offsets[3])
     log.delete_old_segments(0, log.staged_end_offset)
 
 
-def _delete(store: DiskLogStore) -> None:
+def _delete(store: LogManager) -> None:
     store.delete(TP)
 
 
-def _delete_and_make_anew(store: DiskLogStore) -> None:
+def _delete_and_make_anew(store: LogManager) -> None:
     store.delete(TP)
     log = store.create(TP, TOPIC_ID, {})
     append_overwriting(log, 20, Compression.GZIP)
 
 
-OWN_WORK: list[Callable[[DiskLogStore], None]] = [
+OWN_WORK: list[Callable[[LogManager], None]] = [
     _cut_low,
     _cut_to_a_segment,
     _cut_within_a_segment,
@@ -69,7 +69,7 @@ OWN_WORK: list[Callable[[DiskLogStore], None]] = [
 @pytest.mark.parametrize("refilled", [False, True])
 @pytest.mark.parametrize("work", OWN_WORK, ids=lambda work: work.__name__.strip("_"))
 def test_what_the_log_does_itself_under_a_cleaning_is_never_damage(
-    path: str, work: Callable[[DiskLogStore], None], refilled: bool
+    path: str, work: Callable[[LogManager], None], refilled: bool
 ) -> None:
     """Before each of its reads, and behind the last."""
     for moment in range(1, ENOUGH_READS):
@@ -80,7 +80,7 @@ def test_what_the_log_does_itself_under_a_cleaning_is_never_damage(
         bench = HeldCleaner(store)
         done: list[int] = []
 
-        def act(reads: int, store: DiskLogStore = store, clock: Clock = clock, done: list[int] = done) -> None:
+        def act(reads: int, store: LogManager = store, clock: Clock = clock, done: list[int] = done) -> None:
             done.append(reads)
             work(store)
             clock.advance(20)  # beyond file.delete.delay.ms

@@ -12,7 +12,7 @@ from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
 from broker.log.cleaner.throttle import unlimited
 from broker.log.environment import Done, Environment, Job, run_inline
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.wire.compression import Compression
 from broker.wire.record_batch import BatchHeader
@@ -62,7 +62,7 @@ class Bench(NamedTuple):
     runner: HereRunner
 
 
-def cleaner_for(store: DiskLogStore, clock: Clock, settings: CleanerSettings | None = None) -> Bench:
+def cleaner_for(store: LogManager, clock: Clock, settings: CleanerSettings | None = None) -> Bench:
     """A cleaner whose wall clock is the virtual one."""
     settings = settings or CleanerSettings()
     replicas, runner = Replicas(store.logs), HereRunner()

@@ -14,7 +14,7 @@ from broker.log.files import checkpoints
 from broker.log.files.log_dir import WrongIdentity
 from broker.log.files.unclean_shutdown import UNCLEAN_MARK
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import CorruptLog
 from broker.runtime.replica_manager import ReplicaManager
@@ -80,7 +80,7 @@ def judge(template: Template, seed: int, path: str) -> Outcome:
     return Outcome(name, kind, how)
 
 
-def _open_unless_refused(path: str, name: str) -> DiskLogStore | None:
+def _open_unless_refused(path: str, name: str) -> LogManager | None:
     """None where the broker does not start: it says that meta.properties is wrong, and that is the damaged file."""
     try:
         return open_store(path)
@@ -120,7 +120,7 @@ def _newest(producers: ProducerStates) -> dict[int, KnownBatch]:
     return {producer: entry.batches[-1] for producer, entry in producers}
 
 
-def _judge_open(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicPartition, name: str) -> str:
+def _judge_open(kept: Kept, manager: ReplicaManager, store: LogManager, tp: TopicPartition, name: str) -> str:
     log = store.get(tp)
     (log_dir,) = store._dirs
     if log is None:
@@ -184,7 +184,7 @@ def _last(content: bytes) -> int:
     return read_header(memoryview(content)).last_offset
 
 
-def _follow(kept: Kept, manager: ReplicaManager, store: DiskLogStore, tp: TopicPartition) -> None:
+def _follow(kept: Kept, manager: ReplicaManager, store: LogManager, tp: TopicPartition) -> None:
     """Fetch from a leader that has everything; the copy then equals it, and survives a clean stop."""
     log = store.get(tp)
     assert log is not None

@@ -11,7 +11,7 @@ import pytest
 
 from broker.log.files.log_dir import LogDir
 from broker.log.files.run_mark import FILE_NAME
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.kills import Killed, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, kill
 
@@ -22,9 +22,9 @@ _WITHOUT_MARK = shutil.ignore_patterns(FILE_NAME)
 @contextmanager
 def started(
     path: str, config: Mapping[str, str], overrides: Mapping[str, str], number: int = NEVER
-) -> Iterator[tuple[DiskLogStore, bool]]:
+) -> Iterator[tuple[LogManager, bool]]:
     """A store whose start is killed before the call with this number, and whether it came to its end."""
-    store = DiskLogStore.__new__(DiskLogStore)
+    store = LogManager.__new__(LogManager)
     finished = True
     with pytest.MonkeyPatch.context() as patch, killed_before_call(number):
         # The end of a process would free it.
@@ -41,7 +41,7 @@ def started(
         kill(store)
 
 
-def is_restored(store: DiskLogStore, overrides: Mapping[str, str], number: int = NEVER) -> bool:
+def is_restored(store: LogManager, overrides: Mapping[str, str], number: int = NEVER) -> bool:
     """Restore the log, killed before the call with this number; whether that came to its end."""
     with killed_before_call(number):
         try:

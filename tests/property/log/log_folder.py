@@ -14,7 +14,7 @@ from pathlib import Path
 from broker.config.settings import Settings
 from broker.log.files.cleaner_offsets import CLEANER_OFFSETS
 from broker.log.files.unclean_shutdown import UNCLEAN_MARK
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.replicas.replica import Replica
@@ -149,12 +149,12 @@ def _produced(value: int) -> memoryview:
     )
 
 
-def open_store(path: str, clock: Clock | None = None) -> DiskLogStore:
+def open_store(path: str, clock: Clock | None = None) -> LogManager:
     environment = (clock or Clock()).environment()
-    return DiskLogStore([path], environment, defaults=TINY, topic_configs=OVERRIDES, identity=IDENTITY)
+    return LogManager([path], environment, defaults=TINY, topic_configs=OVERRIDES, identity=IDENTITY)
 
 
-def started(store: DiskLogStore) -> ReplicaManager:
+def started(store: LogManager) -> ReplicaManager:
     """A broker's runtime that has taken the logs over and been told nothing yet."""
     none: object = None
     manager = ReplicaManager(

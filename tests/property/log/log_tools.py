@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from broker.log.environment import Environment
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.ids import TopicPartition
 from broker.wire.record_batch import BatchHeader, iter_batches
 from broker.wire.records import NewRecord, encode_batch
@@ -48,15 +48,15 @@ class Clock:
             call()
 
 
-def open_store(path: str, clock: Clock, config: Mapping[str, str] = TINY, **more: object) -> DiskLogStore:
-    return DiskLogStore([path], clock.environment(), defaults=config, **more)  # type: ignore[arg-type]
+def open_store(path: str, clock: Clock, config: Mapping[str, str] = TINY, **more: object) -> LogManager:
+    return LogManager([path], clock.environment(), defaults=config, **more)  # type: ignore[arg-type]
 
 
-def open_log(store: DiskLogStore) -> PartitionLog:
+def open_log(store: LogManager) -> PartitionLog:
     return store.create(TP, TOPIC_ID, {})
 
 
-def kill(store: DiskLogStore) -> None:
+def kill(store: LogManager) -> None:
     """What kill -9 leaves: files as they are, locks gone, no last words."""
     store.close(clean=False)
     for log_dir in store._dirs:
@@ -93,7 +93,7 @@ def read_all(log: PartitionLog, holes: bool = False) -> list[bytes]:
     return [data for _, data in read_batches(log, holes)]
 
 
-def append_values(store: DiskLogStore, values: range, epoch: int = 0, records: int = 1) -> None:
+def append_values(store: LogManager, values: range, epoch: int = 0, records: int = 1) -> None:
     """Batches of that many records, one per value, written."""
     log = open_log(store)
     for value in values:

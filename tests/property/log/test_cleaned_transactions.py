@@ -8,7 +8,7 @@ import pytest
 
 from broker.log.indexes.aborted_txn import AbortedTxn, encode
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for, keyed
 from tests.property.log.killed_starts import started
 from tests.property.log.kills import attempts
@@ -22,7 +22,7 @@ STEPS = range(4)
 """Background jobs of one swap that are done: none, the names of .swap, those of .deleted, all."""
 
 
-def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
+def _ready(path: str, clock: Clock) -> tuple[LogManager, PartitionLog]:
     """Producers 7 and 8 take turns in transactions, some of which are aborted, over keys that are overwritten."""
     store = open_store(path, clock, COMPACTED)
     log = open_log(store)
@@ -49,7 +49,7 @@ def _committed(log: PartitionLog, max_bytes: int = 400) -> list[bytes]:
     return [value for _, value in read_committed(log, 0, max_bytes) if not value.startswith(b"v")]
 
 
-def _reopened(path: str) -> tuple[DiskLogStore, PartitionLog]:
+def _reopened(path: str) -> tuple[LogManager, PartitionLog]:
     store = open_store(path, Clock(), COMPACTED)
     log = store.logs()[TP]
     log.restore_producers()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.log.swap import finish_swaps
 from broker.wire.compression import Compression
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, headers_of, keyed, last_values, records_of
@@ -19,7 +19,7 @@ from tests.property.log.log_tools import TP, Clock, folder, kill, open_log, open
 pytestmark = pytest.mark.guarantee("L3")
 
 
-def _ready(path: str, clock: Clock) -> tuple[DiskLogStore, PartitionLog]:
+def _ready(path: str, clock: Clock) -> tuple[LogManager, PartitionLog]:
     store = open_store(path, clock, COMPACTED)
     log = open_log(store)
     for n in range(60):

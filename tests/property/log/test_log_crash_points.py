@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.kills import attempts
 from tests.property.log.log_tools import TP, Clock, batch, folder, kill, open_log, open_store, read_all
 
@@ -20,43 +20,43 @@ def _append(log: PartitionLog, values: range, epoch: int) -> None:
     log.write()
 
 
-def _append_and_roll(store: DiskLogStore, log: PartitionLog) -> None:
+def _append_and_roll(store: LogManager, log: PartitionLog) -> None:
     _append(log, range(100, 120), 7)
 
 
-def _truncate(store: DiskLogStore, log: PartitionLog) -> None:
+def _truncate(store: LogManager, log: PartitionLog) -> None:
     log.truncate_to(11)
 
 
-def _truncate_then_append(store: DiskLogStore, log: PartitionLog) -> None:
+def _truncate_then_append(store: LogManager, log: PartitionLog) -> None:
     log.truncate_to(11)
     _append(log, range(200, 204), 9)
 
 
-def _truncate_fully_above(store: DiskLogStore, log: PartitionLog) -> None:
+def _truncate_fully_above(store: LogManager, log: PartitionLog) -> None:
     log.truncate_fully_and_start_at(500)
 
 
-def _truncate_fully_below(store: DiskLogStore, log: PartitionLog) -> None:
+def _truncate_fully_below(store: LogManager, log: PartitionLog) -> None:
     log.truncate_fully_and_start_at(3)
 
 
-def _truncate_fully_in_place(store: DiskLogStore, log: PartitionLog) -> None:
+def _truncate_fully_in_place(store: LogManager, log: PartitionLog) -> None:
     log.truncate_fully_and_start_at(0)
 
 
-def _flush(store: DiskLogStore, log: PartitionLog) -> None:
+def _flush(store: LogManager, log: PartitionLog) -> None:
     log.flush()
     store.checkpoint_recovery_points()
 
 
-def _delete_old(store: DiskLogStore, log: PartitionLog) -> None:
+def _delete_old(store: LogManager, log: PartitionLog) -> None:
     log.maybe_raise_log_start(14)
     log.delete_old_segments(0, log.staged_end_offset)
     store.checkpoint_log_start_offsets()
 
 
-def _stop(store: DiskLogStore, log: PartitionLog) -> None:
+def _stop(store: LogManager, log: PartitionLog) -> None:
     store.close(clean=True)
 
 
@@ -73,7 +73,7 @@ _OPERATIONS = [
 ]
 
 
-def _ready(path: str, flushed: bool) -> tuple[DiskLogStore, PartitionLog, Clock]:
+def _ready(path: str, flushed: bool) -> tuple[LogManager, PartitionLog, Clock]:
     clock = Clock()
     store = open_store(path, clock)
     log = open_log(store)
@@ -89,7 +89,7 @@ def _ready(path: str, flushed: bool) -> tuple[DiskLogStore, PartitionLog, Clock]
 @pytest.mark.parametrize("flushed", [True, False])
 @pytest.mark.parametrize("operation", _OPERATIONS, ids=lambda operation: operation.__name__.strip("_"))
 def test_log_killed_anywhere_in_an_operation_opens_as_a_run_of_its_batches(
-    operation: Callable[[DiskLogStore, PartitionLog], None], flushed: bool
+    operation: Callable[[LogManager, PartitionLog], None], flushed: bool
 ) -> None:
     for attempt in attempts():
         with folder() as path:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.files.log_dir import LogDir
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.log_errors import LogDirFailed
 from tests.property.log.kills import attempts, killed_before_call
 from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append_values, folder, kill, open_log, open_store
@@ -43,7 +43,7 @@ def full_from_call(number: int) -> Iterator[None]:
         yield
 
 
-def _written(path: str) -> DiskLogStore:
+def _written(path: str) -> LogManager:
     store = open_store(path, Clock())
     store.registered(5)
     append_values(store, range(RECORDS))
@@ -53,7 +53,7 @@ def _written(path: str) -> DiskLogStore:
     return store
 
 
-def _found_damaged(path: str, damage: Callable[[Path], object]) -> DiskLogStore:
+def _found_damaged(path: str, damage: Callable[[Path], object]) -> LogManager:
     _written(path).close(clean=True)
     damage(Path(path, str(TP)))
     store = open_store(path, Clock())
@@ -62,30 +62,30 @@ def _found_damaged(path: str, damage: Callable[[Path], object]) -> DiskLogStore:
     return store
 
 
-def _wiped(path: str) -> DiskLogStore:
+def _wiped(path: str) -> LogManager:
     store = open_store(path, Clock())
     store.registered(7, 5)
     return store
 
 
-def _folder_lost(path: str) -> DiskLogStore:
+def _folder_lost(path: str) -> LogManager:
     return _found_damaged(path, shutil.rmtree)
 
 
-def _past_repair(path: str) -> DiskLogStore:
+def _past_repair(path: str) -> LogManager:
     return _found_damaged(path, lambda home: (home / f"{0:020d}.log").unlink())
 
 
-def _throw_away_and_make(store: DiskLogStore) -> None:
+def _throw_away_and_make(store: LogManager) -> None:
     store.delete(TP)
     store.create(TP, TOPIC_ID, {}, new=False)
 
 
-def _make(store: DiskLogStore) -> None:
+def _make(store: LogManager) -> None:
     store.create(TP, TOPIC_ID, {}, new=False)
 
 
-def _restore(store: DiskLogStore) -> None:
+def _restore(store: LogManager) -> None:
     store.restore(TP, TOPIC_ID, {})
 
 
@@ -109,7 +109,7 @@ def _vouches_for_nothing(path: str) -> None:
 
 @pytest.mark.parametrize(("begin", "make"), _WAYS)
 def test_log_whose_making_is_killed_anywhere_is_marked_unclean(
-    begin: Callable[[str], DiskLogStore], make: Callable[[DiskLogStore], None]
+    begin: Callable[[str], LogManager], make: Callable[[LogManager], None]
 ) -> None:
     for attempt in attempts():
         with folder() as path:
@@ -124,7 +124,7 @@ def test_log_whose_making_is_killed_anywhere_is_marked_unclean(
 
 @pytest.mark.parametrize(("begin", "make"), _WAYS)
 def test_log_whose_making_finds_the_disk_full_is_marked_unclean_once_there_is_room(
-    begin: Callable[[str], DiskLogStore], make: Callable[[DiskLogStore], None]
+    begin: Callable[[str], LogManager], make: Callable[[LogManager], None]
 ) -> None:
     for attempt in attempts():
         with folder() as path:
@@ -153,9 +153,9 @@ def _calls_of_a_lock(path: str) -> int:
 def test_start_that_finds_a_half_made_log_is_killed_anywhere_and_the_next_marks_it_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    left: list[DiskLogStore] = []
+    left: list[LogManager] = []
 
-    def leave(store: DiskLogStore) -> None:
+    def leave(store: LogManager) -> None:
         left.append(store)
 
     with folder() as path:
@@ -165,7 +165,7 @@ def test_start_that_finds_a_half_made_log_is_killed_anywhere_and_the_next_marks_
             kill(_wiped(path))
             Path(path, str(TP)).mkdir()
             with monkeypatch.context() as patch, attempt.killed():
-                patch.setattr(DiskLogStore, "close_unused", leave)
+                patch.setattr(LogManager, "close_unused", leave)
                 left.append(open_store(path, Clock()))
             kill(left.pop())
             _vouches_for_nothing(path)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from broker.log.durability import durability
 from broker.log.durability.flush import FlushJob
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from tests.property.log.log_tools import (
     TINY,
     TOPIC_ID,
@@ -56,7 +56,7 @@ class PowerRun:
         self.epoch = 0
         self.value = 0
         self.clock = Clock()
-        self.store: DiskLogStore | None = None
+        self.store: LogManager | None = None
         self.log: PartitionLog | None = None
         self.durable = 0
         """All below this offset must survive, whatever was under way."""
@@ -84,7 +84,7 @@ class PowerRun:
             finally:
                 self.disk.calls_left = None
 
-    def _open(self, path: str) -> DiskLogStore:
+    def _open(self, path: str) -> LogManager:
         return open_store(path, self.clock, self.config, topic_configs=self.topic_configs)
 
     def _step(self) -> None:

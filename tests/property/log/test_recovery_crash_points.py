@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from broker.log.files import checkpoints
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.wire.record_batch import iter_batches
 from tests.property.log.compaction_tools import COMPACTED, cleaner_for, keyed
 from tests.property.log.killed_starts import is_restored, put_back, save, started
@@ -42,7 +42,7 @@ class Written(NamedTuple):
     overrides: Mapping[str, str]
 
 
-def _compacted(path: str, clock: Clock) -> DiskLogStore:
+def _compacted(path: str, clock: Clock) -> LogManager:
     store = open_store(path, clock, COMPACTED)
     log = store.create(TP, TOPIC_ID, {})
     for value in range(24):
@@ -55,7 +55,7 @@ def _compacted(path: str, clock: Clock) -> DiskLogStore:
     return store
 
 
-def _with_a_policy(path: str, clock: Clock) -> DiskLogStore:
+def _with_a_policy(path: str, clock: Clock) -> LogManager:
     store = open_store(path, clock, TINY)
     log = store.create(TP, TOPIC_ID, DELETED)
     for value in range(20):
