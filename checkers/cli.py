@@ -1,4 +1,7 @@
-"""`python -m checkers RUN_DIR`: judge a recorded run. Exit 0 valid, 1 invalid, 2 unknown, 254 usage, 255 crash."""
+"""`python -m checkers RUN_DIR`: judge a recorded run. Exit 0 valid, 1 invalid, 2 unknown, 254 usage, 255 crash.
+
+`--list` prints the checkers' names instead, one a line, and exits with 0.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from checkers.history.run_info import UnreadableRun
+from checkers.verdicts.catalogue import BY_NAME
 
 _EXIT = {"valid": 0, "invalid": 1, "unknown": 2}
 USAGE, CRASH = 254, 255
@@ -23,11 +27,20 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(USAGE)
 
 
+class _ListCheckers(argparse.Action):
+    """As argparse's `version` action: print, and exit without looking at the other arguments."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        print("\n".join(BY_NAME))
+        parser.exit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Analyse one run folder; the reason of a crash goes to stderr."""
     parser = _Parser(prog="python -m checkers", description="Judge a recorded run with Spark.")
     parser.add_argument("run_dir", type=Path, help="folder with run.json, history.jsonl and evidence/")
     parser.add_argument("--spark-master", help="any Spark master; default: all cores of this machine")
+    parser.add_argument("--list", action=_ListCheckers, nargs=0, help="print the names of all checkers, and exit")
     arguments = parser.parse_args(argv)
     try:
         # Imported late, so that --help needs no pyspark.

@@ -200,7 +200,7 @@ class Table:
             raise self.error(key, f"{show(value)} is not a list of names out of {', '.join(allowed)}")
         for name in value:
             if not isinstance(name, str) or (name not in allowed and re.fullmatch(pattern, name) is None):
-                raise self.error(key, f"{show(name)} is not one of {', '.join(allowed)}{_near(name, allowed)}")
+                raise self.error(key, f"{show(name)} is not one of {', '.join(allowed)}{did_you_mean(name, allowed)}")
         if len(set(value)) != len(value):
             raise self.error(key, f"{show(value)} names something twice")
         return tuple(value)
@@ -241,7 +241,7 @@ class Table:
         for key in self.values:
             if key not in self._known:
                 known = sorted(self._known)
-                raise self.error(key, f"unknown key{_near(key, known)}; known here: {', '.join(known)}")
+                raise self.error(key, f"unknown key{did_you_mean(key, known)}; known here: {', '.join(known)}")
 
 
 def _flatten(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -255,7 +255,8 @@ def _flatten(values: Mapping[str, object], prefix: str = "") -> dict[str, object
     return out
 
 
-def _near(name: object, known: Sequence[str]) -> str:
+def did_you_mean(name: object, known: Sequence[str]) -> str:
+    """The known name that is most like a wrong one, as the end of a message; nothing where none is like it."""
     close = difflib.get_close_matches(str(name), known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 

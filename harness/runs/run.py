@@ -19,6 +19,7 @@ from harness.operations.interpreter import Interpreter
 from harness.plan.plan import Plan
 from harness.plan.run_file import render
 from harness.runs.analysis import Judged
+from harness.runs.checker_names import check_checker_names
 from harness.runs.cluster import Cluster, open_cluster
 from harness.runs.judging import Judgement, judge
 from harness.runs.main_phase import MainPhase
@@ -61,9 +62,10 @@ def draw_seed() -> int:
 
 
 def check(plan: Plan) -> None:
-    """Let system, workload and nemesis check a plan. Raises PlanError."""
+    """Let system, workload and nemesis check a plan, and look their checkers up. Raises PlanError."""
     system_kind(plan.system.kind).check(plan)
     workload_kind(plan.workload.kind).check(plan)
+    check_checker_names(plan)
     parse_script(plan.script, plan.nodes.brokers, plan.topic.partitions)
 
 

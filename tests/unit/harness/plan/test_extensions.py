@@ -12,14 +12,7 @@ from harness.plan.run_file import parse_plan, render
 from harness.plan.toml_source import PlanError
 from harness.systems import system_kind
 from harness.workloads import workload_kind
-
-
-def install(folder: Path, group: str, *points: str, package: str = "toy") -> None:
-    """A distribution that has these entry points, as an installer would leave it on sys.path."""
-    info = folder / f"{package}-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(f"[{group}]\n" + "\n".join(points) + "\n")
+from tests.support.entry_points import install
 
 
 @pytest.fixture
