@@ -61,7 +61,7 @@ class IndexDump:
     def _with_log(self, found: Iterator[tuple[int, int, int]]) -> None:
         first = next(found, None)
         if first is None:
-            self._say_empty()
+            self._report_empty()
             return
         path = segment_path(os.path.dirname(self._absolute), self._base_offset, LOG_SUFFIX)
         try:
@@ -87,7 +87,7 @@ class IndexDump:
         else:
             self._report.line(f"{self._path} passed sanity check.")
 
-    def _say_empty(self) -> None:
+    def _report_empty(self) -> None:
         """Kafka's tool says nothing of an empty time index."""
 
     def _line(self, text: str) -> None:
@@ -105,7 +105,7 @@ class IndexDump:
 class OffsetIndexDump(IndexDump):
     """Entries (relative offset, position)."""
 
-    def _say_empty(self) -> None:
+    def _report_empty(self) -> None:
         self._report.line(f"{self._path} is empty.")
 
     def _check_all(self, found: Iterator[tuple[int, int, int]], log: Log | None) -> None:

@@ -138,7 +138,7 @@ class Connection:
             try:
                 slot.chunks = self._output.own(slot.chunks or ())
             except OSError as error:
-                self.close(f"cannot hold a log file open for an answer: {error}")
+                self.close(f"cannot hold a log file open for a response: {error}")
 
     def close_after(self, slot: Slot) -> None:
         """Of Slot: later requests are not served, and those that wait already get no response."""
@@ -180,7 +180,7 @@ class Connection:
             elif not self._paused and not self._reading_done:
                 self._read()
             elif events & FAILED:
-                self.close("reset by the other end while answers were pending" if self._slots else "")
+                self.close("reset by the other end while responses were pending" if self._slots else "")
 
     def _read(self) -> None:
         """One recv and every frame that it completed."""
@@ -272,11 +272,11 @@ class Connection:
             return
         except OSError as error:
             # The other end is gone, or (own_pending) we are out of descriptors.
-            self.close(f"answers lost: {error}")
+            self.close(f"responses lost: {error}")
             return
         except Exception:
-            _log.exception("answers to %s cannot be sent", self.address)
-            self.close("its answers could not be sent")
+            _log.exception("responses to %s cannot be sent", self.address)
+            self.close("its responses could not be sent")
             return
         sent = before - self._output.pending_bytes
         if sent:

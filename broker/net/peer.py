@@ -319,7 +319,7 @@ class BrokerPeer:
             self._arm_timeout(min(dues))
 
     def _no_response(self, request: _Request) -> str:
-        return f"timeout: {self.address}: no answer in {request.timeout_ms:.0f} ms"
+        return f"timeout: {self.address}: no response in {request.timeout_ms:.0f} ms"
 
     def _fail(self, reason: str) -> None:
         """Drop the connection and wait before the next."""

@@ -299,7 +299,7 @@ class ControlPlane:
     def report_log_failure(self) -> None:
         """Log files of this broker failed: notify the controller, which asks which replicas these are."""
         if self._built and not self._closed:
-            self._log_failure.tell()
+            self._log_failure.report()
 
     def controlled_shutdown(self, then: Callable[[], None]) -> None:
         """Ask the controller to move our leaderships away, as often as the settings say; then call `then`."""

@@ -140,8 +140,8 @@ def _compile(cls: type[Any], version: int, flexible: bool) -> _Codec:
     def write(writer: Writer, value: Any) -> None:
         for name, default in absent:
             if getattr(value, name) != default:
-                said = getattr(value, name)
-                raise ValueError(f"{cls.__name__}.{name} = {said!r} cannot be said in version {version}")
+                field_value = getattr(value, name)
+                raise ValueError(f"{cls.__name__}.{name} = {field_value!r} cannot be encoded in version {version}")
         for step in writes:
             step(writer, value)
 
@@ -303,13 +303,13 @@ def _tags_step(cls: type[Any], tagged: Sequence[tuple[str, Spec]], version: int)
                 inner.expect_end(f"{cls.__name__}.{name}")
 
     def write(writer: Writer, value: Any) -> None:
-        said: list[tuple[int, bytes | bytearray]] = []
+        present: list[tuple[int, bytes | bytearray]] = []
         for tag in in_order:
             name, codec = known[tag]
             if getattr(value, name) != defaults[tag]:
                 inner = Writer()
                 codec.write(inner, getattr(value, name))
-                said.append((tag, inner.buffer))
-        writer.tags(said)
+                present.append((tag, inner.buffer))
+        writer.tags(present)
 
     return _Step(read, write, 1)

@@ -100,7 +100,7 @@ class ZkSession:
         if not self._client.connected:
             self.close()
             raise StoreUnavailable(
-                f"no ZooKeeper answered at zookeeper.connect={self.hosts} within {self._connection_timeout_ms} ms "
+                f"no ZooKeeper responded at zookeeper.connect={self.hosts} within {self._connection_timeout_ms} ms "
                 "(zookeeper.connection.timeout.ms): is it running, and is the address right?"
             )
 
@@ -115,7 +115,7 @@ class ZkSession:
         if self._contact_thread.is_alive():
             self._contact_thread.join(_CLOSE_S)
         if self._contact_thread.is_alive():
-            _log.warning("ZooKeeper does not answer: the session is left to expire")
+            _log.warning("ZooKeeper does not respond: the session is left to expire")
         else:
             self._end()
 

@@ -119,9 +119,9 @@ def edited(current: Mapping[str, str], defaults: Mapping[str, str], edits: Seque
             config.pop(name, None)
         else:
             assert value is not None
-            word = "append" if operation == Operation.APPEND else "subtract"
+            action = "append" if operation == Operation.APPEND else "subtract"
             if name not in _LISTS:
-                text = f"Config value {word} is not allowed for config key: {name}"
+                text = f"Config value {action} is not allowed for config key: {name}"
                 raise ConfigRefused(ErrorCode.INVALID_CONFIG, text)
             config[name] = _combined(config.get(name, defaults.get(name, "")), value, operation)
     return config

@@ -67,14 +67,14 @@ class LinkState:
         return self.was_connected and self.evidence is Evidence.GONE
 
 
-def corroborated(said: Mapping[BrokerId, Evidence | None]) -> bool:
+def corroborated(responses: Mapping[BrokerId, Evidence | None]) -> bool:
     """Whether the evidence of the other brokers confirms a suspicion.
 
-    said: of every live broker but the suspecting and the suspected one; None where no response came.
+    responses: of every live broker but the suspecting and the suspected one; None where no response came.
     """
-    received = [evidence for evidence in said.values() if evidence is not None]
-    missed = 1 + len(said) - len(received)
-    peers = 1 + len(said)
+    received = [evidence for evidence in responses.values() if evidence is not None]
+    missed = 1 + len(responses) - len(received)
+    peers = 1 + len(responses)
     return bool(received) and all(evidence is Evidence.GONE for evidence in received) and 2 * missed <= peers
 
 

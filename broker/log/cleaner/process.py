@@ -188,8 +188,8 @@ class ProcessRunner:
             # Unsent bytes of the job, which nobody reads any more, make a close fail.
             process.stdin.close()
         if end is None:
-            said = "SIGKILL" if code == -signal.SIGKILL else code
-            end = CleaningEnd("died", f"the cleaner process ended with {said}")
+            status = "SIGKILL" if code == -signal.SIGKILL else code
+            end = CleaningEnd("died", f"the cleaner process ended with {status}")
         return end
 
     def close(self) -> None:

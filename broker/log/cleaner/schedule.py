@@ -41,7 +41,7 @@ from broker.model.log_errors import CorruptLog, LogDirFailed
 
 _logger = logging.getLogger(__name__)
 
-_Said = TypeVar("_Said")
+_Noted = TypeVar("_Noted")
 
 # On a full disk nothing was lost, and there may be room when the next cleaning is due.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -384,7 +384,7 @@ class LogCleaner:
 
 
 def _forget_others(
-    noted: dict[TopicPartition, tuple[PartitionLog, _Said]], logs: Mapping[TopicPartition, PartitionLog]
+    noted: dict[TopicPartition, tuple[PartitionLog, _Noted]], logs: Mapping[TopicPartition, PartitionLog]
 ) -> None:
     """Drop the entries of logs that are gone or were made anew."""
     for tp, (log, _) in list(noted.items()):

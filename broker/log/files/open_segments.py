@@ -38,14 +38,14 @@ class Closable(Protocol):
 class OpenSegments:
     """Inactive segments that are open, the least recently read one first."""
 
-    __slots__ = ("_brief", "_limit", "_read_in", "_told", "_turn")
+    __slots__ = ("_brief", "_limit", "_read_in", "_reported", "_turn")
 
     def __init__(self, limit: int = sys.maxsize, turn: Callable[[], int] = lambda: 0) -> None:
         """limit: so many stay open over a turn. turn: the loop's number of it."""
         self._limit = limit
         self._turn = turn
         self._read_in: dict[Closable, int] = {}
-        self._told = False
+        self._reported = False
         self._brief: list[Closable] | None = None
 
     def __len__(self) -> int:
@@ -105,9 +105,11 @@ class OpenSegments:
     def make_room(self) -> bool:
         """No descriptor is free: close some segments. False when there is none to close."""
         closed = self._close(_ROOM_SEGMENTS)
-        if not closed and not self._told:
-            _logger.error("no descriptor is free to read an older segment with; answered with errors (ulimit -n)")
-        self._told = not closed
+        if not closed and not self._reported:
+            _logger.error(
+                "no file descriptor is free to open an older segment: reads of it fail until one is (ulimit -n)"
+            )
+        self._reported = not closed
         return closed > 0
 
     def _close(self, count: int) -> int:

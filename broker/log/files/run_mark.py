@@ -87,7 +87,9 @@ def read(directory: str, boot_id: str | None = None) -> LastRun:
         if slots is not None and size != _HEADER + slots * _SLOT.size:
             raise ValueError(f"{stat.st_size} bytes are not {slots} slots")
         if guard and was_read:
-            _logger.info("%s has been read by somebody else: if its mount was lost before, it cannot tell", path)
+            _logger.info(
+                "%s is not used: another process has read it, so it cannot show whether its mount was lost", path
+            )
             return LastRun(False)
         data = os.pread(fd, size, 0)
         rows = [_SLOT.unpack_from(data, at) for at in range(_HEADER, len(data) - _SLOT.size + 1, _SLOT.size)]

@@ -160,7 +160,8 @@ class LogLoading:
                 self._deletion.resume(log_dir, entry.name)
             elif is_stray_dir(entry.name):
                 _logger.warning(
-                    "%s is a log that gave way and that nobody asked to delete; remove it by hand", entry.path
+                    "%s is the log of a topic id that was replaced, and no request deleted it; remove it by hand",
+                    entry.path,
                 )
             elif tp is None:
                 _logger.warning("%s is no partition's folder and is left alone", entry.path)

@@ -56,7 +56,7 @@ class LogFile:
         """Raises OSError, CorruptLog."""
         if self.fd >= 0:
             return
-        self.fd = self._ask(_open_to_write)
+        self.fd = self._call_on_path(_open_to_write)
         self.size = os.fstat(self.fd).st_size
 
     def open_or_create(self) -> None:
@@ -71,12 +71,12 @@ class LogFile:
 
     def stat(self) -> os.stat_result:
         """Raises OSError, CorruptLog."""
-        return self._ask(os.stat)
+        return self._call_on_path(os.stat)
 
-    def _ask(self, question: Callable[[str], T]) -> T:
+    def _call_on_path(self, call: Callable[[str], T]) -> T:
         """The result of a system call on the file's path. Raises OSError; CorruptLog where just this file is gone."""
         try:
-            return question(self.path)
+            return call(self.path)
         except FileNotFoundError as error:
             if not os.path.isdir(self.directory):
                 raise  # the whole log, or the mount

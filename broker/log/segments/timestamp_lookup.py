@@ -38,9 +38,9 @@ def newest_timestamp(segments: Segments) -> int:
     """
     while True:
         newest = max(segments, key=lambda segment: segment.newest_timestamp)
-        said = newest.newest_timestamp
-        if newest.checked_newest_timestamp() == said:
-            return said
+        claimed = newest.newest_timestamp
+        if newest.checked_newest_timestamp() == claimed:
+            return claimed
 
 
 def first_record_at(segments: Segments, timestamp: int, log_start: Offset, limit_offset: Offset) -> Found | None:

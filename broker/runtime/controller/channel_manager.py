@@ -173,7 +173,7 @@ class _Channel:
         try:
             error = self._read(request, view)
         except (ValueError, MalformedFrame) as malformed:
-            _log.error("broker %d answered %s with nonsense: %s", self.broker.id, self._name(), malformed)
+            _log.error("broker %d sent a malformed response to %s: %s", self.broker.id, self._name(), malformed)
             self._again()
             return
         if error == ErrorCode.STALE_BROKER_EPOCH:
@@ -188,7 +188,9 @@ class _Channel:
         if error == ErrorCode.STALE_CONTROLLER_EPOCH:
             self._reports.stale_controller()
         elif error != ErrorCode.NONE:
-            _log.warning("broker %d answered %s: %s", self.broker.id, ApiKey(request.api_key).name, error_name(error))
+            _log.warning(
+                "broker %d responded to %s with %s", self.broker.id, ApiKey(request.api_key).name, error_name(error)
+            )
         self._pump()
 
     def _read(self, request: Outgoing, view: memoryview) -> int:

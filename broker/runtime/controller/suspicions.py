@@ -68,7 +68,7 @@ class Suspicions:
         self._epochs.pop(broker, None)
         self._unnoted.discard(broker)
         if broker in writer.state.suspected:
-            _log.warning("broker %d was suspected wrongly: it answers", broker)
+            _log.warning("broker %d was suspected wrongly: it responds", broker)
             writer.state.suspected.discard(broker)
             writer.settle_and_send(lambda: rules.elect_offline(writer.state, writer.term.epoch))
 

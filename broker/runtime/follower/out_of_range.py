@@ -83,7 +83,7 @@ class OutOfRange:
             try:
                 response = ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, view).topics[0].partitions[0]
             except (MalformedFrame, IndexError) as error:
-                logger.warning("%s: ListOffsets answer of the leader: %s", state.replica.name, error)
+                logger.warning("%s: ListOffsets response of the leader: %s", state.replica.name, error)
                 return
             if response.error_code == 0:
                 then(response.offset)

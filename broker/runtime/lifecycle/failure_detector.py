@@ -194,20 +194,20 @@ class FailureDetector:
             self._gather_evidence(watched, suspect)
 
     def _gather_evidence(self, watched: _Watched, suspect: Suspect) -> None:
-        said: dict[BrokerId, Evidence | None] = {}
+        responses: dict[BrokerId, Evidence | None] = {}
         others = [id_ for id_ in self._watched if id_ != suspect.broker]
         about = PeerEvidenceRequest(suspect.broker, watched.address.host, watched.address.port, suspect.broker_epoch)
         request = about.encode(_VERSION)
 
         def received(id_: BrokerId, evidence: Evidence | None) -> None:
-            said[id_] = evidence
-            if len(said) == len(others):
-                self._judge(watched, suspect, said)
+            responses[id_] = evidence
+            if len(responses) == len(others):
+                self._judge(watched, suspect, responses)
 
         for id_ in others:
             self._request_evidence(id_, request, received)
         if not others:
-            self._judge(watched, suspect, said)
+            self._judge(watched, suspect, responses)
 
     def _request_evidence(
         self, id_: BrokerId, request: bytes, received: Callable[[BrokerId, Evidence | None], None]
@@ -232,13 +232,15 @@ class FailureDetector:
             _EVIDENCE_TIMEOUT_MS,
         )
 
-    def _judge(self, watched: _Watched, suspect: Suspect, said: dict[BrokerId, Evidence | None]) -> None:
+    def _judge(self, watched: _Watched, suspect: Suspect, responses: dict[BrokerId, Evidence | None]) -> None:
         watched.gathering = False
         if self._closed or self._watched.get(suspect.broker) is not watched or not watched.state.suspicious:
             return
-        if corroborated(said):
+        if corroborated(responses):
             _log.warning(
-                "the process of broker %d is gone: brokers %s say so too", suspect.broker, [self._broker_id, *said]
+                "the process of broker %d is gone: brokers %s agree on that",
+                suspect.broker,
+                [self._broker_id, *responses],
             )
             self._finished.add(suspect)
             self._controller.act_on_suspicion(suspect)
@@ -247,7 +249,7 @@ class FailureDetector:
             _log.info(
                 "broker %d is not suspected: %s",
                 suspect.broker,
-                {id_: "silent" if evidence is None else evidence.name for id_, evidence in said.items()},
+                {id_: "silent" if evidence is None else evidence.name for id_, evidence in responses.items()},
             )
         delay_ms = min(_ROUND_MAX_MS, _ROUND_MS * 2 ** min(max(0, watched.rounds - _QUICK_ROUNDS), 16))
         watched.rounds += 1

@@ -55,7 +55,7 @@ CreateTopic = Callable[[str], ErrorCode]
 """Begin to create a topic with the broker's defaults; the error for the client, NONE where it began."""
 
 
-class _Question(NamedTuple):
+class _Query(NamedTuple):
     """All that a response depends on beside the cache. names: of topics, None for all; the flags: whether it names the
     operations that the client may do on cluster and topics.
     """
@@ -75,7 +75,7 @@ class MetadataHandlers:
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
         self._create_topic = create_topic
-        self._cached: dict[_Question, bytes] = {}
+        self._cached: dict[_Query, bytes] = {}
         self._cached_generation = -1
         self._cached_bytes = 0
 
@@ -97,8 +97,8 @@ class MetadataHandlers:
             return
         self._after_first_update(lambda: self._respond_metadata(request, body))
 
-    def _after_first_update(self, answer: Callable[[], None]) -> None:
-        self._waits.until(lambda: self._cache.live_brokers() is not None, _FIRST_UPDATE_WAIT_MS, answer, answer)
+    def _after_first_update(self, then: Callable[[], None]) -> None:
+        self._waits.until(lambda: self._cache.live_brokers() is not None, _FIRST_UPDATE_WAIT_MS, then, then)
 
     def _respond_metadata(self, request: Request, body: MetadataRequest) -> None:
         version = request.api_version
@@ -116,41 +116,41 @@ class MetadataHandlers:
             wanted = None
         unknown = [name for name in wanted or () if name not in self._cache.topics]
         if unknown:
-            answer = self._response(_question(version, wanted, body))
+            response = self._response(_query(version, wanted, body))
             errors = {name: self._unknown(name, body.allow_auto_topic_creation) for name in unknown}
-            for topic in answer.topics:
+            for topic in response.topics:
                 topic.error_code = errors.get(topic.name or "", topic.error_code)
-            respond(request, answer.encode(version))
+            respond(request, response.encode(version))
             return
-        respond(request, self._encoded(_question(version, wanted, body)))
+        respond(request, self._encoded(_query(version, wanted, body)))
 
     def _respond_by_ids(self, request: Request, body: MetadataRequest, ids: list[str]) -> None:
         """Topics by id; where one is given Kafka passes over those that are named, and creates none."""
         names = {topic_id: self._cache.name_of(topic_id) for topic_id in ids}
         known = tuple(name for name in names.values() if name is not None)
-        question = _question(request.api_version, known, body)
+        query = _query(request.api_version, known, body)
         if len(known) == len(ids):
-            respond(request, self._encoded(question))
+            respond(request, self._encoded(query))
             return
-        answer = self._response(question)
-        answer.topics[:0] = [
+        response = self._response(query)
+        response.topics[:0] = [
             MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
             for topic_id, name in names.items()
             if name is None
         ]
-        respond(request, answer.encode(request.api_version))
+        respond(request, response.encode(request.api_version))
 
-    def _encoded(self, question: _Question) -> bytes:
+    def _encoded(self, query: _Query) -> bytes:
         """The response about topics that are all known; the one encoded before, where nothing has changed since."""
         if self._cached_generation != self._cache.generation:
             self._forget_encoded()
             self._cached_generation = self._cache.generation
-        encoded = self._cached.get(question)
+        encoded = self._cached.get(query)
         if encoded is None:
-            encoded = self._response(question).encode(question.version)
+            encoded = self._response(query).encode(query.version)
             if len(self._cached) >= _CACHED_RESPONSES_MAX or self._cached_bytes + len(encoded) > _CACHED_BYTES_MAX:
                 self._forget_encoded()
-            self._cached[question] = encoded
+            self._cached[query] = encoded
             self._cached_bytes += len(encoded)
         return encoded
 
@@ -166,11 +166,11 @@ class MetadataHandlers:
         error = self._create_topic(name)
         return ErrorCode.LEADER_NOT_AVAILABLE if error is ErrorCode.NONE else error
 
-    def _response(self, question: _Question) -> MetadataResponse:
+    def _response(self, query: _Query) -> MetadataResponse:
         cache = self._cache
-        names = cache.topics if question.names is None else question.names
-        topics = [self._topic(question.version, name, cache.topics.get(name)) for name in names]
-        if question.topic_operations:
+        names = cache.topics if query.names is None else query.names
+        topics = [self._topic(query.version, name, cache.topics.get(name)) for name in names]
+        if query.topic_operations:
             for topic in topics:
                 topic.topic_authorized_operations = authorized_operations.ON_TOPIC
         return MetadataResponse(
@@ -181,7 +181,7 @@ class MetadataHandlers:
             cluster_id=cache.cluster_id,
             controller_id=cache.controller_id,
             topics=topics,
-            cluster_authorized_operations=_on_cluster(question.cluster_operations),
+            cluster_authorized_operations=_on_cluster(query.cluster_operations),
         )
 
     def _topic(self, version: int, name: str, topic: KnownTopic | None) -> MetadataResponseTopic:
@@ -228,7 +228,7 @@ class MetadataHandlers:
 
     def _respond_describe_cluster(self, request: Request, body: DescribeClusterRequest) -> None:
         cache = self._cache
-        answer = DescribeClusterResponse(
+        response = DescribeClusterResponse(
             cluster_id=cache.cluster_id,
             controller_id=cache.controller_id,
             brokers=[
@@ -237,7 +237,7 @@ class MetadataHandlers:
             ],
             cluster_authorized_operations=_on_cluster(body.include_cluster_authorized_operations),
         )
-        respond(request, answer.encode(request.api_version))
+        respond(request, response.encode(request.api_version))
 
     def handle_find_coordinator(self, request: Request) -> None:
         """Groups and transactions are not served: nobody coordinates them."""
@@ -248,18 +248,16 @@ class MetadataHandlers:
             return
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if request.api_version >= 4:
-            answer = FindCoordinatorResponse(
+            response = FindCoordinatorResponse(
                 coordinators=[Coordinator(key, -1, "", -1, code, None) for key in body.coordinator_keys]
             )
         else:
-            answer = FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
-        respond(request, answer.encode(request.api_version))
+            response = FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
+        respond(request, response.encode(request.api_version))
 
 
-def _question(version: int, names: tuple[str, ...] | None, body: MetadataRequest) -> _Question:
-    return _Question(
-        version, names, body.include_cluster_authorized_operations, body.include_topic_authorized_operations
-    )
+def _query(version: int, names: tuple[str, ...] | None, body: MetadataRequest) -> _Query:
+    return _Query(version, names, body.include_cluster_authorized_operations, body.include_topic_authorized_operations)
 
 
 def _on_cluster(requested: bool) -> int:

@@ -156,10 +156,10 @@ class TopicConfigCache:
             self._known[topic] = (topic_id, now)
             if before is None or before[0] != topic_id:
                 for listener in self._first:
-                    _tell(listener, topic, now)
+                    _notify(listener, topic, now)
             if before is not None and before[1] != now:
                 for listener in self._listeners:
-                    _tell(listener, topic, now)
+                    _notify(listener, topic, now)
         then()
 
     def _read_changes(self) -> None:
@@ -194,16 +194,16 @@ class TopicConfigCache:
         self.refresh()
         self._entities_changed({ALL_BROKERS})
         if self._notified:
-            self._tell_notified(None, self._retries())
+            self._read_for_notified(None, self._retries())
 
     def _changed(self, names: set[str]) -> None:
         topics = {name: self._known[name][0] for name in names if name in self._known}
         if topics:
             self.load(topics, lambda: None)
         if self._notified:
-            self._tell_notified(sorted(names), self._retries())
+            self._read_for_notified(sorted(names), self._retries())
 
-    def _tell_notified(self, topics: Sequence[str] | None, backoff: Backoff) -> None:
+    def _read_for_notified(self, topics: Sequence[str] | None, backoff: Backoff) -> None:
         """None: all topics."""
 
         def task() -> None:
@@ -213,15 +213,15 @@ class TopicConfigCache:
                 _log.warning("topic settings cannot be read yet: %s", unavailable)
                 self._loop.call_soon_threadsafe(retry)
                 return
-            self._loop.call_soon_threadsafe(lambda: tell(found))
+            self._loop.call_soon_threadsafe(lambda: notify(found))
 
         def retry() -> None:
-            self._loop.call_later(backoff.next_ms(), lambda: self._tell_notified(topics, backoff))
+            self._loop.call_later(backoff.next_ms(), lambda: self._read_for_notified(topics, backoff))
 
-        def tell(found: Mapping[str, Mapping[str, str]]) -> None:
+        def notify(found: Mapping[str, Mapping[str, str]]) -> None:
             for topic in found if topics is None else topics:
                 for listener in self._notified:
-                    _tell(listener, topic, found.get(topic, {}))
+                    _notify(listener, topic, found.get(topic, {}))
 
         self._worker.submit("reading topic settings", task)
 
@@ -231,7 +231,7 @@ class TopicConfigCache:
                 listener(entity)
 
 
-def _tell(listener: OnChange, topic: str, overrides: Mapping[str, str]) -> None:
+def _notify(listener: OnChange, topic: str, overrides: Mapping[str, str]) -> None:
     """A listener that fails must not keep the others, or LeaderAndIsr, from going on."""
     try:
         listener(topic, overrides)

@@ -29,7 +29,7 @@ class LogFailureStore(Protocol):
 
 
 class LogFailureNotice:
-    """`tell` as often as something fails."""
+    """`report` as often as something fails."""
 
     def __init__(
         self, store: LogFailureStore, worker: Worker, loop: Loop, retries: Callable[[], Backoff] = Backoff
@@ -41,14 +41,14 @@ class LogFailureNotice:
         self._under_way = False
         self._again = False
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Soon, once for all that failed until then."""
         if self._under_way:
             self._again = True
             return
         self._under_way = True
         self._again = False
-        self._loop.call_soon(lambda: self._worker.submit("telling of failed files", self._write))
+        self._loop.call_soon(lambda: self._worker.submit("reporting failed files", self._write))
 
     def _write(self) -> None:
         """Worker thread."""
@@ -67,4 +67,4 @@ class LogFailureNotice:
         if repeat or self._again:
             self._under_way = True
             self._again = False
-            self._loop.call_later(pause_ms, lambda: self._worker.submit("telling of failed files", self._write))
+            self._loop.call_later(pause_ms, lambda: self._worker.submit("reporting failed files", self._write))

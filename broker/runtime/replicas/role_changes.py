@@ -165,7 +165,7 @@ class RoleChanges:
                 # A new topic of that name would not rest on this copy: so the bytes of the id are wrong.
                 raise CorruptLog(topic_partition, "partition.metadata", f"topic id {replica.topic_id}, not {topic_id}")
             logger.warning(
-                "%s: log of topic id %s gives way to that of %s; nobody said to delete it, its folder stays as -stray",
+                "%s: the log of topic id %s is replaced by that of %s; nothing deleted it, its folder stays as -stray",
                 topic_partition,
                 replica.topic_id,
                 topic_id,

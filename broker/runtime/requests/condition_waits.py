@@ -52,7 +52,7 @@ class Waits:
                 wait.then()
             except Exception:
                 # An error of this request must reach neither the caller of `check` nor the other requests that wait.
-                _log.exception("a request that had what it waited for cannot be answered")
+                _log.exception("the response to a request whose condition holds now failed")
 
 
 class _Wait:

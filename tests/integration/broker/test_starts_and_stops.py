@@ -150,7 +150,7 @@ def test_port_in_use_names_the_address_and_costs_no_clean_mark(cluster: Cluster,
         ("listeners=PLAINTEXT://nowhere", 2, "listeners='PLAINTEXT://nowhere': must look like PLAINTEXT://host:9092"),
         ("replica.truncation=never", 2, "replica.truncation='never': must be one of"),
         ("no-equals-sign", 2, "--override 'no-equals-sign': must be NAME=VALUE"),
-        ("zookeeper.connect=127.0.0.1:1", 1, "no ZooKeeper answered at zookeeper.connect=127.0.0.1:1 within 1000 ms"),
+        ("zookeeper.connect=127.0.0.1:1", 1, "no ZooKeeper responded at zookeeper.connect=127.0.0.1:1 within 1000 ms"),
     ],
 )
 def test_setting_that_cannot_work_is_named_with_its_value(

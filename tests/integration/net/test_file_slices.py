@@ -224,5 +224,5 @@ def test_connection_whose_socket_fails_says_nothing_of_the_file(
     until(lambda: len(server.closed) == 1)
     loop.run_once(timeout_ms_max=0)
     assert failures == []
-    assert "answers lost" in caplog.text
+    assert "responses lost" in caplog.text
     shut(server)

@@ -134,7 +134,7 @@ class Part:
         return DynamicConfig(settings, 1, self.store, AtOnce(), self.loop, retries).refresh
 
     def _failed_files(self, retries: Callable[[], Backoff]) -> Callable[[], None]:
-        return LogFailureNotice(self.store, AtOnce(), self.loop, retries).tell
+        return LogFailureNotice(self.store, AtOnce(), self.loop, retries).report
 
     def _registration(self, retries: Callable[[], Backoff]) -> Callable[[], None]:
         made = BrokerRegistration(

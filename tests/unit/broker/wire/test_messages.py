@@ -246,7 +246,7 @@ def test_metadata_response_has_no_name_only_from_version_12() -> None:
 
 
 def test_message_field_outside_its_version_is_refused_not_dropped() -> None:
-    with pytest.raises(ValueError, match=r"ListOffsetsRequest.isolation_level = 1 cannot be said in version 1"):
+    with pytest.raises(ValueError, match=r"ListOffsetsRequest.isolation_level = 1 cannot be encoded in version 1"):
         ListOffsetsRequest(isolation_level=1).encode(1)
 
 

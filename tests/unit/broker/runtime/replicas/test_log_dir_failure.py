@@ -23,10 +23,10 @@ def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> N
     loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
     notice = LogFailureNotice(store, worker, loop)
     for _ in range(100):
-        notice.tell()
+        notice.report()
     loop.run_soon()
     # Something fails while the first notice is being written: the controller may have asked already.
-    notice.tell()
+    notice.report()
     for _ in range(3):
         step(loop, worker)
         loop.run_due(loop.now)
@@ -36,7 +36,7 @@ def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> N
 def test_log_failure_is_reported_once_zookeeper_is_back() -> None:
     loop, worker, store = FakeLoop(), StepWorker(), FailureStore()
     store.down = True
-    LogFailureNotice(store, worker, loop).tell()
+    LogFailureNotice(store, worker, loop).report()
     for _ in range(3):
         step(loop, worker)
         loop.run_due(loop.now + 1000)
