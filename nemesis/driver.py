@@ -118,7 +118,7 @@ class Nemesis:
         self.unavailable[kind] = missing
         self.in_force.record_absence("unavailable", kind, missing, error=missing)
 
-    def _say_skipped(self, slot: Slot) -> None:
+    def _record_skipped(self, slot: Slot) -> None:
         """Record that a slot of the schedule was not carried out."""
         why = "it could no longer be over in time, or what it claims was never free"
         self.in_force.record_absence("skipped", slot.kind, why, params={"target": slot.target})
@@ -134,12 +134,12 @@ class Nemesis:
             previous_end_s = slot.end_s
             if stop.wait(max(0.0, ready_s + quiet_s - self._clock_s())):
                 for left in lane[index:]:
-                    self._say_skipped(left)
+                    self._record_skipped(left)
                 return
             fault_id = self._claim(slot, end_s, stop)
             if fault_id is None:
                 if slot.kind not in self.unavailable:
-                    self._say_skipped(slot)
+                    self._record_skipped(slot)
                 continue
             began_fault_s = self._clock_s()
             self.in_force.start(fault_id)

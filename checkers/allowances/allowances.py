@@ -42,12 +42,12 @@ _ALL: AbstractSet[str] = frozenset()
 ACKS_ONE = Allowance("acks=1", "the leader changed", {"lost-write": _ALL, "lost-tail": _ALL, "unseen": _ALL})
 RETENTION = Allowance(
     "retention",
-    "the log was said to start above the record when that was old enough, or enough lay above it",
+    "a response gave a log start above the record when it was old enough, or enough lay above it",
     {"lost-write": _ALL, "vanished-read": _ALL},
 )
 UNSEEN_START = Allowance(
     "retention",
-    "it can have deleted the record below that offset, and no later answer of that leader told a start there or below",
+    "it can have deleted the record below that offset; no later response of that leader gave a start at or below it",
     {"refused-read": _ALL},
 )
 UNCLEAN = Allowance(

@@ -77,7 +77,7 @@ def drain_checks(facts: Facts) -> Family:
                 F.lit(True),
                 F.concat(
                     text(
-                        "the {r} drain of {p} from {l} says it read {s} to {e}; ",
+                        "the {r} drain of {p} from {l} reports that it read {s} to {e}; ",
                         r=F.col("reader"),
                         p=F.col("p"),
                         l=F.col("leader"),

@@ -60,9 +60,11 @@ def end_checks(facts: Facts) -> Family:
                         e=F.col("by.shown_end"),
                         s=F.col("by.shown_in"),
                     ),
-                    F.when(refused, text("a poll at {o}", o=F.col("offset"))).otherwise(F.lit("who asked for the end")),
+                    F.when(refused, text("a poll at {o}", o=F.col("offset"))).otherwise(F.lit("a request for the end")),
                     F.lit(" after that was "),
-                    F.when(refused, F.lit("refused as out of range")).otherwise(text("told {o}", o=F.col("offset"))),
+                    F.when(refused, F.lit("refused as out of range")).otherwise(
+                        text("answered with {o}", o=F.col("offset"))
+                    ),
                     text(" in epoch {e}", e=F.col("epoch")),
                 ),
                 kind=kind if facts.expiry is not None else "invalid",

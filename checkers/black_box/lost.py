@@ -139,7 +139,7 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
     acked = F.col("acked")
     info = F.coalesce(F.col("send.outcome") == "info", F.lit(False))
     # acks=0: the bytes left, and that is all that is known.
-    unanswered = F.coalesce((F.col("send.outcome") == "ok") & F.col("send.offset").isNull(), F.lit(False))
+    unacknowledged = F.coalesce((F.col("send.outcome") == "ok") & F.col("send.offset").isNull(), F.lit(False))
     per_partition = (
         facts.by_value.groupBy("p")
         .agg(
@@ -148,8 +148,8 @@ def _figures(facts: Facts, drains: DataFrame) -> DataFrame:
             F.count_if(info).alias("unknown_sends"),
             F.count_if(info & (F.col("n_reads") > 0)).alias("recovered_unknown"),
             F.sum("n_reads").alias("records_read"),
-            F.count_if(unanswered).alias("unacknowledged_sends"),
-            F.count_if(unanswered & (F.col("n_reads") == 0)).alias("unacknowledged_unread"),
+            F.count_if(unacknowledged).alias("unacknowledged_sends"),
+            F.count_if(unacknowledged & (F.col("n_reads") == 0)).alias("unacknowledged_unread"),
         )
         .join(drains.select("p", F.lit(1).alias("drains")), on="p", how="left")
     )

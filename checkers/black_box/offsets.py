@@ -262,7 +262,7 @@ def _below_start(facts: Facts) -> DataFrame:
                 VANISHED,
                 F.lit(True),
                 text(
-                    "value {v} was read at {p} offset {o}; the log was said to start at {s}, {w}",
+                    "value {v} was read at {p} offset {o}; a response gave {s} as the log start, {w}",
                     v=F.col("read.value"),
                     p=F.col("p"),
                     o=F.col("read.offset"),

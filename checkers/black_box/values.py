@@ -71,7 +71,12 @@ def _unreadable(facts: Facts) -> DataFrame:
             Rule(
                 FABRICATED,
                 F.lit(True),
-                text("{n} answered a {f} of {p} with what cannot be read", n=F.col("node"), f=F.col("f"), p=F.col("p")),
+                text(
+                    "{n} responded to a {f} of {p} with bytes that cannot be decoded",
+                    n=F.col("node"),
+                    f=F.col("f"),
+                    p=F.col("p"),
+                ),
                 ops=[F.col("op")],
                 from_ns=F.col("invoke_ns"),
                 to_ns=F.col("complete_ns"),

@@ -68,7 +68,7 @@ def visibility_checks(facts: Facts) -> Family:
                 ABOVE_HW,
                 F.lit(True),
                 text(
-                    "{p} showed everything below {e} in leader epoch {le}; a request begun after that answer was told "
+                    "{p} showed everything below {e} in leader epoch {le}; a later request was given "
                     "a high watermark of {h}",
                     p=F.col("p"),
                     e=F.col("highest.shown_end"),

@@ -67,8 +67,8 @@ def writes_impossible(info: RunInfo, faults: Iterable[Fault]) -> frozenset[int]:
 
 def _grudge(params_json: str | None) -> Mapping[str, AbstractSet[str]]:
     try:
-        said = read_params(params_json).get("grudge", {})
-        return {str(node): frozenset(dropped) for node, dropped in said.items()}
+        grudge = read_params(params_json).get("grudge", {})
+        return {str(node): frozenset(dropped) for node, dropped in grudge.items()}
     except (AttributeError, TypeError):
         # A cut that cannot be read excuses nothing.
         return {}

@@ -21,19 +21,19 @@ Marks = Sequence[Mapping[str, Any]]
 
 def unexplained(marks: Marks) -> list[str]:
     """Reasons for unknown that belong to no checker's rule. `judge_coverage` lists them, and nothing lowers them."""
-    said: list[str] = []
+    problems: list[str] = []
     for mark in marks:
         if mark["f"] == "crash":
-            said.append(f"the process of {mark['node']} {mark['error'] or 'ended'} (phase {mark['phase']})")
+            problems.append(f"the process of {mark['node']} {mark['error'] or 'ended'} (phase {mark['phase']})")
         elif mark["f"] == "heal" and mark["error"]:
-            said.append(f"after the faults: {mark['error']}")
+            problems.append(f"after the faults: {mark['error']}")
         elif mark["f"] == "observer" and mark["error"]:
-            said.append(f"what observes the run ended before it: {mark['error']}")
+            problems.append(f"what observes the run ended before it: {mark['error']}")
         elif mark["f"] == "logs" and mark["error"]:
-            said.append(f"what {mark['node']} logged after its evidence was copied is not known: {mark['error']}")
+            problems.append(f"what {mark['node']} logged after its evidence was copied is not known: {mark['error']}")
         elif mark["kind"] == "nemesis" and mark["f"] == "start" and mark["effects"] is None:
-            said.append(f"fault {mark['fault_id']} ({mark['fault']}) does not say what its effects are")
-    return said
+            problems.append(f"fault {mark['fault_id']} ({mark['fault']}) does not say what its effects are")
+    return problems
 
 
 def not_fired(info: RunInfo, faults: Iterable[Fault], unavailable: Mapping[str, str]) -> list[str]:
@@ -53,12 +53,12 @@ def uncopied_evidence(marks: Marks, info: RunInfo) -> dict[str, list[str]]:
     A node without a line belongs to a run that broke off before all was copied.
     """
     copies = [mark for mark in marks if mark["f"] == "evidence"]
-    said = [(mark["node"], mark["error"]) for mark in copies if mark["error"]]
+    problems = [(mark["node"], mark["error"]) for mark in copies if mark["error"]]
     heard = {mark["node"] for mark in copies}
-    said += [(node.name, "no line says that all was copied") for node in info.nodes if node.name not in heard]
+    problems += [(node.name, "no line says that all was copied") for node in info.nodes if node.name not in heard]
     missing_evidence: dict[str, list[str]] = {}
     zookeepers = {node.name for node in info.zookeepers}
-    for node, why in said:
+    for node, why in problems:
         for source in ("zookeeper",) if node in zookeepers else ("events", "segments"):
             missing_evidence.setdefault(source, []).append(f"the evidence of {node} is not whole: {why}")
     return missing_evidence

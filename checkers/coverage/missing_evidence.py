@@ -50,7 +50,7 @@ def not_applicable(spec: Spec, info: RunInfo, rows: Sequence[Row]) -> str | None
         return "no consumer keeps a position of its own through a change of leader or a failed poll of the main phase"
     judged = any(row.figure for row in rows if row.detail == "ends_judged")
     if "ends_judged" in spec.needs and info.scripted and not judged:
-        return "nobody asks in a script where a log ends"
+        return "a script has no request for the end of a log"
     if info.system_kind == "highwater" or info.event_log:
         return None
     if spec.name == "event-log" or ("events" in spec.sources and "zookeeper" not in spec.sources):

@@ -135,12 +135,12 @@ def unreached_in(
     unread = [f"{p} ({one.polls} tried)" for p, one in done.items() if not one.read]
     how_long = "" if window.until_ns is None else f"for {(window.until_ns - window.from_ns) / 1e9:.1f} s "
     when = f"{how_long}after fault {window.after}" + (", the last" if window.last else "")
-    said = [
+    sentences = [
         f"no {what} {', '.join(named)} in the load {when}"
         for what, named in (("acknowledged write to", unwritten), ("answered poll of", unread))
         if named
     ]
-    return frozenset(p for p, one in done.items() if not (one.wrote and one.read)), said
+    return frozenset(p for p, one in done.items() if not (one.wrote and one.read)), sentences
 
 
 def unreached_partitions(
@@ -152,9 +152,9 @@ def unreached_partitions(
     missing: list[str] = []
     reached = None
     for window in quiet_windows:
-        quiet, said = unreached_in(partitions, work.get(window, {}), window)
+        quiet, sentences = unreached_in(partitions, work.get(window, {}), window)
         if window.required:
-            missing += said
+            missing += sentences
         elif quiet:
             reached = len(partitions) - len(quiet)
     return missing, reached

@@ -56,14 +56,14 @@ def log_failures(run_dir: Path, info: RunInfo) -> list[str]:
     """Per broker log that has any: how many, and the first. Only for the system whose logs are known."""
     if info.system_kind != "highwater":
         return []
-    said: list[str] = []
+    reports: list[str] = []
     for node in info.brokers:
         for name, texts in sorted(_texts(run_dir / "evidence" / node.name).items()):
             found = [one for text in texts for one in failures(text.splitlines())]
             if found:
                 more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-                said.append(f"{name} of {node.name}: {found[0]}{more}")
-    return said
+                reports.append(f"{name} of {node.name}: {found[0]}{more}")
+    return reports
 
 
 def _texts(evidence: Path) -> dict[str, list[str]]:

@@ -23,10 +23,10 @@ DAMAGES_FILES = "damages-files"
 def read_params(params_json: str | None) -> Mapping[str, Any]:
     """A fault's parameters as the history has them; empty where they cannot be read."""
     try:
-        said = json.loads(params_json or "{}")
+        params = json.loads(params_json or "{}")
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return params if isinstance(params, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Spec:
 
 _READ = {"records_read": "no poll returned a record"}
 _ACKED = {"acknowledged": "no send was acknowledged"}
-_OWN = {"own_positions": "no consumer said where it stood after a change of leader or a failed poll in the main phase"}
+_OWN = {"own_positions": "no consumer reported a position after a change of leader or a failed poll in the main phase"}
 
 
 def _black(name: str, title: str, needs: Mapping[str, str], *, linearizability: bool = True) -> Spec:
@@ -64,8 +64,8 @@ BLACK_BOX = (
         "read-above-hw",
         "Read above the high watermark",
         {
-            "answers_with_data": "no answer in a known leader epoch carried a record",
-            "answers_with_hw": "no answer in a known leader epoch told a high watermark",
+            "answers_with_data": "no response in a known leader epoch carried a record",
+            "answers_with_hw": "no response in a known leader epoch carried a high watermark",
         },
     ),
     _black(
@@ -77,7 +77,7 @@ BLACK_BOX = (
     _black(
         "nonmonotonic-end",
         "An end offset below one that had been shown",
-        {"ends_judged": "no end offset was told in a known leader epoch once anything had been shown"},
+        {"ends_judged": "no end offset was returned in a known leader epoch once anything had been shown"},
         linearizability=False,
     ),
     _black("int-poll-skip", "A poll passed over records that others read", {"polls": "no poll was answered"}),
@@ -89,7 +89,7 @@ BLACK_BOX = (
     _black(
         "staleness",
         "Staleness of reads (measured)",
-        {"polls_at_end": "no poll read to the end that it was told"},
+        {"polls_at_end": "no poll read to the end offset of its response"},
         linearizability=False,
     ),
     _black(
@@ -167,8 +167,8 @@ WHITE_BOX = (
     ),
     _white(
         "ack-committed",
-        "Rule 9: acks=all is answered once committed",
-        {"acks_all": "no acks=all answer"},
+        "Rule 9: acks=all is acknowledged once committed",
+        {"acks_all": "no acks=all response"},
         "events",
     ),
     _white("epoch-cache", "Rule 10: leader-epoch files", {"entries": "no leader-epoch file"}, "segments"),

@@ -82,7 +82,7 @@ def _claims(evidence: Evidence) -> DataFrame:
                 HW_WITHIN_ISR,
                 F.col("claim") > F.coalesce("requested", F.lit(0)),
                 text(
-                    "{w} {c}, but broker {m} had last asked for nothing beyond {a} in epoch {le}",
+                    "{w} {c}, but broker {m} had last fetched from offset {a} at most in epoch {le}",
                     w=F.col("what"),
                     c=F.col("claim"),
                     m=F.col("member"),
@@ -162,7 +162,7 @@ def _beyond_own_log(evidence: Evidence, sent: DataFrame) -> DataFrame:
             line_rule(
                 HW_WITHIN_ISR,
                 F.col("offset") > F.coalesce("held", F.lit(0)),
-                text("asked for offset {o} with a log that ends at {h}", o=F.col("offset"), h=F.col("held")),
+                text("fetched from offset {o} with a log that ends at {h}", o=F.col("offset"), h=F.col("held")),
                 F.col("offset"),
             )
         ],

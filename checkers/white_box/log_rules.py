@@ -282,7 +282,7 @@ def _held_by_members(evidence: Evidence, batches: DataFrame) -> DataFrame:
                 LOG_MATCHING,
                 F.col("leo") < F.col("acked.end"),
                 text(
-                    "{n}, in the ISR of {p}, holds a log that ends at {l}; acks=all was answered for all below {a}",
+                    "{n}, in the ISR of {p}, holds a log that ends at {l}; acks=all was acknowledged for all below {a}",
                     n=F.col("node"),
                     p=F.col("p"),
                     l=F.col("leo"),

@@ -249,16 +249,16 @@ def _docker_nodes() -> Row:
     if client is not None:
         version = client.version()["Version"]
         client.close()
-        return Row(what, State.OK, f"engine {version} answers")
+        return Row(what, State.OK, f"engine {version} responds")
     why_not = docker_engine.can_start() or docker_image.can_debootstrap()
     if why_not is not None:
         return Row(what, State.MISSING, why_not, install_command(["docker.io", "debootstrap"]))
-    return Row(what, State.OK, "no engine answers; one is started in the sandbox")
+    return Row(what, State.OK, "no engine responds; one is started in the sandbox")
 
 
 def _last_line(text: str) -> str:
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"
+    return lines[-1].strip() if lines else "the command printed nothing"
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ def fault_rows() -> Sequence[Row]:
     except subprocess.TimeoutExpired:
         return [Row("faults", State.MISSING, f"the probes did not end in {LIMIT_S:g} s")]
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
-        return [Row("faults", State.MISSING, f"local nodes cannot be made: {said[-1]}")]
+        errors = done.stderr.strip().splitlines() or ["the probes printed no reason"]
+        return [Row("faults", State.MISSING, f"local nodes cannot be made: {errors[-1]}")]
     findings: list[tuple[str, str | None]] = json.loads(done.stdout.splitlines()[-1])
     return [
         Row(f"fault: {name}", State.OK if missing is None else State.MISSING, missing or "on local nodes")

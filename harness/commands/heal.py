@@ -75,7 +75,7 @@ def _remove_containers(content: Mapping[str, Any], report: Report) -> None:
 
     client = connect()
     if client is None:
-        raise RuntimeError(f"the Docker engine does not answer; containers labelled {label} may be left")
+        raise RuntimeError(f"the Docker engine does not respond; containers labelled {label} may be left")
     try:
         report.done += [f"removed {name}" for name in remove_labelled(client, label)]
     finally:

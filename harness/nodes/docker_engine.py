@@ -72,9 +72,9 @@ def _listens(path: str) -> bool:
 def can_start() -> str | None:
     """None when an engine of our own can be started here, else what is missing."""
     if os.geteuid() != 0:
-        return "no Docker engine answers, and only root can start one: start it, or join the group docker"
+        return "no Docker engine responds, and only root can start one: start it, or join the group docker"
     if _program() is None:
-        return "no Docker engine answers, and there is no dockerd: sudo apt-get install docker.io"
+        return "no Docker engine responds, and there is no dockerd: sudo apt-get install docker.io"
     return None
 
 
@@ -120,9 +120,9 @@ class OwnEngine:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not _listens(_SOCKET):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                said = log_file.read_text(errors="replace")[-1500:]
+                tail = log_file.read_text(errors="replace")[-1500:]
                 self.stop()
-                raise EngineMissing(f"dockerd does not answer; {log_file} ends: {said}")
+                raise EngineMissing(f"dockerd does not respond; {log_file} ends: {tail}")
             time.sleep(0.05)
         # It listens before it is ready, and lets the first request wait.
         self.client = docker.DockerClient(base_url=ENGINE_URL, timeout=_REQUEST_TIMEOUT_S)

@@ -237,7 +237,7 @@ def _errors(node: str) -> Iterator[None]:
     try:
         yield
     except (docker.errors.DockerException, OSError) as error:
-        raise CommandFailed(f"node {node}: the Docker engine says: {error}") from error
+        raise CommandFailed(f"node {node}: the Docker engine reports: {error}") from error
 
 
 class _Blocks:

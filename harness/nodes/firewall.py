@@ -134,25 +134,25 @@ def _tool(node: Node) -> _Tool:
     """The first tool that makes, lists and removes rules on this node."""
     if node in _chosen:
         return _chosen[node]
-    said = []
+    reasons = []
     for tool in _TOOLS:
         try:
             if node.run(["sh", "-c", 'command -v "$1"', "sh", tool.command], check=False).returncode != 0:
-                said.append(f"{tool}: not installed")
+                reasons.append(f"{tool}: not installed")
                 continue
             before = tool.rules(node)
             tool.put(node, [*before, *_PROBE])
             seen = tool.rules(node)
             _put_or_clear(tool, node, before)
         except CommandFailed as error:
-            said.append(f"{tool}: {error}")
+            reasons.append(f"{tool}: {error}")
             continue
         if seen == sorted({*before, *_PROBE}):
             _chosen[node] = tool
             return tool
-        said.append(f"{tool}: made {_PROBE}, lists {seen}")
+        reasons.append(f"{tool}: made {_PROBE}, lists {seen}")
     raise FirewallMissing(
-        f"node {node.name} has no working firewall: {'; '.join(said)}. apt-get install iptables nftables"
+        f"node {node.name} has no working firewall: {'; '.join(reasons)}. apt-get install iptables nftables"
     )
 
 

@@ -50,10 +50,10 @@ class Gate:
             return connect_any(self._servers)
         with self._lock:
             self._pair.send(b"connect")
-            said, handles, _, _ = socket.recv_fds(self._pair, 4096, 1)
+            error, handles, _, _ = socket.recv_fds(self._pair, 4096, 1)
         if handles:
             return socket.socket(fileno=handles[0])
-        raise ConnectionError(said.decode() or "the gatekeeper of the sandbox is gone")
+        raise ConnectionError(error.decode() or "the gatekeeper of the sandbox is gone")
 
 
 class Forwarder:
@@ -93,16 +93,16 @@ class Forwarder:
 
 def connect_any(servers: Sequence[Address]) -> socket.socket:
     """The first address that accepts. Raises ConnectionError with the error of each."""
-    said: list[str] = []
+    errors: list[str] = []
     for host, port in servers:
         try:
             found = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
         except OSError as error:
-            said.append(f"{host}:{port}: {error}")
+            errors.append(f"{host}:{port}: {error}")
         else:
             found.settimeout(None)
             return found
-    raise ConnectionError("; ".join(said))
+    raise ConnectionError("; ".join(errors))
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:

@@ -217,7 +217,7 @@ def _furnish(outer_pid: int, outer_start: int) -> None:
     MARKER.write_text(json.dumps({**marker, "outer_pid": outer_pid, "outer_start": outer_start}))
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     # A caller that no longer listens must not change the exit code.
     with contextlib.suppress(OSError):
         print(f"highwater: {text}", file=sys.stderr, flush=True)
@@ -237,7 +237,7 @@ def _init(command: Sequence[str], alive_fd: int, status_fd: int, outer: tuple[in
     try:
         _furnish(*outer)
     except (SandboxUnavailable, OSError) as error:
-        _say(f"no sandbox: {error}")
+        _report(f"no sandbox: {error}")
         os.write(status_fd, struct.pack("i", EXIT_NO_SANDBOX << 8))
         os._exit(EXIT_NO_SANDBOX)
     child = os.fork()
@@ -277,7 +277,7 @@ def _exec(command: Sequence[str]) -> NoReturn:
     try:
         os.execvp(command[0], list(command))
     except OSError as error:
-        _say(f"cannot run {command[0]} in the sandbox: {error}")
+        _report(f"cannot run {command[0]} in the sandbox: {error}")
         os._exit(127)
 
 
@@ -294,7 +294,7 @@ def _outer(command: Sequence[str]) -> NoReturn:
             "cannot make mount, pid, network and IPC namespaces",
         )
     except (SandboxUnavailable, OSError) as error:
-        _say(f"no sandbox: {error}")
+        _report(f"no sandbox: {error}")
         sys.exit(EXIT_NO_SANDBOX)
     alive_read, alive_write = os.pipe()
     status_read, status_write = os.pipe()
@@ -316,7 +316,7 @@ def _outer(command: Sequence[str]) -> NoReturn:
             break
     raw = os.read(status_read, 4)
     if len(raw) < 4:
-        _say("the sandbox was killed")
+        _report("the sandbox was killed")
         sys.exit(128 + signal.SIGKILL)
     code = os.waitstatus_to_exitcode(struct.unpack("i", raw)[0])
     if code >= 0:

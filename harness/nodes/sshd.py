@@ -119,9 +119,9 @@ class OwnSshd:
                 return
             except OSError as error:
                 if server.poll() is not None or time.monotonic() > deadline:
-                    said = (self._folder / f"{place.name}.log").read_text(errors="replace")[-1000:]
+                    tail = (self._folder / f"{place.name}.log").read_text(errors="replace")[-1000:]
                     raise CommandFailed(
-                        f"node {place.name}: sshd does not answer ({error}); it said: {said}"
+                        f"node {place.name}: sshd does not respond ({error}); its log ends: {tail}"
                     ) from error
                 time.sleep(0.05)
 

@@ -60,14 +60,14 @@ def changed(run: Mapping[str, object]) -> str | None:
 
     Also None for a run.json that does not name its code.
     """
-    then, system, said = run.get("code"), run.get("system"), run.get("outside", [])
-    if not isinstance(system, dict) or not isinstance(said, list) or not isinstance(then, str):
+    then, system, outside = run.get("code"), run.get("system"), run.get("outside", [])
+    if not isinstance(system, dict) or not isinstance(outside, list) or not isinstance(then, str):
         return None
-    names = [(str(one["group"]), str(one["name"])) for one in said if one["group"] in GROUPS]
+    names = [(str(one["group"]), str(one["name"])) for one in outside if one["group"] in GROUPS]
     now = run_code(Path(str(system.get("source", ""))), names)
     if now == then:
         return None
-    before = {(str(one["group"]), str(one["name"])): one for one in said}
+    before = {(str(one["group"]), str(one["name"])): one for one in outside}
     others = [one for one in outside_code(names) if one.as_json() != before[one.group, one.name]]
     what = ", ".join(f"{one.package if one.package != 'none' else one.name} ({one.group})" for one in others)
     return f"code {then}, now {now}" + (f"; changed: {what}" if what else "")

@@ -119,7 +119,7 @@ class _DownFault(_ProcessFault):
         def restart(name: str) -> Observation:
             view.restart_broker(name)
             pid = view.node(name).pid(view.daemon(name))
-            return Observation(pid is not None, f"{name}: pid {pid} answers")
+            return Observation(pid is not None, f"{name}: pid {pid} responds")
 
         for name in injection.targets:
             node, daemon = view.node(name), view.daemon(name)
