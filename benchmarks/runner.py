@@ -193,8 +193,8 @@ class _Plan:
             found.setdefault(name, value)
         seconds = round(time.monotonic() - begun_s, 1)
         text = ", ".join(f"{metric} {found[metric]:.4g}" for metric in row.metrics if metric in found)
-        told = f"VOID: {void} ({text})" if void is not None else text
-        self._say(f"{round_text} {title(row)} | {system}: {told} [{seconds:.1f} s]")
+        outcome = f"VOID: {void} ({text})" if void is not None else text
+        self._say(f"{round_text} {title(row)} | {system}: {outcome} [{seconds:.1f} s]")
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun))
         return Run(system, found, void, stamp, seconds, self._part), held
 

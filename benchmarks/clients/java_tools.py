@@ -92,9 +92,14 @@ class JavaTools:
 
     def produce(self, topic: str, records: int, record_bytes: int, properties: Mapping[str, str]) -> ToolResult:
         """`kafka-producer-perf-test` without a limit of its own. Raises BenchmarkFailed."""
-        told = {"bootstrap.servers": self._bootstrap, **properties}
+        settings = {"bootstrap.servers": self._bootstrap, **properties}
         arguments = ["--topic", topic, "--num-records", str(records), "--record-size", str(record_bytes)]
-        arguments += ["--throughput", "-1", "--producer-props", *(f"{name}={value}" for name, value in told.items())]
+        arguments += [
+            "--throughput",
+            "-1",
+            "--producer-props",
+            *(f"{name}={value}" for name, value in settings.items()),
+        ]
         said, cpu_s, exited_ns = self._run("org.apache.kafka.tools.ProducerPerformance", arguments)
         done, seconds = parse_produced(said.output)
         return ToolResult(done, seconds, exited_ns, cpu_s)

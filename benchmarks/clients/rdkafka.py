@@ -23,6 +23,6 @@ class RdKafka:
     def run(self, what: str, topic: str, **options: int | str) -> LeanResult:
         """`rdk produce` or `rdk consume` to its end; latencies and requests are not counted. Raises BenchmarkFailed."""
         program = compile_c("rdk", SOURCES, "apt-get install -y build-essential librdkafka-dev", "-lrdkafka")
-        told = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-        argv = [str(program), what, "--bootstrap", self._bootstrap, "--topic", topic, *told]
+        arguments = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+        argv = [str(program), what, "--bootstrap", self._bootstrap, "--topic", topic, *arguments]
         return parse_result(run_tool(argv, RUN_TIMEOUT_S))

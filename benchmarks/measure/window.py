@@ -26,10 +26,10 @@ class Others:
 
     def facts(self) -> Mapping[str, float]:
         """For the JSON file; none of them is a quantity of the table."""
-        told = {"foreign_cores": max(self.foreign_s, 0.0) / self.seconds, "steal_cores": self.steal_s / self.seconds}
+        figures = {"foreign_cores": max(self.foreign_s, 0.0) / self.seconds, "steal_cores": self.steal_s / self.seconds}
         if self.reported_bytes is not None:
-            told["reported_mb"] = self.reported_bytes / 1e6
-        return {name: round(value, 4) for name, value in told.items()}
+            figures["reported_mb"] = self.reported_bytes / 1e6
+        return {name: round(value, 4) for name, value in figures.items()}
 
 
 class OthersWindow:

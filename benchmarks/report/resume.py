@@ -46,10 +46,10 @@ def earlier(folder: Path, name: str, environment: Mapping[str, object], rows: It
     """
     path = folder / f"{name}.json"
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        was = told["environment"]
+        written = json.loads(path.read_text(encoding="utf-8"))
+        was = written["environment"]
         minutes = float(was["minutes"])
-        found = {(row["group"], row["name"]): tuple(Run(**run) for run in row["runs"]) for row in told["rows"]}
+        found = {(row["group"], row["name"]): tuple(Run(**run) for run in row["runs"]) for row in written["rows"]}
     except FileNotFoundError:
         return Earlier()
     except (ValueError, KeyError, TypeError) as error:

@@ -156,18 +156,18 @@ def _met(target: Target | None, ours: Side, theirs: Side, found: float | None, j
 
 def remarks(row: RowRuns) -> list[str]:
     """What a reader must know of the runs of a row: which are void, which were disturbed, what is not served."""
-    told = [f"not served: {row.name}: {system}: {why}" for system, why in row.not_served.items()]
+    texts = [f"not served: {row.name}: {system}: {why}" for system, why in row.not_served.items()]
     for system in (THEIRS, OURS):
-        told += [f"void: {row.name}: {system}: {reason}" for reason in dict.fromkeys(row.voids(system))]
+        texts += [f"void: {row.name}: {system}: {reason}" for reason in dict.fromkeys(row.voids(system))]
         for what, name in (("foreign_cores", "others on the machine"), ("steal_cores", "the host")):
             taken = [run.values.get(what, 0.0) for run in row.valid(system)]
             disturbed = [cores for cores in taken if cores > DISTURBED_CORES]
             if disturbed:
-                told.append(
+                texts.append(
                     f"disturbed: {row.name}: {system}: {name} took up to {max(disturbed):.2f} of a processor in"
                     f" {len(disturbed)} of {len(taken)} runs"
                 )
-    return told
+    return texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,9 +113,9 @@ def per_request(used: Used, requests: int) -> Found:
 def percentiles(of: Latencies, unit: Literal["us", "ms"]) -> Found:
     """Those with at least ten samples above them, and the longest."""
     scale = 1.0 if unit == "us" else 1e3
-    told = {
+    figures = {
         f"{name}_{unit}": float(getattr(of, name)) / scale
         for name, quantile in _QUANTILES
         if of.count * (1 - quantile) >= _SAMPLES_ABOVE - 1e-6
     }
-    return {**told, f"max_{unit}": of.max / scale} if of.count else told
+    return {**figures, f"max_{unit}": of.max / scale} if of.count else figures

@@ -93,11 +93,11 @@ class TailRead(Row):
     def _clients(self, bench: Bench, topic: str, records: int) -> tuple[LeanResult, list[LeanResult]]:
         """What the producer and the consumers found; those that read the tail come first."""
         start_ns = time.monotonic_ns() + _BEFORE_START_NS
-        told = {"records": records, "start_ns": start_ns, "skip_ms": int(self.seconds * 200)}
+        shared = {"records": records, "start_ns": start_ns, "skip_ms": int(self.seconds * 200)}
         running: list[LeanRun] = []
         try:
             # Not a list: those that have begun are ended where a later one cannot begin.
-            running += (bench.lean.begin("consume", topic, due_rate=self.rate, **told) for _ in range(self.consumers))
+            running += (bench.lean.begin("consume", topic, due_rate=self.rate, **shared) for _ in range(self.consumers))
             if self.behind_rate:
                 behind = int(self.behind_rate * self.seconds)
                 slow = {"records": behind, "rate": self.behind_rate, "start_ns": start_ns}
@@ -109,7 +109,7 @@ class TailRead(Row):
                 record_bytes=self.record_bytes,
                 batch_bytes=self.batch_bytes,
                 linger_us=self.linger_us,
-                **told,
+                **shared,
             )
             return produced, [run.finish() for run in running]
         finally:

@@ -183,12 +183,12 @@ class Cluster:
         """
         running = self.running
 
-        def told(broker: Broker) -> bool:
+        def informed(broker: Broker) -> bool:
             answer = _metadata(broker)
             found = [one for one in answer.topics if one.name == topic] if answer is not None else []
             return bool(found) and all(partition.leader_id in running for partition in found[0].partitions)
 
-        wait_until(lambda: all(map(told, running.values())), f"every broker tells who leads {topic}")
+        wait_until(lambda: all(map(informed, running.values())), f"every broker tells who leads {topic}")
 
     def wait_known(self) -> None:
         """Until every running broker tells of exactly those that run: then the controller knows of them too."""

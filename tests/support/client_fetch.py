@@ -12,12 +12,12 @@ from tests.support.memory_node import TOPIC, FakeSlot
 
 def fetch_request(cluster: MemoryCluster, **fields: Any) -> FakeSlot:
     body = fetch.encode_request(12, fetch.FetchRequest(**fields))
-    return cluster.ask(1, ApiKey.FETCH, 12, body)
+    return cluster.request(1, ApiKey.FETCH, 12, body)
 
 
 def answer_of(slot: FakeSlot) -> fetch.FetchResponse:
-    assert slot.answer is not None, "not answered yet"
-    return fetch.decode_response(12, memoryview(slot.answer)[5:])
+    assert slot.response is not None, "not answered yet"
+    return fetch.decode_response(12, memoryview(slot.response)[5:])
 
 
 def position(offset: int, **fields: Any) -> fetch.FetchPartition:

@@ -117,10 +117,10 @@ def znode_transaction(row: Mapping[str, Any]) -> bytes:
 def _all_copied(model: ModelCluster, nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The model's history, with a line for each node that its evidence was copied."""
     lines = list(model.story.lines)
-    told = next(line for line in lines if line["f"] == "evidence")
+    copied = next(line for line in lines if line["f"] == "evidence")
     for node in nodes:
-        if node["name"] != told["node"]:
-            lines.append({**told, "node": node["name"], "index": len(lines), "time_ns": lines[-1]["time_ns"]})
+        if node["name"] != copied["node"]:
+            lines.append({**copied, "node": node["name"], "index": len(lines), "time_ns": lines[-1]["time_ns"]})
     return lines
 
 

@@ -119,8 +119,8 @@ class FakeView:
         self.expected_down.discard(node)
 
     def crashed(self) -> Sequence[tuple[str, str]]:
-        told, self.crashes = self.crashes, []
-        return told
+        crashes, self.crashes = self.crashes, []
+        return crashes
 
     def daemon(self, node: str) -> str:
         return "zookeeper" if node.startswith("zk") else "broker"

@@ -51,7 +51,7 @@ class Sent:
         """Fetch offset by partition, of those that are named."""
         return {part.partition: part.fetch_offset for part in self.request.partitions}
 
-    def answer(self, *results: fetch.FetchPartitionResult, session_id: int = SESSION, error: int = 0) -> None:
+    def respond(self, *results: fetch.FetchPartitionResult, session_id: int = SESSION, error: int = 0) -> None:
         chunks = fetch.encode_response(VERSION, list(results), session_id=session_id, error=error)
         self._on_response(memoryview(b"".join(bytes(chunk) for chunk in chunks)))
 
@@ -141,7 +141,7 @@ class Follower:
         return log
 
     def open_session(self) -> None:
-        self.leader.sent[-1].answer()
+        self.leader.sent[-1].respond()
         self.turn()
 
 

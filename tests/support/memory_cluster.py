@@ -33,9 +33,9 @@ class MemoryCluster(MemoryBrokers):
         body = produce.encode_request(
             9, produce.ProduceRequest(None, acks, timeout_ms, [produce.ProducePartition(TOPIC, 0, records)])
         )
-        return self.ask(i, ApiKey.PRODUCE, 9, body)
+        return self.request(i, ApiKey.PRODUCE, 9, body)
 
-    def ask(self, i: int, api: ApiKey, version: int, body: bytes) -> FakeSlot:
+    def request(self, i: int, api: ApiKey, version: int, body: bytes) -> FakeSlot:
         slot = FakeSlot()
         node = self.nodes[i]
         self.dispatch(
@@ -71,7 +71,7 @@ class MemoryCluster(MemoryBrokers):
                 partitions=[fetch.FetchPartition(TOPIC, "", 0, epoch, offset, -1, -1, max_bytes)],
             ),
         )
-        return self.ask(i, ApiKey.FETCH, 12, body)
+        return self.request(i, ApiKey.FETCH, 12, body)
 
     def list_offsets(
         self,
@@ -85,24 +85,24 @@ class MemoryCluster(MemoryBrokers):
         body = ListOffsetsRequest(
             replica_id, isolation, [ListOffsetsTopic(TOPIC, [ListOffsetsPartition(0, epoch, timestamp)])]
         ).encode(version)
-        slot = self.ask(i, ApiKey.LIST_OFFSETS, version, body)
-        assert slot.answer is not None
+        slot = self.request(i, ApiKey.LIST_OFFSETS, version, body)
+        assert slot.response is not None
         header = 4 + response_header_version(ApiKey.LIST_OFFSETS, version)
-        return ListOffsetsResponse.decode(version, slot.answer[header:]).topics[0].partitions[0]
+        return ListOffsetsResponse.decode(version, slot.response[header:]).topics[0].partitions[0]
 
 
 def produced(slot: FakeSlot) -> produce.ProducePartitionResult | None:
     """The result of a `produce`, None while it waits."""
-    if slot.answer is None:
+    if slot.response is None:
         return None
-    return produce.decode_response(9, memoryview(slot.answer)[5:]).results[0]
+    return produce.decode_response(9, memoryview(slot.response)[5:]).results[0]
 
 
 def fetched(slot: FakeSlot) -> fetch.FetchPartitionResult | None:
     """The result of a `fetch`, None while it waits."""
-    if slot.answer is None:
+    if slot.response is None:
         return None
-    return fetch.decode_response(12, memoryview(slot.answer)[5:]).results[0]
+    return fetch.decode_response(12, memoryview(slot.response)[5:]).results[0]
 
 
 def values_of(result: fetch.FetchPartitionResult | None) -> list[str]:

@@ -24,7 +24,7 @@ class FakeSlot:
     """Keeps the answer."""
 
     def __init__(self, on_response: Callable[[Sequence[Chunk]], None] | None = None) -> None:
-        self.answer: bytes | None = None
+        self.response: bytes | None = None
         self.nothing = False
         self.closed: str | None = None
         self.open = True
@@ -32,14 +32,14 @@ class FakeSlot:
 
     @property
     def done(self) -> bool:
-        return self.answer is not None or self.nothing or self.closed is not None
+        return self.response is not None or self.nothing or self.closed is not None
 
     def fulfil(self, chunks: Sequence[Chunk]) -> None:
         assert not self.done, "answered twice"
         data = b""
         for chunk in chunks:
             data += bytes(chunk_view(chunk))
-        self.answer = data
+        self.response = data
         if self._on_response is not None:
             self._on_response(chunks)
 
@@ -47,10 +47,10 @@ class FakeSlot:
         assert not self.done
         self.nothing = True
 
-    def close_connection(self, reason: str, answer: Sequence[Chunk] = ()) -> None:
+    def close_connection(self, reason: str, response: Sequence[Chunk] = ()) -> None:
         assert not self.done
-        if answer:
-            self.fulfil(answer)
+        if response:
+            self.fulfil(response)
         self.closed = reason
 
 

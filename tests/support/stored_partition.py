@@ -22,7 +22,7 @@ def stored(world: ReassignedCluster) -> LeaderAndIsr:
     return world.data.states[PARTITION].state
 
 
-def told(requests: list[Outgoing]) -> list[LeaderAndIsrPartitionState]:
+def states_in(requests: list[Outgoing]) -> list[LeaderAndIsrPartitionState]:
     return [
         partition
         for request in requests

@@ -19,14 +19,14 @@ class Op:
     f: str
     process: int
     invoked: int
-    asked: dict[str, Any]
+    request: dict[str, Any]
     outcome: str = "info"
     done: int | None = None
-    answer: dict[str, Any] = field(default_factory=dict)
+    response: dict[str, Any] = field(default_factory=dict)
 
     @property
     def records(self) -> list[tuple[int, int | None, bool]]:
-        return [(r["offset"], r["value"], r["intact"]) for r in self.answer.get("records", [])]
+        return [(r["offset"], r["value"], r["intact"]) for r in self.response.get("records", [])]
 
 
 def operations(lines: Iterable[dict[str, Any]]) -> list[Op]:
@@ -38,7 +38,7 @@ def operations(lines: Iterable[dict[str, Any]]) -> list[Op]:
             ops[line["index"]] = Op(line["index"], line["f"], line["process"], line["time_ns"], line)
         else:
             op = ops[line["invoke"]]
-            op.outcome, op.done, op.answer = line["type"], line["time_ns"], line
+            op.outcome, op.done, op.response = line["type"], line["time_ns"], line
     return list(ops.values())
 
 
@@ -47,8 +47,8 @@ def _sends(ops: list[Op]) -> list[tuple[Op, int, int | None]]:
     out: list[tuple[Op, int, int | None]] = []
     for op in ops:
         if op.f == "send":
-            base = op.answer.get("base_offset") if op.outcome == "ok" else None
-            out += [(op, v, None if base is None else base + n) for n, v in enumerate(op.asked["values"])]
+            base = op.response.get("base_offset") if op.outcome == "ok" else None
+            out += [(op, v, None if base is None else base + n) for n, v in enumerate(op.request["values"])]
     return out
 
 
@@ -96,7 +96,7 @@ def _unread(ops: list[Op]) -> list[tuple[int, int]]:
 
 
 def _covered(ops: list[Op], offset: int) -> bool:
-    return any(op.asked["position"] <= offset < op.answer["next_position"] for op in _polls(ops))
+    return any(op.request["position"] <= offset < op.response["next_position"] for op in _polls(ops))
 
 
 def lost_write(ops: list[Op]) -> set[Any]:
@@ -104,7 +104,7 @@ def lost_write(ops: list[Op]) -> set[Any]:
 
 
 def lost_tail(ops: list[Op], drained: bool = True) -> set[Any]:
-    end = max((op.answer["next_position"] for op in _polls(ops)), default=0)
+    end = max((op.response["next_position"] for op in _polls(ops)), default=0)
     return {v for v, offset in _unread(ops) if drained and not _covered(ops, offset) and offset >= end}
 
 
@@ -115,7 +115,7 @@ def _missing(ops: list[Op]) -> list[tuple[Op, int]]:
         (op, offset)
         for op in _polls(ops)
         for offset in known
-        if op.asked["position"] <= offset < op.answer["next_position"] and offset not in {r[0] for r in op.records}
+        if op.request["position"] <= offset < op.response["next_position"] and offset not in {r[0] for r in op.records}
     ]
 
 
@@ -143,7 +143,7 @@ def int_nonmonotonic_poll(ops: list[Op]) -> set[Any]:
     odd = set()
     for op in _polls(ops):
         offsets = [offset for offset, _, _ in op.records]
-        inside = all(op.asked["position"] <= o < op.answer["next_position"] for o in offsets)
+        inside = all(op.request["position"] <= o < op.response["next_position"] for o in offsets)
         if offsets != sorted(set(offsets)) or not inside:
             odd.add(op.index)
     return odd
@@ -154,9 +154,9 @@ def _steps(ops: list[Op]) -> list[tuple[Op, Op]]:
     steps: list[tuple[Op, Op]] = []
     last: dict[str, Op] = {}
     for op in sorted(_polls(ops), key=lambda op: op.index):
-        if op.asked["consumer"] in last and op.asked.get("client_position") is not None:
-            steps.append((last[op.asked["consumer"]], op))
-        last[op.asked["consumer"]] = op
+        if op.request["consumer"] in last and op.request.get("client_position") is not None:
+            steps.append((last[op.request["consumer"]], op))
+        last[op.request["consumer"]] = op
     return steps
 
 
@@ -165,17 +165,17 @@ def poll_skip(ops: list[Op]) -> set[Any]:
     return {
         b.index
         for a, b in _steps(ops)
-        if any(a.answer["next_position"] <= offset < b.asked["client_position"] for offset in known)
+        if any(a.response["next_position"] <= offset < b.request["client_position"] for offset in known)
     }
 
 
 def nonmonotonic_poll(ops: list[Op]) -> set[Any]:
-    return {b.index for a, b in _steps(ops) if b.asked["client_position"] < a.answer["next_position"]}
+    return {b.index for a, b in _steps(ops) if b.request["client_position"] < a.response["next_position"]}
 
 
 def read_above_hw(ops: list[Op]) -> set[Any]:
     shown = _shown_ends(ops)
-    told = [(op, epoch, op.answer["hw"] if op.f == "poll" else end) for op, epoch, end in shown]
+    told = [(op, epoch, op.response["hw"] if op.f == "poll" else end) for op, epoch, end in shown]
     return {
         a.index
         for a, in_epoch, end in shown
@@ -186,20 +186,22 @@ def read_above_hw(ops: list[Op]) -> set[Any]:
 
 def _shown_ends(ops: list[Op]) -> list[tuple[Op, int, int]]:
     """(operation, leader epoch, end that its answer shows)."""
-    polls = [op for op in _polls(ops) if op.asked["reader"] == "wire"]
-    ends = [op for op in ops if op.f == "list_offsets" and op.outcome == "ok" and op.asked["timestamp"] == -1]
-    shown = [(op, op.asked["leader_epoch"], max([op.answer["hw"], *(r[0] + 1 for r in op.records)])) for op in polls]
-    shown += [(op, op.answer["leader_epoch_answered"], op.answer["offset"]) for op in ends]
+    polls = [op for op in _polls(ops) if op.request["reader"] == "wire"]
+    ends = [op for op in ops if op.f == "list_offsets" and op.outcome == "ok" and op.request["timestamp"] == -1]
+    shown = [
+        (op, op.request["leader_epoch"], max([op.response["hw"], *(r[0] + 1 for r in op.records)])) for op in polls
+    ]
+    shown += [(op, op.response["leader_epoch_answered"], op.response["offset"]) for op in ends]
     return [(op, epoch, end) for op, epoch, end in shown if epoch >= 0]
 
 
 def refused_read(ops: list[Op]) -> set[Any]:
-    refused = [op for op in ops if op.f == "poll" and op.answer.get("error") == "OFFSET_OUT_OF_RANGE"]
+    refused = [op for op in ops if op.f == "poll" and op.response.get("error") == "OFFSET_OUT_OF_RANGE"]
     return {
         b.index
         for b in refused
         for a, epoch, end in _shown_ends(ops)
-        if epoch <= b.asked["leader_epoch"] and (a.done or 0) < b.invoked and end >= b.asked["position"]
+        if epoch <= b.request["leader_epoch"] and (a.done or 0) < b.invoked and end >= b.request["position"]
     }
 
 

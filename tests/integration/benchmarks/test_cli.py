@@ -15,9 +15,9 @@ def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_list_names_the_rows_of_all_plans_with_their_times_and_leaves_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "full", "curves", "--list", "--rows", "Footprint|10,000 partitions")
     assert done.returncode == 0, done.stderr
-    told = done.stdout.splitlines()
-    assert told[0].startswith("Footprint: three new brokers, before any load  [3 × ")
-    assert [line.partition(":")[0] for line in told if "about" in line] == ["full", "curves"]
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Footprint: three new brokers, before any load  [3 × ")
+    assert [line.partition(":")[0] for line in lines if "about" in line] == ["full", "curves"]
     assert list(tmp_path.iterdir()) == []
 
 

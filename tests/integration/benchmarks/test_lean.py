@@ -95,14 +95,14 @@ def test_lean_consumer_beside_a_producer_measures_every_record_from_when_it_was_
     cluster: Cluster, lean: Lean
 ) -> None:
     topic = make_topic(cluster, "lean-head")
-    told = {"records": 300, "start_ns": time.monotonic_ns() + 500_000_000, "skip_ms": 100}
-    consumer = lean.begin("consume", topic, due_rate=500, **told)
+    options = {"records": 300, "start_ns": time.monotonic_ns() + 500_000_000, "skip_ms": 100}
+    consumer = lean.begin("consume", topic, due_rate=500, **options)
     try:
-        produced = lean.produce(topic, acks=-1, rate=500, record_bytes=100, **told)
+        produced = lean.produce(topic, acks=-1, rate=500, record_bytes=100, **options)
         consumed = consumer.finish()
     finally:
         consumer.kill()
-    assert produced.first_send_ns == told["start_ns"]
+    assert produced.first_send_ns == options["start_ns"]
     assert (produced.records, consumed.records) == (300, 300)
     assert consumed.latency_us.count == pytest.approx(250, abs=2)
     assert consumed.latency_us.max >= produced.latency_us.p50 > 0

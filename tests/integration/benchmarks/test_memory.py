@@ -16,16 +16,16 @@ MIB = 1 << 20
 @pytest.fixture
 def freed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """(start, length) of what was taken out of the page cache; a machine of SIZE bytes, a quarter of it ahead."""
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
 
     def advise(fd: int, start: int, length: int, advice: int) -> None:
         assert advice == os.POSIX_FADV_DONTNEED
-        told.append((start, length))
+        calls.append((start, length))
 
     monkeypatch.setattr(memory, "total_bytes", lambda: SIZE)
     monkeypatch.setattr(os, "posix_fadvise", advise)
     monkeypatch.setattr(memory, "TICK_S", 0.001)
-    return told
+    return calls
 
 
 def total(freed: list[tuple[int, int]]) -> int:
@@ -43,17 +43,17 @@ def test_room_frees_what_was_read_last_and_the_next_pretouch_reads_it_again(
 
     monkeypatch.setattr(memory, "processors", lambda: 1)
     ballast = Ballast(tmp_path / "ballast")
-    told = []
+    calls = []
     for _ in range(2):
         left[0] = 24 * MIB
         monkeypatch.setattr(memory, "free_bytes", free_bytes)
         ballast.pretouch()
         monkeypatch.setattr(memory, "free_bytes", lambda: SIZE)
         with ballast.room(16 * MIB):
-            told.append(list(freed))
+            calls.append(list(freed))
         freed.clear()
-    assert total(told[0]) == 16 * MIB
-    assert told[0] == told[1]
+    assert total(calls[0]) == 16 * MIB
+    assert calls[0] == calls[1]
 
 
 def test_room_grows_as_it_is_used_up_to_what_is_needed(

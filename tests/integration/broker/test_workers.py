@@ -82,7 +82,7 @@ def test_flush_that_hangs_does_not_hold_up_seven_others_nor_those_after_them(
 
 def test_file_work_is_done_in_order_reports_its_error_and_survives_other_exceptions(loop: Loop) -> None:
     worker = FileWorker(loop)
-    told: list[OSError | None] = []
+    outcomes: list[OSError | None] = []
 
     def fail() -> None:
         raise OSError(errno.EIO, "bad sector")
@@ -90,13 +90,13 @@ def test_file_work_is_done_in_order_reports_its_error_and_survives_other_excepti
     def break_off() -> None:
         raise ValueError("as no job should")
 
-    worker.run(fail, told.append)
-    worker.run(break_off, told.append)
-    worker.run(lambda: None, told.append)
+    worker.run(fail, outcomes.append)
+    worker.run(break_off, outcomes.append)
+    worker.run(lambda: None, outcomes.append)
     worker.close()
     loop.run_one()
     loop.run_one()
-    assert [error and error.errno for error in told] == [errno.EIO, None]
+    assert [error and error.errno for error in outcomes] == [errno.EIO, None]
 
 
 @pytest.mark.parametrize("make", [FileWorker, partial(FlushWorkers, directories=["/"])])

@@ -131,8 +131,8 @@ def test_controller_whose_thread_breaks_ends_its_broker(start: Start) -> None:
         raise SystemExit("as no event should")
 
     broker.plane.controller._events.put("broken", break_off)
-    told = eventually(lambda: [detail for event, detail in broker.events if event == "unfit"])
-    assert "as no event should" in str(told)
+    details = eventually(lambda: [detail for event, detail in broker.events if event == "unfit"])
+    assert "as no event should" in str(details)
 
 
 def test_unknown_setting_is_refused_by_name(admin: Admin) -> None:

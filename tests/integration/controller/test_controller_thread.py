@@ -50,7 +50,7 @@ class BrokenBackoff(Backoff):
 
 class World:
     def __init__(self, failures: int, retries: Callable[[], Backoff]) -> None:
-        self.told: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self.controllers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self.broken: queue.SimpleQueue[Exception] = queue.SimpleQueue()
         self.controller = Controller(
             ControllerSettings(1, False, True, 1000.0),
@@ -58,7 +58,7 @@ class World:
             ThreadsOwnLoop(),
             cast(Any, None),
             None,
-            self.told.put,
+            self.controllers.put,
             retries=retries,
             on_broken=self.broken.put,
         )
@@ -85,7 +85,7 @@ def test_controller_that_no_thread_can_be_started_for_any_more_tries_again_all_t
     world.controller.start()
     refuse_threads(monkeypatch)
     world.controller.registered()
-    assert world.told.get(timeout=WAIT_S) == 2
+    assert world.controllers.get(timeout=WAIT_S) == 2
     assert world.broken.empty()
 
 

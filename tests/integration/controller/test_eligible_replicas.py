@@ -42,14 +42,14 @@ def raw(cluster: Cluster) -> dict[str, Any]:
 def told_of(cluster: Cluster, leader: int) -> list[object]:
     """Why this broker was elected, as the controller's event log has it: that is written after the znode."""
 
-    def told() -> list[object]:
+    def lines() -> list[object]:
         return [
             fields["reason"]
             for event, fields in list(cluster.log)
             if event == "election" and fields["leader"] == leader
         ]
 
-    return eventually(told, f"a line on the election of {leader}")
+    return eventually(lines, f"a line on the election of {leader}")
 
 
 def shrunk_to_one(cluster: Cluster) -> dict[int, Node]:

@@ -44,11 +44,11 @@ def test_suspected_leader_is_replaced_though_its_session_lives(cluster: Cluster)
     assert follower.leader == 3
     assert cluster.client.get(paths.broker_id(2)) is not None
 
-    def told() -> list[object]:
+    def suspicion_lines() -> list[object]:
         lines = [fields for event, fields in list(cluster.log) if event == "election"]
         return [fields for fields in lines if fields["reason"] == "suspected"]
 
-    eventually(lambda: len(told()) == 2, "two lines on it")
+    eventually(lambda: len(suspicion_lines()) == 2, "two lines on it")
 
 
 def test_registration_is_suspected_once_whoever_is_controller(cluster: Cluster) -> None:

@@ -29,8 +29,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_acks_all_goes_on_long_before_the_session_ends(cluster: Cluster, victim: str) -> None:
     took = list(failovers(cluster, victim, KILLS))
     assert max(took) < WORST_S, took
-    told = [event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "suspicion"]
-    spent = [(event["target"], event["be"]) for event in told]
+    suspicions = [
+        event for broker in cluster.brokers.values() for event in broker.events() if event["e"] == "suspicion"
+    ]
+    spent = [(event["target"], event["be"]) for event in suspicions]
     assert len(spent) == len(set(spent)), "a registration is suspected once"
 
 

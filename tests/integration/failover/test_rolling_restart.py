@@ -96,8 +96,8 @@ def restart_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Restarts:
                 client.stop()
         gaps_s = [client.longest_gap_s for client in clients.values()]
         with capsys.disabled():
-            told = ", ".join(f"{gap_s * 1000:.0f} ms" for gap_s in gaps_s)
-            print(f"\nrolling restart of three brokers: longest gaps between two acks=all successes {told}")
+            longest = ", ".join(f"{gap_s * 1000:.0f} ms" for gap_s in gaps_s)
+            print(f"\nrolling restart of three brokers: longest gaps between two acks=all successes {longest}")
         assert not [client.failure for client in clients.values() if client.failure is not None]
         elections = [event for b in cluster.brokers.values() for event in b.events() if event["e"] == "election"]
         led = [event for event in elections if event["p"] in {f"{topic}-0" for topic in topics}]

@@ -55,20 +55,20 @@ def with_fault(
         assert values == list(range(writer.sent)), "each once, in the order sent"
 
 
-def told(cluster: Cluster, event: str) -> list[dict[str, object]]:
+def events_of(cluster: Cluster, event: str) -> list[dict[str, object]]:
     return [line for broker in cluster.brokers.values() for line in broker.events() if line["e"] == event]
 
 
 def leaders_elected(cluster: Cluster) -> list[object]:
     """Leaders by epoch, the first one left out, repetitions too."""
-    of_topic = [line for line in told(cluster, "election") if line["p"] == f"{TOPIC}-0"]
+    of_topic = [line for line in events_of(cluster, "election") if line["p"] == f"{TOPIC}-0"]
     elected = sorted(of_topic, key=lambda line: int(str(line["le"])))
     leaders = [line["leader"] for line in elected]
     return [now for was, now in itertools.pairwise(leaders) if now != was]
 
 
 def controllers(cluster: Cluster) -> int:
-    return len([line for line in told(cluster, "controller") if line["what"] == "elected"])
+    return len([line for line in events_of(cluster, "controller") if line["what"] == "elected"])
 
 
 LINKS = ("controller-leader", "controller-follower", "leader-follower", "controller-all")
@@ -104,7 +104,7 @@ def test_cut_links_cost_one_election_at_most_and_nothing_written(
 
     def holds(cluster: Cluster, controller: int | None) -> None:
         """Only a controller that looks gone to all is suspected, and only its own partitions get another leader."""
-        suspected = [(line["target"], line["b"] == controller) for line in told(cluster, "suspicion")]
+        suspected = [(line["target"], line["b"] == controller) for line in events_of(cluster, "suspicion")]
         assert suspected == ([(controller, False)] if taken_over else [])
         assert len(leaders_elected(cluster)) == (taken_over and leader_is_controller)
         assert controllers(cluster) == 1 + taken_over
@@ -138,7 +138,7 @@ def test_minute_of_one_rejecting_link_costs_one_election_at_most(tmp_path: Path)
         namespaces.reject(controller, leader)
         # The leader cannot tell the controller that this follower is late: acks=all waits, and goes on afterwards.
         time.sleep(60.0)
-        assert len(told(cluster, "suspicion")) <= 1
+        assert len(events_of(cluster, "suspicion")) <= 1
         assert len(leaders_elected(cluster)) <= 1
         assert controllers(cluster) == 1
 
@@ -153,7 +153,7 @@ def test_leader_whose_packets_vanish_waits_for_its_session(tmp_path: Path) -> No
             if other != leader:
                 namespaces.drop(leader, other)
         time.sleep(SILENCE_S)
-        assert told(cluster, "suspicion") == []
+        assert events_of(cluster, "suspicion") == []
         assert leaders_elected(cluster) == []
         assert controllers(cluster) == 1
 
@@ -175,7 +175,7 @@ def test_leader_that_all_links_reject_is_replaced_once_per_registration(tmp_path
             namespaces.reject(leader, other)
         time.sleep(FAULT_S / 2)
         assert len(leaders_elected(cluster)) == 1
-        assert [line["target"] for line in told(cluster, "suspicion")] == [leader]
+        assert [line["target"] for line in events_of(cluster, "suspicion")] == [leader]
         assert controllers(cluster) == 1
 
     with_fault(tmp_path, during)
@@ -185,9 +185,9 @@ def test_leader_that_all_links_reject_is_replaced_once_per_registration(tmp_path
 @pytest.mark.parametrize("leader_is_controller", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_paused_leader_is_replaced_once_when_its_session_ends(tmp_path: Path, leader_is_controller: bool) -> None:
     def holds(cluster: Cluster) -> None:
-        assert told(cluster, "suspicion") == [], "its connections were not reset"
+        assert events_of(cluster, "suspicion") == [], "its connections were not reset"
         assert len(leaders_elected(cluster)) == 1
-        of_topic = [line for line in told(cluster, "election") if line["p"] == f"{TOPIC}-0" and line["le"] != 0]
+        of_topic = [line for line in events_of(cluster, "election") if line["p"] == f"{TOPIC}-0" and line["le"] != 0]
         assert {line["reason"] for line in of_topic} == {"offline"}
         assert controllers(cluster) == 1 + leader_is_controller
 
@@ -214,7 +214,7 @@ def test_leader_that_is_started_again_at_once_costs_one_election_at_most(tmp_pat
         cluster.wait_state(TOPIC, 0, isr=set(cluster.brokers))
         writer.wait_for_more(20)
         assert len(leaders_elected(cluster)) <= 1
-        assert len(told(cluster, "suspicion")) <= 1
+        assert len(events_of(cluster, "suspicion")) <= 1
         assert controllers(cluster) == 1
 
     with_fault(tmp_path, during)
@@ -230,7 +230,7 @@ def test_two_of_three_killed_together_are_not_suspected(tmp_path: Path) -> None:
             assert process is not None
             process.kill()
         time.sleep(2.0)
-        assert told(cluster, "suspicion") == [], "whoever misses most of its peers suspects nobody"
+        assert events_of(cluster, "suspicion") == [], "whoever misses most of its peers suspects nobody"
         assert leaders_elected(cluster) == []
         for broker in (leader, other):
             cluster.brokers[broker].kill()

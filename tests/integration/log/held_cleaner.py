@@ -20,11 +20,13 @@ class HeldCleaner:
     """Each cleaning is done when `go` is called, with `between` before reads; `told`: the damage that was reported."""
 
     def __init__(self, store: LogManager) -> None:
-        self.told: list[CorruptLog] = []
+        self.damages: list[CorruptLog] = []
         self.started: list[str] = []
         self.reads = 0
         self.between: Callable[[int], None] = lambda reads: None
-        self.cleaner = LogCleaner(store, Replicas(store.logs), self, CleanerSettings(), lambda: 1e6, self.told.append)
+        self.cleaner = LogCleaner(
+            store, Replicas(store.logs), self, CleanerSettings(), lambda: 1e6, self.damages.append
+        )
         self._held: list[Callable[[], None]] = []
 
     def start(self, job: CleaningJob, on_event: OnEvent) -> Stop:

@@ -157,7 +157,7 @@ def test_damage_that_a_cleaning_meets_is_reported_and_keeps_no_other_log_from_it
     bench = HeldCleaner(store)
     for _ in range(3):
         bench.tick()
-    assert [(damage.topic_partition, damage.where) for damage in bench.told] == [(TP, str(damaged))]
+    assert [(damage.topic_partition, damage.where) for damage in bench.damages] == [(TP, str(damaged))]
     assert bench.cleaner.uncleanable.keys() == {TP}
     assert bench.started == [str(TP), str(OTHER)]
     assert bench.cleaner.runs == 1
@@ -176,7 +176,7 @@ def test_log_whose_folder_is_away_is_not_reported_and_keeps_no_other_from_its_cl
         bench.tick()
     assert bench.started[:2] == [str(TP), str(OTHER)]
     assert bench.cleaner.runs == 1
-    assert bench.told == []
+    assert bench.damages == []
     assert bench.cleaner.uncleanable == {}
     assert store.offline_dirs == []
     os.rename(f"{path}-away", log.path)
@@ -201,7 +201,7 @@ def test_cleaning_that_misses_a_file_behind_its_first_swap_keeps_no_other_from_i
     for _ in range(2):
         bench.tick()
     assert bench.started[:2] == [str(TP), str(OTHER)]
-    assert bench.told == []
+    assert bench.damages == []
     assert store.offline_dirs == []
     kill(store)
 
@@ -217,7 +217,7 @@ def test_damage_that_its_log_does_not_find_again_is_tried_again(path: str, monke
     with monkeypatch.context() as patch:
         patch.setattr("broker.log.cleaner.cleaner.check_crc", broken)
         bench.tick()
-    assert bench.told == []
+    assert bench.damages == []
     assert bench.cleaner.uncleanable == {}
     assert bench.cleaner.runs == 0
     bench.tick()
@@ -246,7 +246,7 @@ def test_log_that_cannot_be_cleaned_for_other_reasons_is_served_on(path: str) ->
         bench = HeldCleaner(store)
         bench.tick()
         assert bench.cleaner.uncleanable.keys() == {TP}
-        assert bench.told == []
+        assert bench.damages == []
         kill(store)
 
 
@@ -265,6 +265,6 @@ def test_damage_that_the_choice_of_a_log_meets_is_reported(path: str) -> None:
     bench = HeldCleaner(store)
     for _ in range(2):
         bench.cleaner.check()
-    assert [(damage.topic_partition, damage.where) for damage in bench.told] == [(TP, str(damaged))]
+    assert [(damage.topic_partition, damage.where) for damage in bench.damages] == [(TP, str(damaged))]
     assert bench.started == []
     kill(store)

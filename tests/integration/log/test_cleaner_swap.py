@@ -125,9 +125,9 @@ def test_segments_deleted_during_a_cleaning_call_it_off(path: str) -> None:
     old = log.cleaning.inactive_segments(60)
     log.maybe_raise_log_start(50)
     assert log.delete_old_segments(0, 60) > 0
-    told: list[bool] = []
-    assert log.cleaning.swap_in(old, told.append) is False
-    assert not told
+    outcomes: list[bool] = []
+    assert log.cleaning.swap_in(old, outcomes.append) is False
+    assert not outcomes
     assert bench.cleaner.uncleanable == {}
     assert records_of(log)[0].offset >= 50
     kill(store)

@@ -97,7 +97,7 @@ def test_what_the_log_does_itself_under_a_cleaning_is_never_damage(
         assert bench.cleaner._failures == {}, "it is not to wait for the others"
         for _ in range(2):
             bench.tick()
-        assert bench.told == []
+        assert bench.damages == []
         assert bench.cleaner.uncleanable == {}
         assert store.offline_dirs == []
         if TP in store.logs():
@@ -106,7 +106,7 @@ def test_what_the_log_does_itself_under_a_cleaning_is_never_damage(
             before = last_values(records_of(log))
             runs = bench.cleaner.runs
             bench.tick()
-            assert bench.told == []
+            assert bench.damages == []
             assert bench.cleaner.runs > runs
             assert last_values(records_of(log)) == before
         kill(store)

@@ -151,9 +151,11 @@ def test_tail_of_a_deposed_leader_is_cut_by_one_that_fetched_over_the_hole_where
 def _epoch_end(cluster: DiskCluster, i: int, epoch: int, replica_id: int = -1) -> int:
     """Where a broker says that a leader epoch ended."""
     asked = OffsetForLeaderTopic(TOPIC, [OffsetForLeaderPartition(0, cluster.state.leader_epoch, epoch)])
-    slot = cluster.ask(i, ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, OffsetForLeaderEpochRequest(replica_id, [asked]).encode(4))
-    assert slot.answer is not None
-    (partition,) = OffsetForLeaderEpochResponse.decode(4, memoryview(slot.answer)[5:]).topics[0].partitions
+    slot = cluster.request(
+        i, ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, OffsetForLeaderEpochRequest(replica_id, [asked]).encode(4)
+    )
+    assert slot.response is not None
+    (partition,) = OffsetForLeaderEpochResponse.decode(4, memoryview(slot.response)[5:]).topics[0].partitions
     assert partition.error_code == 0
     return partition.end_offset
 

@@ -30,9 +30,9 @@ def test_deleted_records_stay_deleted_over_kills_and_new_leaders(cluster: DiskCl
         node.up.hosting.on_topic_config(TOPIC)
     write(cluster, 1, range(40))
     request = DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 77)])], 5000)
-    slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, request.encode(2))
+    slot = cluster.request(1, ApiKey.DELETE_RECORDS, 2, request.encode(2))
     cluster.settle()
-    assert slot.answer is not None
+    assert slot.response is not None
     cluster.advance(1100)
     cluster.kill(1)
     cluster.expire(1)
@@ -66,9 +66,9 @@ def test_replica_that_ends_below_what_was_deleted_begins_anew_behind_it(cluster:
     for node in (cluster.nodes[1], cluster.nodes[2]):
         node.up.on_live_brokers({1, 2})
     request = DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 77)])], 5000)
-    slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, request.encode(2))
+    slot = cluster.request(1, ApiKey.DELETE_RECORDS, 2, request.encode(2))
     cluster.settle()
-    assert slot.answer is not None
+    assert slot.response is not None
     log_of(cluster, 1).delete_old_segments(0, cluster.nodes[1].hw)
     for node in (cluster.nodes[1], cluster.nodes[2]):
         node.up.on_live_brokers({1, 2, 3})

@@ -62,9 +62,9 @@ def test_acknowledged_offsets_within_the_log_and_different_are_not_lost() -> Non
 
 @pytest.mark.parametrize(("offset", "reason"), [(5, "the log ends at 5"), (0, "acknowledged twice")])
 def test_acknowledged_offset_beyond_the_log_or_given_again_is_lost(offset: int, reason: str) -> None:
-    told = why_lost([Attempt(0, 1, 1, 0), Attempt(2, 3, 1, offset)], 5)
-    assert told is not None
-    assert reason in told
+    why = why_lost([Attempt(0, 1, 1, 0), Attempt(2, 3, 1, offset)], 5)
+    assert why is not None
+    assert reason in why
 
 
 def test_console_consumer_prints_what_it_processed_last() -> None:

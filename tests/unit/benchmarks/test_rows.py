@@ -79,8 +79,8 @@ class FakeCluster:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Time that passes by sleeping only."""
     now = [0.0]
-    told = {"monotonic": lambda: now[0], "sleep": lambda seconds: now.__setitem__(0, now[0] + seconds)}
-    monkeypatch.setattr(curves, "time", SimpleNamespace(**told))
+    fake_time = {"monotonic": lambda: now[0], "sleep": lambda seconds: now.__setitem__(0, now[0] + seconds)}
+    monkeypatch.setattr(curves, "time", SimpleNamespace(**fake_time))
     return now
 
 

@@ -22,16 +22,16 @@ class Names:
     def __init__(self) -> None:
         self.loop = FakeLoop()
         self.threads: list[Callable[[], None]] = []
-        self.answers: dict[str, SocketAddress | Exception] = {}
-        self.asked: list[str] = []
+        self.resolutions: dict[str, SocketAddress | Exception] = {}
+        self.requested: list[str] = []
         self.resolver = Resolver(self.loop, self.look_up, self.threads.append)
 
     def look_up(self, name: str) -> SocketAddress:
-        self.asked.append(name)
-        answer = self.answers[name]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        self.requested.append(name)
+        resolution = self.resolutions[name]
+        if isinstance(resolution, Exception):
+            raise resolution
+        return resolution
 
     def run_threads(self) -> None:
         while self.threads:
@@ -45,15 +45,15 @@ class Names:
 
     def find(self, name: str) -> list[Resolution]:
         """What the one who asks is told."""
-        told: list[Resolution] = []
-        self.resolver.find(name, told.append)
-        return told
+        found: list[Resolution] = []
+        self.resolver.find(name, found.append)
+        return found
 
     def known(self, name: str, address: SocketAddress) -> None:
-        self.answers[name] = address
+        self.resolutions[name] = address
         self.find(name)
         self.end_lookups()
-        self.asked.clear()
+        self.requested.clear()
 
     def wait(self, ms: float) -> None:
         until = self.loop.now + ms
@@ -87,23 +87,23 @@ def test_whatever_else_is_a_name(host: str) -> None:
 
 
 def test_address_comes_on_the_loop_after_the_lookup(names: Names) -> None:
-    names.answers["b1"] = HERE
-    told = names.find("b1")
-    assert told == []
-    assert names.asked == [], "the loop's thread looks nothing up"
+    names.resolutions["b1"] = HERE
+    found = names.find("b1")
+    assert found == []
+    assert names.requested == [], "the loop's thread looks nothing up"
     names.run_threads()
-    assert told == [], "nor does the other tell anybody"
+    assert found == [], "nor does the other tell anybody"
     names.end_lookups()
-    assert told == [HERE]
+    assert found == [HERE]
 
 
 def test_name_is_looked_up_once_for_all_callers_meanwhile(names: Names) -> None:
-    names.answers["b1"] = HERE
-    told = [names.find("b1") for _ in range(5)]
+    names.resolutions["b1"] = HERE
+    found = [names.find("b1") for _ in range(5)]
     names.end_lookups()
-    assert told == [[HERE]] * 5
-    assert names.asked == ["b1"]
-    names.answers["b1"] = THERE
+    assert found == [[HERE]] * 5
+    assert names.requested == ["b1"]
+    names.resolutions["b1"] = THERE
     again = names.find("b1")
     names.end_lookups()
     assert again == [THERE], "but not for ever"
@@ -111,12 +111,12 @@ def test_name_is_looked_up_once_for_all_callers_meanwhile(names: Names) -> None:
 
 def test_threads_are_few_and_end_when_there_is_nothing_to_look_up(names: Names) -> None:
     wanted = [f"b{number}" for number in range(3 * THREADS_MAX)]
-    names.answers.update(dict.fromkeys(wanted, HERE))
-    told = [names.find(name) for name in wanted]
+    names.resolutions.update(dict.fromkeys(wanted, HERE))
+    found = [names.find(name) for name in wanted]
     assert len(names.threads) == THREADS_MAX
     names.end_lookups()
-    assert told == [[HERE]] * len(wanted)
-    assert names.asked == wanted
+    assert found == [[HERE]] * len(wanted)
+    assert names.requested == wanted
     for name in wanted:
         names.find(name)
     assert len(names.threads) == THREADS_MAX, "as many again"
@@ -126,57 +126,57 @@ def test_threads_are_few_and_end_when_there_is_nothing_to_look_up(names: Names) 
 def test_name_without_an_address_fails_for_everybody_and_the_next_one_is_looked_up(
     names: Names, error: Exception
 ) -> None:
-    names.answers.update({"b1": error, "b2": HERE})
-    told = [names.find("b1"), names.find("b1"), names.find("b2")]
+    names.resolutions.update({"b1": error, "b2": HERE})
+    found = [names.find("b1"), names.find("b1"), names.find("b2")]
     names.end_lookups()
-    assert [str(answer) for answer in told[0]] == [str(answer) for answer in told[1]]
-    assert isinstance(told[0][0], OSError)
-    assert told[2] == [HERE]
+    assert [str(resolution) for resolution in found[0]] == [str(resolution) for resolution in found[1]]
+    assert isinstance(found[0][0], OSError)
+    assert found[2] == [HERE]
 
 
 def test_last_address_serves_where_a_lookup_fails(names: Names) -> None:
     names.known("b1", HERE)
-    names.answers["b1"] = socket.gaierror(-3, "no server")
-    told = names.find("b1")
+    names.resolutions["b1"] = socket.gaierror(-3, "no server")
+    found = names.find("b1")
     names.end_lookups()
-    assert told == [HERE]
+    assert found == [HERE]
 
 
 def test_last_address_serves_where_a_lookup_is_late_and_once(names: Names) -> None:
     names.known("b1", HERE)
-    names.answers["b1"] = THERE
-    told = names.find("b1")
+    names.resolutions["b1"] = THERE
+    found = names.find("b1")
     names.wait(LATE_MS - 1)
-    assert told == [], "there is time yet"
+    assert found == [], "there is time yet"
     names.wait(1)
-    assert told == [HERE]
+    assert found == [HERE]
     later = names.find("b1")
     names.wait(0)
     assert later == [HERE], "who asks while a lookup is late does not wait for it"
     names.end_lookups()
-    assert (told, later) == ([HERE], [HERE])
-    assert names.asked == ["b1"]
+    assert (found, later) == ([HERE], [HERE])
+    assert names.requested == ["b1"]
     newer = names.find("b1")
     names.wait(LATE_MS)
     assert newer == [THERE], "the late answer is the one that is kept"
 
 
 def test_name_that_never_had_an_address_is_waited_for(names: Names) -> None:
-    names.answers["b1"] = HERE
-    told = names.find("b1")
+    names.resolutions["b1"] = HERE
+    found = names.find("b1")
     names.wait(60_000)
-    assert told == []
+    assert found == []
     names.end_lookups()
-    assert told == [HERE]
+    assert found == [HERE]
 
 
 @pytest.mark.parametrize("known", [False, True])
 def test_lookup_that_is_cancelled_calls_nothing_back(names: Names, known: bool) -> None:
     if known:
         names.known("b1", HERE)
-    names.answers["b1"] = HERE
-    told: list[Resolution] = []
-    lookups = [names.resolver.find("b1", told.append) for _ in range(3)]
+    names.resolutions["b1"] = HERE
+    found: list[Resolution] = []
+    lookups = [names.resolver.find("b1", found.append) for _ in range(3)]
     lookups[0].cancel()
     names.run_threads()
     lookups[1].cancel()
@@ -184,19 +184,19 @@ def test_lookup_that_is_cancelled_calls_nothing_back(names: Names, known: bool) 
     lookups[2].cancel()
     names.wait(1000)
     names.end_lookups()
-    assert told == []
+    assert found == []
 
 
 def test_lookup_that_never_ends_gathers_nobody_who_gave_up(names: Names) -> None:
-    names.answers["b1"] = HERE
-    told: list[Resolution] = []
+    names.resolutions["b1"] = HERE
+    found: list[Resolution] = []
     for _ in range(100):
-        names.resolver.find("b1", told.append).cancel()
+        names.resolver.find("b1", found.append).cancel()
     (under_way,) = names.resolver._under_way.values()
     assert len(under_way.lookups) <= 1
     last = names.find("b1")
     names.end_lookups()
-    assert (told, last) == ([], [HERE])
+    assert (found, last) == ([], [HERE])
 
 
 def test_thread_that_cannot_be_started_is_a_failed_lookup() -> None:
@@ -207,16 +207,16 @@ def test_thread_that_cannot_be_started_is_a_failed_lookup() -> None:
 
     names.resolver = Resolver(names.loop, names.look_up, refuse)
     for _ in range(THREADS_MAX + 1):
-        told = names.find("b1")
-        assert told == [], "not before the loop's turn"
+        found = names.find("b1")
+        assert found == [], "not before the loop's turn"
         names.end_lookups()
-        assert [str(answer) for answer in told] == ["can't start new thread"]
+        assert [str(resolution) for resolution in found] == ["can't start new thread"]
 
 
 def test_closed_resolver_leaves_the_loop_alone(names: Names) -> None:
-    names.answers.update({"b1": HERE, "b2": HERE})
-    told = [names.find("b1"), names.find("b2")]
+    names.resolutions.update({"b1": HERE, "b2": HERE})
+    found = [names.find("b1"), names.find("b2")]
     names.resolver.close()
     names.run_threads()
     assert not names.loop.run_soon()
-    assert told == [[], []]
+    assert found == [[], []]

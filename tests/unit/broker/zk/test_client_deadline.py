@@ -35,15 +35,15 @@ class Answer:
     def successful(self) -> bool:
         return self.value is not None and not isinstance(self.value, Exception)
 
-    def rawlink(self, told: Callable[[Answer], None]) -> None:
-        self.done.append(told)
+    def rawlink(self, callback: Callable[[Answer], None]) -> None:
+        self.done.append(callback)
         if self.value is not None:
-            told(self)
+            callback(self)
 
     def come(self, value: object) -> None:
         self.value = value
-        for told in self.done:
-            told(self)
+        for callback in self.done:
+            callback(self)
 
 
 class Server:

@@ -61,8 +61,8 @@ def test_damage_that_nothing_shows_to_have_been_met_is_named() -> None:
 
 def test_results_say_of_file_faults_alone_how_they_were_met() -> None:
     assert as_json(UP, {})["met"] is None
-    told = as_json(UP, {4: Meeting("cut", 130, "hw-0")})
-    assert (told["file"], told["met"]) == (FILE, {"how": "cut", "at_ns": 130})
+    meeting = as_json(UP, {4: Meeting("cut", 130, "hw-0")})
+    assert (meeting["file"], meeting["met"]) == (FILE, {"how": "cut", "at_ns": 130})
     assert "met" not in as_json(replace(UP, fault="kill", effects=effects_of("kill")), {})
 
 

@@ -81,8 +81,8 @@ def test_unexplained_names_a_broker_that_had_to_be_killed_and_of_logs_that_are_n
         "what n3 logged after its evidence was copied is not known: OSError: gone",
     ]
     # No rule rests on it: what was found elsewhere stays found.
-    told = [mark("evidence", node=node.name) for node in INFO.nodes]
-    assert incidents.uncopied_evidence([*told, mark("logs", node="n1", error="OSError: gone")], INFO) == {}
+    whole = [mark("evidence", node=node.name) for node in INFO.nodes]
+    assert incidents.uncopied_evidence([*whole, mark("logs", node="n1", error="OSError: gone")], INFO) == {}
 
 
 def test_coverage_lists_what_is_unexplained() -> None:

@@ -101,15 +101,15 @@ def test_log_failures_that_both_copies_hold_count_once(evidence: Path, tmp_path:
     # The first copy was made while a line was being written.
     (evidence / "logs" / "broker.log").write_text(LOGGED + EXPECTED[:20])
     (evidence / "logs-after" / "broker.log").write_text(LOGGED + EXPECTED)
-    (told,) = log_failures(tmp_path, INFO)
-    assert "more" not in told
+    (report,) = log_failures(tmp_path, INFO)
+    assert "more" not in report
 
 
 def test_log_failures_of_a_log_that_was_begun_anew_are_those_of_both_copies(evidence: Path, tmp_path: Path) -> None:
     (evidence / "logs" / "broker.log").write_text(LOGGED)
     (evidence / "logs-after" / "broker.log").write_text(OF_A_THREAD)
-    (told,) = log_failures(tmp_path, INFO)
-    assert told.endswith("KeyError: 'hw-0' (and 1 more)")
+    (report,) = log_failures(tmp_path, INFO)
+    assert report.endswith("KeyError: 'hw-0' (and 1 more)")
 
 
 def test_log_failures_of_a_run_without_later_copies_are_those_of_the_first(evidence: Path, tmp_path: Path) -> None:

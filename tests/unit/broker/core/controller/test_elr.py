@@ -14,7 +14,7 @@ pytestmark = pytest.mark.guarantee("R12")
 REPLICAS = (1, 2, 3)
 
 
-def told(end: int, *epochs: tuple[int, int], start: int = 0, shortened: bool = True) -> ReplicaReport:
+def report(end: int, *epochs: tuple[int, int], start: int = 0, shortened: bool = True) -> ReplicaReport:
     """Of a log that was lost in part and says its epochs."""
     return ReplicaReport(True, epochs[-1][0], end, start, epochs=epochs, shortened=shortened)
 
@@ -131,7 +131,7 @@ OLD, TAIL = ((4, 0), (5, 90)), ((4, 0), (5, 90), (6, 100))
 
 
 def test_log_that_has_another_record_where_a_member_has_one_is_not_the_longest() -> None:
-    reports = {1: told(101, *OLD), 2: told(102, *TAIL), 3: told(101, *OLD)}
+    reports = {1: report(101, *OLD), 2: report(102, *TAIL), 3: report(101, *OLD)}
     assert choose((1, 3), (), reports) == Choice(1, (1,), lossy=True)
     assert choose((3,), (1,), reports) == Choice(3, (3,), lossy=True)
     assert elr.longest_alive((3,), (), REPLICAS, {2, 3}, reports.get) == 3
@@ -141,39 +141,41 @@ def test_log_that_has_another_record_where_a_member_has_one_is_not_the_longest()
     "member",
     [
         pytest.param(
-            told(100, *OLD), id="it ends where they part: what follows may have been committed, as it may not"
+            report(100, *OLD), id="it ends where they part: what follows may have been committed, as it may not"
         ),
         pytest.param(
-            told(101, *OLD, shortened=False), id="an older copy: it may differ from what was committed itself"
+            report(101, *OLD, shortened=False), id="an older copy: it may differ from what was committed itself"
         ),
-        pytest.param(told(101, (5, 0), start=101), id="it has no record left of those that they could differ in"),
+        pytest.param(report(101, (5, 0), start=101), id="it has no record left of those that they could differ in"),
         pytest.param(lost(5, 101), id="it does not say its epochs"),
     ],
 )
 def test_member_that_proves_nothing_leaves_the_longest_log(member: ReplicaReport) -> None:
-    assert choose((1,), (), {1: member, 2: told(102, *TAIL), 3: told(90, (4, 0))}) == Choice(2, (2,), lossy=True)
+    assert choose((1,), (), {1: member, 2: report(102, *TAIL), 3: report(90, (4, 0))}) == Choice(2, (2,), lossy=True)
 
 
 def test_members_that_differ_are_judged_by_the_longest_log_as_before() -> None:
     """Both had what was committed; where they differ nothing was."""
-    assert choose((1, 2), (), {1: told(101, *OLD), 2: told(101, *TAIL), 3: lost(4, 9)}) == Choice(2, (2,), lossy=True)
+    assert choose((1, 2), (), {1: report(101, *OLD), 2: report(101, *TAIL), 3: lost(4, 9)}) == Choice(
+        2, (2,), lossy=True
+    )
 
 
 @pytest.mark.parametrize(
     ("one", "other", "differ"),
     [
-        (told(101, *OLD), told(101, *OLD), False),
-        (told(101, *OLD), told(95, *OLD), False),
-        (told(101, *OLD), told(101, *TAIL), True),
-        (told(101, *OLD), told(100, (4, 0)), True),
-        (told(90, *OLD), told(100, (4, 0)), False),
+        (report(101, *OLD), report(101, *OLD), False),
+        (report(101, *OLD), report(95, *OLD), False),
+        (report(101, *OLD), report(101, *TAIL), True),
+        (report(101, *OLD), report(100, (4, 0)), True),
+        (report(90, *OLD), report(100, (4, 0)), False),
         # Only the newest epochs are told: what was before the first of them is not known.
-        (told(101, (5, 95)), told(101, (4, 0), (5, 90)), False),
-        (told(101, (5, 95)), told(96, (4, 0)), True),
-        (told(101, (5, 90), start=99), told(101, *OLD), False),
-        (told(101, (5, 90), start=99), told(99, *TAIL), False),
+        (report(101, (5, 95)), report(101, (4, 0), (5, 90)), False),
+        (report(101, (5, 95)), report(96, (4, 0)), True),
+        (report(101, (5, 90), start=99), report(101, *OLD), False),
+        (report(101, (5, 90), start=99), report(99, *TAIL), False),
         # An epoch that was begun and has no record yet.
-        (told(101, *OLD, (8, 101)), told(102, *OLD), False),
+        (report(101, *OLD, (8, 101)), report(102, *OLD), False),
     ],
 )
 def test_logs_differ_where_the_same_offset_has_another_epoch(

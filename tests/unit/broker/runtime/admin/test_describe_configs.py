@@ -79,8 +79,8 @@ def describe(
         Request(ApiKey.DESCRIBE_CONFIGS, 4, 1, "", memoryview(bytearray(body)), slot, True)
     )
     loop.run_soon()
-    assert slot.answer is not None
-    (result,) = DescribeConfigsResponse.decode(4, slot.answer[5:]).results
+    assert slot.response is not None
+    (result,) = DescribeConfigsResponse.decode(4, slot.response[5:]).results
     assert result.error_code == 0
     return {row.name: row for row in result.configs}
 

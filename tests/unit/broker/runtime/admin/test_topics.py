@@ -74,8 +74,8 @@ def create(cache: MetadataCache, topics: list[CreatableTopic], version: int = 7)
     handlers.handle_create_topics(
         Request(ApiKey.CREATE_TOPICS, version, 1, "", memoryview(bytearray(body)), slot, flexible)
     )
-    assert slot.answer is not None
-    return CreateTopicsResponse.decode(version, slot.answer[5 if flexible else 4 :]).topics
+    assert slot.response is not None
+    return CreateTopicsResponse.decode(version, slot.response[5 if flexible else 4 :]).topics
 
 
 def wanted(name: str, partitions: int = 1) -> CreatableTopic:
@@ -123,8 +123,8 @@ def test_deletion_of_too_many_topics_is_refused_as_a_whole(cache: MetadataCache)
         body = DeleteTopicsRequest([f"t{number}" for number in range(count)], 1000).encode(4)
         handlers.handle_delete_topics(Request(ApiKey.DELETE_TOPICS, 4, 1, "", memoryview(bytearray(body)), slot, True))
         loop.run_soon()
-        assert slot.answer is not None
-        responses = DeleteTopicsResponse.decode(4, slot.answer[5:]).responses
+        assert slot.response is not None
+        responses = DeleteTopicsResponse.decode(4, slot.response[5:]).responses
         assert {response.error_code for response in responses} == {error}
 
 
@@ -156,8 +156,8 @@ def test_deletion_of_a_topic_made_anew_is_not_completed_by_the_one_before(cache:
         return slot
 
     def errors(slot: FakeSlot) -> dict[str | None, int]:
-        assert slot.answer is not None
-        return {one.name: one.error_code for one in DeleteTopicsResponse.decode(4, slot.answer[5:]).responses}
+        assert slot.response is not None
+        return {one.name: one.error_code for one in DeleteTopicsResponse.decode(4, slot.response[5:]).responses}
 
     both = delete("t", "u")
     handlers.on_deleted("t")

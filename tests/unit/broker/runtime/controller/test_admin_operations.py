@@ -44,14 +44,14 @@ def catch_up(cluster: ReassignedCluster) -> None:
 def test_new_replica_learns_that_it_is_new_and_the_others_that_they_are_not() -> None:
     cluster = settled()
     assert cluster.reassign((4, 2, 3)) == {PARTITION: None}
-    told = {}
+    received = {}
     for node in cluster.nodes.values():
         for sent in node.queue:
             if sent.api_key == ApiKey.LEADER_AND_ISR:
                 (part,) = LeaderAndIsrRequest.decode(sent.api_version, sent.body).topic_states[0].partition_states
-                told[node.id] = (part.is_new, part.adding_replicas, part.removing_replicas, part.replicas)
+                received[node.id] = (part.is_new, part.adding_replicas, part.removing_replicas, part.replicas)
     listed = ([4], [1], [4, 2, 3, 1])
-    assert told == {1: (False, *listed), 2: (False, *listed), 3: (False, *listed), 4: (True, *listed)}
+    assert received == {1: (False, *listed), 2: (False, *listed), 3: (False, *listed), 4: (True, *listed)}
 
 
 def test_removed_replicas_are_deleted_and_forgotten_only_when_their_responses_have_come() -> None:

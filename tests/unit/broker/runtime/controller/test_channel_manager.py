@@ -95,21 +95,21 @@ def test_leader_gets_its_epoch_first_and_a_started_broker_everything(started: bo
     assert said == ([1, "LEADER_AND_ISR"] if started else ["LEADER_AND_ISR", 1])
 
 
-def answered(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
+def heard_after(errors: dict[int, ErrorCode], leaders: dict[int, int]) -> Heard:
     """A channel tells broker 1 of these partitions' leaders, in leader epoch 4, and gets these answers."""
     peer, heard = HeldPeer(), Heard()
     channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, heard)
     channels.set_brokers([BROKER])
     channels.send(_encoded(leaders))
     partition_errors = [LeaderAndIsrPartitionError("", index, error) for index, error in errors.items()]
-    answer = LeaderAndIsrResponse(0, [], [LeaderAndIsrTopicError(TOPIC_ID, partition_errors)])
-    peer.sent[-1].respond(answer)
+    response = LeaderAndIsrResponse(0, [], [LeaderAndIsrTopicError(TOPIC_ID, partition_errors)])
+    peer.sent[-1].respond(response)
     return heard
 
 
 def test_epoch_that_a_broker_refuses_is_reported_as_it_was_sent() -> None:
     fenced = ErrorCode.FENCED_LEADER_EPOCH
-    heard = answered(
+    heard = heard_after(
         {0: fenced, 1: fenced, 2: ErrorCode.STALE_CONTROLLER_EPOCH, 3: ErrorCode.NONE}, {0: 1, 1: 2, 2: 1, 3: 1}
     )
     assert heard.refused == [(TOPIC_ID, 0, 4), (TOPIC_ID, 1, 4)]
@@ -117,7 +117,7 @@ def test_epoch_that_a_broker_refuses_is_reported_as_it_was_sent() -> None:
 
 
 def test_partition_that_a_broker_cannot_take_up_is_reported_as_failed() -> None:
-    heard = answered({0: ErrorCode.UNKNOWN_SERVER_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}, {0: 1, 1: 2})
+    heard = heard_after({0: ErrorCode.UNKNOWN_SERVER_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}, {0: 1, 1: 2})
     assert heard.failed == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
 
 
@@ -147,18 +147,18 @@ def test_report_of_a_stop_names_the_leader_epoch_of_its_request() -> None:
     state.states[partition] = state.states[partition].changed(1, (1,))
     epochs = [ReportedEpoch(2, 4), ReportedEpoch(3, 7)]
     reported = ReportedPartition(TOPIC, 0, 0, True, 3, 10, 4, 5, epochs, shortened=True)
-    answer = ReplicaReportResponse(partitions=[reported])
-    peer.sent[-1].respond(answer)
-    told = ReplicaReport(True, 3, 10, 4, 5, epochs=((2, 4), (3, 7)), shortened=True)
-    assert heard.reported == [({partition: told}, {partition: 4})]
+    response = ReplicaReportResponse(partitions=[reported])
+    peer.sent[-1].respond(response)
+    expected = ReplicaReport(True, 3, 10, 4, 5, epochs=((2, 4), (3, 7)), shortened=True)
+    assert heard.reported == [({partition: expected}, {partition: 4})]
 
 
 def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_gets_everything_anew() -> None:
-    asked: list[int] = []
+    behind: list[int] = []
 
     class Noting(Heard):
         def needs_everything(self, broker: int) -> None:
-            asked.append(broker)
+            behind.append(broker)
 
     peer = HeldPeer()
     channels = ControllerChannels(FakeLoop(), lambda broker: peer, 1000, Noting())
@@ -166,11 +166,11 @@ def test_broker_that_takes_nothing_is_queued_for_up_to_a_bound_and_then_gets_eve
     (request,) = _encoded({0: 1})
     for _ in range(QUEUE_MAX):
         channels.send([request])
-    assert (asked, len(peer.sent)) == ([], 1)
+    assert (behind, len(peer.sent)) == ([], 1)
     channels.send([request])
-    assert asked == [1]
-    answer = LeaderAndIsrResponse(0, [], [])
-    peer.sent[-1].respond(answer)
+    assert behind == [1]
+    response = LeaderAndIsrResponse(0, [], [])
+    peer.sent[-1].respond(response)
     assert len(peer.sent) == 1, "what it had not taken is not sent any more"
     channels.send([request])
     assert len(peer.sent) == 2

@@ -10,7 +10,7 @@ from broker.core.controller.cluster_state import LeaderAndIsr, StoreUnavailable
 from broker.core.controller.stored import StateWrite, StoredState, Term
 from broker.model.ids import TopicPartition
 from tests.support.reassigned_cluster import PARTITION
-from tests.support.stored_partition import cluster, stored, told
+from tests.support.stored_partition import cluster, states_in, stored
 
 
 @pytest.mark.guarantee("controller-writes")
@@ -53,5 +53,5 @@ def test_election_whose_response_was_lost_is_announced_all_the_same(monkeypatch:
     assert stored(world).leader == 2
     for id_ in (2, 3):
         assert (2, stored(world).leader_epoch) in [
-            (state.leader, state.leader_epoch) for state in told(list(world.nodes[id_].queue))
+            (state.leader, state.leader_epoch) for state in states_in(list(world.nodes[id_].queue))
         ]

@@ -16,7 +16,7 @@ from broker.wire.messages.alter_partition import (
     ResponsePartitionData,
 )
 from tests.support.reassigned_cluster import PARTITION, TOPIC_ID, ReassignedCluster
-from tests.support.stored_partition import cluster, stored, told
+from tests.support.stored_partition import cluster, states_in, stored
 
 
 @pytest.mark.guarantee("R12")
@@ -76,7 +76,7 @@ def test_leader_gets_the_minimum_of_its_eligible_replicas() -> None:
     assert (stored(world).elr, stored(world).elr_min_isr) == ((2,), 2)
     world.nodes[1].queue.clear()
     world.term.send_everything(1)
-    assert [state.elr_min_isr for state in told(list(world.nodes[1].queue))] == [2]
+    assert [state.elr_min_isr for state in states_in(list(world.nodes[1].queue))] == [2]
 
 
 @pytest.mark.guarantee("R12")
@@ -86,7 +86,7 @@ def test_minimum_goes_with_the_eligible_replicas() -> None:
     world.nodes[1].queue.clear()
     world.term.topic_config_changed("t", {MIN_ISR: "1"})
     assert (stored(world).elr, stored(world).elr_min_isr) == ((), 0)
-    assert [(state.leader_epoch, state.elr_min_isr) for state in told(list(world.nodes[1].queue))] == [(6, 0)]
+    assert [(state.leader_epoch, state.elr_min_isr) for state in states_in(list(world.nodes[1].queue))] == [(6, 0)]
 
 
 @pytest.mark.guarantee("R12")

@@ -7,7 +7,7 @@ import pytest
 from broker.core.controller.cluster_state import LeaderAndIsr, Topic
 from broker.runtime.controller.request_batch import RequestBatch
 from tests.support.reassigned_cluster import PARTITION, ReassignedCluster
-from tests.support.stored_partition import cluster, told
+from tests.support.stored_partition import cluster, states_in
 
 
 @pytest.mark.parametrize(("isr", "elr", "new"), [((1,), (3,), False), ((1, 3), (), False), ((1,), (2,), True)])
@@ -20,7 +20,7 @@ def test_replica_that_is_being_added_is_new_unless_it_was_in_sync(
     state.states[PARTITION] = LeaderAndIsr(1, 5, isr, 1, 3, elr=elr)
     batch = RequestBatch(9, 1)
     batch.roles((3,), PARTITION)
-    assert [partition.is_new for partition in told(batch.encode(state))] == [new]
+    assert [partition.is_new for partition in states_in(batch.encode(state))] == [new]
 
 
 def said_to_be_new(world: ReassignedCluster, *brokers: int) -> list[bool]:
@@ -28,7 +28,7 @@ def said_to_be_new(world: ReassignedCluster, *brokers: int) -> list[bool]:
     for node in world.nodes.values():
         node.queue.clear()
     world.term.load()
-    return [state.is_new for id_ in brokers for state in told(list(world.nodes[id_].queue))]
+    return [state.is_new for id_ in brokers for state in states_in(list(world.nodes[id_].queue))]
 
 
 def test_successor_says_what_is_new_where_nobody_has_written_since() -> None:
@@ -54,4 +54,4 @@ def test_broker_that_gets_everything_again_gets_nothing_as_new() -> None:
     for node in world.nodes.values():
         node.queue.clear()
     world.term.send_everything(2)
-    assert [state.is_new for state in told(list(world.nodes[2].queue))] == [False]
+    assert [state.is_new for state in states_in(list(world.nodes[2].queue))] == [False]

@@ -82,8 +82,8 @@ def elect(elections: Elections, loop: FakeLoop, timeout_ms: int = 1000) -> FakeS
 
 
 def errors(slot: FakeSlot) -> list[int]:
-    assert slot.answer is not None
-    response = ElectLeadersResponse.decode(1, slot.answer[4:])
+    assert slot.response is not None
+    response = ElectLeadersResponse.decode(1, slot.response[4:])
     assert response.error_code == 0
     (topic,) = response.replica_election_results
     return [one.error_code for one in topic.partition_result]

@@ -38,7 +38,7 @@ def three_with_two_in_sync() -> ReassignedCluster:
     return world
 
 
-def told(world: ReassignedCluster, leaving: int) -> list[tuple[int, str]]:
+def sent_requests(world: ReassignedCluster, leaving: int) -> list[tuple[int, str]]:
     """(broker, request) in the order in which a controlled shutdown sends them, without UpdateMetadata."""
     sent: list[Outgoing] = []
     send = world.outbox.send
@@ -71,14 +71,14 @@ def stopped(world: ReassignedCluster, broker: int) -> list[str]:
 
 def test_follower_that_shuts_down_is_stopped_before_its_leader_learns_that_and_gets_nothing_else() -> None:
     world = three_with_two_in_sync()
-    assert told(world, 2) == [(2, "STOP_REPLICA"), (1, "LEADER_AND_ISR"), (3, "LEADER_AND_ISR")]
+    assert sent_requests(world, 2) == [(2, "STOP_REPLICA"), (1, "LEADER_AND_ISR"), (3, "LEADER_AND_ISR")]
     assert world.data.states[PARTITION].state.isr == (1,)
     assert stopped(world, 2) == ["t"]
 
 
 def test_leaving_leader_is_stopped_and_not_made_a_follower_of_the_next() -> None:
     world = three_with_two_in_sync()
-    assert told(world, 1) == [(1, "STOP_REPLICA"), (2, "LEADER_AND_ISR"), (3, "LEADER_AND_ISR")]
+    assert sent_requests(world, 1) == [(1, "STOP_REPLICA"), (2, "LEADER_AND_ISR"), (3, "LEADER_AND_ISR")]
     state = world.data.states[PARTITION].state
     assert (state.leader, state.isr) == (2, (2,))
     assert stopped(world, 1) == ["t"]
@@ -89,13 +89,13 @@ def test_leaving_leader_that_nobody_can_follow_leads_on() -> None:
     world.data.topics["alone"] = (Topic("alone", NEW_ID, {0: (1,)}), 0)
     world.step(world.term.topics_changed)
     world.fail(2)
-    assert told(world, 1) == []
+    assert sent_requests(world, 1) == []
     assert world.data.states[PARTITION].state.leader == 1
 
 
 def test_broker_that_comes_back_after_it_left_follows_again() -> None:
     world = three_with_two_in_sync()
-    told(world, 2)
+    sent_requests(world, 2)
     world.fail(2)
     world.start(2)
     assert led_by(world, 2) == {"t": 1}
@@ -103,7 +103,7 @@ def test_broker_that_comes_back_after_it_left_follows_again() -> None:
 
 def test_broker_that_leaves_is_not_made_a_follower_by_a_controller_that_reads_everything_anew() -> None:
     world = three_with_two_in_sync()
-    told(world, 2)
+    sent_requests(world, 2)
     for node in world.nodes.values():
         node.queue.clear()
     world.step(world.term.load)

@@ -46,7 +46,7 @@ class Channel(Reports):
         assert broker == 2
         self.given_up += 1
 
-    def answer_all(self) -> None:
+    def respond_to_all(self) -> None:
         while self._peer.sent:
             request = self._peer.sent.pop(0)
             if request.api_key == ApiKey.UPDATE_METADATA:
@@ -67,7 +67,7 @@ def delete_gone(world: ReassignedCluster) -> None:
     assert world.step(world.term.finish_deletions) == [GONE.topic]
 
 
-def say_something(world: ReassignedCluster) -> None:
+def send_metadata(world: ReassignedCluster) -> None:
     batch = world.term._writer.new_batch()
     batch.metadata((2,))
     world.term._writer.send(batch)
@@ -76,7 +76,7 @@ def say_something(world: ReassignedCluster) -> None:
 def give_up(world: ReassignedCluster, channel: Channel) -> None:
     """Say so much to broker 2, which is silent, that its queue is given up; then everything."""
     while not channel.given_up:
-        say_something(world)
+        send_metadata(world)
     world.step(lambda: world.term.send_everything(2))
 
 
@@ -94,7 +94,7 @@ def channel(world: ReassignedCluster) -> Channel:
     made = Channel(world)
     made.attach(world)
     world.step(lambda: world.term.send_everything(2))
-    made.answer_all()
+    made.respond_to_all()
     assert sorted(made.cache.topics) == ["gone", "t"]
     return made
 
@@ -102,11 +102,11 @@ def channel(world: ReassignedCluster) -> Channel:
 def test_deletion_that_was_given_up_with_the_queue_reaches_the_broker(
     world: ReassignedCluster, channel: Channel
 ) -> None:
-    say_something(world)
+    send_metadata(world)
     delete_gone(world)
     give_up(world, channel)
     assert channel.given_up == 1, f"{QUEUE_MAX} words are kept"
-    channel.answer_all()
+    channel.respond_to_all()
     assert list(channel.cache.topics) == ["t"]
     assert channel.forgotten == ["gone"]
 
@@ -116,9 +116,9 @@ def test_topic_that_the_controller_cannot_read_is_not_taken_for_deleted(
 ) -> None:
     world.data.garbled_topics.add(GONE.topic)
     world.step(world.term.load)
-    channel.answer_all()
+    channel.respond_to_all()
     give_up(world, channel)
-    channel.answer_all()
+    channel.respond_to_all()
     assert sorted(channel.cache.topics) == ["gone", "t"]
 
 
@@ -127,9 +127,9 @@ def test_partition_whose_state_the_controller_cannot_read_is_not_taken_for_delet
 ) -> None:
     world.data.garbled.add(PARTITION)
     world.step(world.term.load)
-    channel.answer_all()
+    channel.respond_to_all()
     give_up(world, channel)
-    channel.answer_all()
+    channel.respond_to_all()
     assert sorted(channel.cache.topics) == ["gone", "t"]
 
 

@@ -37,8 +37,8 @@ class FollowerSession:
         self.session_epoch = 0
         self.session_id = 0
         opened = self.poll(position_of_follower(offset), max_wait_ms=0)
-        assert opened.answer is not None
-        self.session_id = fetch.decode_response(15, memoryview(opened.answer)[5:]).session_id
+        assert opened.response is not None
+        self.session_id = fetch.decode_response(15, memoryview(opened.response)[5:]).session_id
 
     def poll(self, *named: fetch.FetchPartition, max_wait_ms: int = 500) -> FakeSlot:
         slot = FakeSlot()
@@ -68,15 +68,15 @@ def position_of_follower(offset: int, last: int = -1) -> fetch.FetchPartition:
 def test_follower_gets_an_error_of_its_session_once_and_then_waits(cluster: MemoryCluster) -> None:
     session = FollowerSession(cluster)
     waiting = session.poll()
-    assert waiting.answer is None
+    assert waiting.response is None
     cluster.elect(2)
     cluster.settle()
     assert follower_answer(waiting).error == ErrorCode.FENCED_LEADER_EPOCH
-    assert session.poll().answer is None
+    assert session.poll().response is None
     # To name it is to ask about it again.
     assert follower_answer(session.poll(position_of_follower(0))).error == ErrorCode.FENCED_LEADER_EPOCH
     still = session.poll()
-    assert still.answer is None
+    assert still.response is None
     cluster.advance(500)
     assert follower_answer(still).error == ErrorCode.FENCED_LEADER_EPOCH
 
@@ -100,8 +100,8 @@ def test_follower_gets_again_what_a_response_said_that_it_dropped(cluster: Memor
     assert (third.error, third.high_watermark, third.log_start_offset) == (0, 2, 1)
     # What is neither moved nor news is not told.
     idle = session.poll(max_wait_ms=0)
-    assert idle.answer is not None
-    assert fetch.decode_response(15, memoryview(idle.answer)[5:]).results == []
+    assert idle.response is not None
+    assert fetch.decode_response(15, memoryview(idle.response)[5:]).results == []
 
 
 @pytest.mark.guarantee("R6")
@@ -127,8 +127,8 @@ def test_append_that_waits_for_a_joiner_that_fell_silent_waits_no_longer_than_it
 
 
 def follower_answer(slot: FakeSlot) -> fetch.FetchPartitionResult:
-    assert slot.answer is not None
-    return fetch.decode_response(15, memoryview(slot.answer)[5:]).results[0]
+    assert slot.response is not None
+    return fetch.decode_response(15, memoryview(slot.response)[5:]).results[0]
 
 
 @pytest.mark.guarantee("R6")

@@ -20,7 +20,7 @@ from tests.support.settled_cluster import settled
 def test_fetch_waits_for_the_watermark_and_is_woken_by_it(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=10000)
     cluster.settle()
-    assert slot.answer is None
+    assert slot.response is None
     cluster.produce(1, "a")
     cluster.settle()
     assert values_of(fetched(slot)) == ["a"]
@@ -30,7 +30,7 @@ def test_fetch_waits_for_the_watermark_and_is_woken_by_it(cluster: MemoryCluster
 def test_fetch_that_finds_nothing_gets_an_empty_response_when_time_is_over(cluster: MemoryCluster) -> None:
     slot = cluster.fetch(1, 0, max_wait_ms=700)
     cluster.advance(690)
-    assert slot.answer is None
+    assert slot.response is None
     cluster.advance(20)
     assert values_of(fetched(slot)) == []
 
@@ -61,7 +61,7 @@ def test_producer_that_is_gone_leaves_no_time_out_behind_and_its_records_commit(
     cluster.hold = lambda message: False
     cluster.release()
     cluster.advance(1_000)
-    assert slot.answer is None
+    assert slot.response is None
     assert values_of(fetched(cluster.fetch(1, 0))) == ["a"]
 
 
@@ -70,7 +70,7 @@ def test_fetch_waits_for_min_bytes(cluster: MemoryCluster) -> None:
     slot = fetch_request(cluster, min_bytes=120, max_wait_ms=5000, partitions=[position(0)])
     cluster.produce(1, "a")
     cluster.settle()
-    assert slot.answer is None
+    assert slot.response is None
     cluster.produce(1, "b")
     cluster.settle()
     assert values_of(answer_of(slot).results[0]) == ["a", "b"]
@@ -183,7 +183,7 @@ def test_fetch_versions_that_know_no_storage_error_get_not_leader(version: int, 
     cluster.nodes[1].log.fail_writes = True
     assert produced(cluster.produce(1, "a", acks=1)) is not None
     asked = fetch.FetchRequest(partitions=[fetch.FetchPartition(TOPIC, "", 0, -1, 0, -1, -1, 100)])
-    slot = cluster.ask(1, ApiKey.FETCH, version, fetch.encode_request(version, asked))
-    assert slot.answer is not None
-    body = memoryview(slot.answer)[4 + response_header_version(ApiKey.FETCH, version) :]
+    slot = cluster.request(1, ApiKey.FETCH, version, fetch.encode_request(version, asked))
+    assert slot.response is not None
+    body = memoryview(slot.response)[4 + response_header_version(ApiKey.FETCH, version) :]
     assert [result.error for result in fetch.decode_response(version, body).results] == [error]

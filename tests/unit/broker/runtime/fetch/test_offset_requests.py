@@ -37,9 +37,9 @@ def end_of_epoch(cluster: MemoryCluster, epoch: int, current: int = -1) -> Epoch
     body = OffsetForLeaderEpochRequest(
         -2, [OffsetForLeaderTopic(TOPIC, [OffsetForLeaderPartition(0, current, epoch)])]
     ).encode(2)
-    slot = cluster.ask(1, ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, body)
-    assert slot.answer is not None
-    return OffsetForLeaderEpochResponse.decode(2, slot.answer[4:]).topics[0].partitions[0]
+    slot = cluster.request(1, ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, body)
+    assert slot.response is not None
+    return OffsetForLeaderEpochResponse.decode(2, slot.response[4:]).topics[0].partitions[0]
 
 
 @pytest.mark.guarantee("diverging-epochs")

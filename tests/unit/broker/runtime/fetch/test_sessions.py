@@ -91,9 +91,11 @@ def test_session_learns_a_topic_that_its_leader_did_not_know() -> None:
     cluster.start(1, tell=False)
 
     def asked(**fields: Any) -> fetch.FetchResponse:
-        slot = cluster.ask(1, ApiKey.FETCH, 13, fetch.encode_request(13, fetch.FetchRequest(max_wait_ms=0, **fields)))
-        assert slot.answer is not None
-        return fetch.decode_response(13, memoryview(slot.answer)[5:])
+        slot = cluster.request(
+            1, ApiKey.FETCH, 13, fetch.encode_request(13, fetch.FetchRequest(max_wait_ms=0, **fields))
+        )
+        assert slot.response is not None
+        return fetch.decode_response(13, memoryview(slot.response)[5:])
 
     by_id = fetch.FetchPartition(topic_id=TOPIC_ID, partition=0, fetch_offset=0)
     first = asked(session_epoch=0, partitions=[by_id])

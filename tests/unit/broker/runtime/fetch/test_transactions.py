@@ -51,10 +51,10 @@ def test_reader_of_committed_records_is_woken_when_the_marker_is_replicated(clus
     cluster.settle()
     slot = ask(cluster, 0, READ_COMMITTED, max_wait_ms=10_000, min_bytes=1)
     cluster.settle()
-    assert slot.answer is None
+    assert slot.response is None
     cluster.hold = lambda message: True
     write(cluster, end_marker(7))
-    assert slot.answer is None, "in the leader's log alone"
+    assert slot.response is None, "in the leader's log alone"
     cluster.hold = lambda message: False
     cluster.release()
     cluster.settle()
@@ -69,7 +69,7 @@ def test_reader_of_committed_records_waits_for_min_bytes_at_the_last_stable_offs
     cluster.settle()
     slot = ask(cluster, 0, READ_COMMITTED, max_wait_ms=700, min_bytes=10_000)
     cluster.advance(690)
-    assert slot.answer is None
+    assert slot.response is None
     cluster.advance(20)
     assert offsets(answer_of(slot).results[0]) == [0]
 

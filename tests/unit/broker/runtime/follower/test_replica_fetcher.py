@@ -25,13 +25,13 @@ def test_older_response_is_no_response_to_a_position_that_a_newer_request_names(
     interruption = follower.leader.sent[-1]
     assert interruption is not long_poll
     # The leader answers the first at once, and the second with what its session still holds for partition 0.
-    long_poll.answer(result(0, "a", "b"))
+    long_poll.respond(result(0, "a", "b"))
     follower.turn()
     third = follower.leader.sent[-1]
     assert third.positions == {0: 2}
-    interruption.answer(result(0, "a", "b"))
+    interruption.respond(result(0, "a", "b"))
     follower.turn()
-    third.answer(result(0, "c", base=2))
+    third.respond(result(0, "c", base=2))
     follower.turn()
     assert follower.log(0).values() == ["a", "b", "c"]
     # Nothing was taken for an error: the next request is there without any time passing.
@@ -42,12 +42,12 @@ def test_response_of_an_earlier_epoch_at_the_same_offset_is_not_taken(follower: 
     # What the same broker said as leader of epoch 0 must not count in epoch 2, when both begin at offset 0.
     long_poll = follower.leader.sent[-1]
     follower.follow(0, leader_epoch=2)
-    long_poll.answer(result(0, "of epoch 0", epoch=0, hw=1))
+    long_poll.respond(result(0, "of epoch 0", epoch=0, hw=1))
     follower.turn()
     assert follower.log(0).values() == []
     assert follower.manager.replicas.by_partition[(TOPIC, 0)].high_watermark == 0
     renewed = next(sent for sent in follower.leader.sent if sent.positions == {0: 0} and sent is not long_poll)
-    renewed.answer(result(0, "of epoch 2", epoch=2))
+    renewed.respond(result(0, "of epoch 2", epoch=2))
     follower.turn()
     assert follower.log(0).values() == ["of epoch 2"]
 
@@ -62,7 +62,7 @@ def test_response_of_an_earlier_epoch_is_not_taken_before_the_next_request_eithe
     replica.partition.apply(PartitionState(9, 1, 2, (1, 2), 2, (1, 2)), 0, 1, 1000.0, 0.0)
     if fetcher_knows:
         follower.manager.fetchers.fetchers[1].add(replica, 2)
-    long_poll.answer(result(0, "of epoch 0", epoch=0, hw=1))
+    long_poll.respond(result(0, "of epoch 0", epoch=0, hw=1))
     follower.turn()
     assert follower.log(0).values() == []
     assert replica.high_watermark == 0
@@ -78,7 +78,7 @@ def test_leaders_are_fetched_from_side_by_side_each_with_one_request_for_all_its
         3: [{2: 0, 3: 0}],
     }
     # One that says nothing keeps nobody from the other's records.
-    sent[3][-1].answer(result(2, "a"), result(3, "b", "c"))
+    sent[3][-1].respond(result(2, "a"), result(3, "b", "c"))
     follower.turn()
     assert [follower.log(index).values() for index in range(4)] == [[], [], ["a"], ["b", "c"]]
     assert [one.positions for one in sent[3]][1:] == [{2: 1, 3: 2}]
@@ -99,11 +99,11 @@ def test_fetcher_without_an_address_sends_as_soon_as_it_is_known() -> None:
 def test_out_of_range_fetch_is_repeated_at_once_only_where_the_log_was_cut(
     follower: Follower, leaders_end: int, kept: int, paused: bool
 ) -> None:
-    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.leader.sent[-1].respond(result(0, "a", "b"))
     follower.turn()
     before = len(follower.leader.sent)
     follower.leader.end = leaders_end
-    follower.leader.sent[-1].answer(
+    follower.leader.sent[-1].respond(
         fetch.FetchPartitionResult("", TOPIC_ID, 0, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
     )
     follower.turn()
@@ -111,7 +111,7 @@ def test_out_of_range_fetch_is_repeated_at_once_only_where_the_log_was_cut(
     assert len(follower.log(0).values()) == kept
     assert ({0: kept} in again) is not paused
     # The other partition is fetched meanwhile; this one is, when its pause is over.
-    follower.leader.sent[-1].answer()
+    follower.leader.sent[-1].respond()
     follower.loop.run_due(follower.loop.now + 1000)
     follower.turn()
     assert any(0 in sent.positions for sent in follower.leader.sent[before:])
@@ -123,7 +123,7 @@ def test_out_of_range_fetch_is_repeated_at_once_only_where_the_log_was_cut(
 def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goes(
     follower: Follower, lacks_values: bool, in_isr: bool, left: list[str]
 ) -> None:
-    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.leader.sent[-1].respond(result(0, "a", "b"))
     follower.turn()
     role = follower.manager.replicas.by_partition[(TOPIC, 0)].following
     assert role is not None
@@ -133,7 +133,7 @@ def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goe
     diverging = fetch.FetchPartitionResult(
         "", TOPIC_ID, 0, 0, 0, 0, 0, diverging_epoch=0, diverging_end_offset=1, records=[]
     )
-    follower.leader.sent[-1].answer(diverging)
+    follower.leader.sent[-1].respond(diverging)
     follower.turn()
     assert log.values() == left
     assert follower.leader.sent[-1].positions == {0: len(left)}
@@ -141,7 +141,7 @@ def test_cut_below_what_was_cleaned_leaves_nothing_that_lost_values_for_what_goe
 
 def test_fetcher_that_waits_for_the_flush_of_a_partition_goes_on_when_that_one_is_deleted(follower: Follower) -> None:
     follower.manager.replicas.by_partition[(TOPIC, 0)].group_commit = True
-    follower.leader.sent[-1].answer(result(0, "a"))
+    follower.leader.sent[-1].respond(result(0, "a"))
     follower.turn()
     asked = len(follower.leader.sent)
     (flush,) = follower.log(0).commits
@@ -158,7 +158,7 @@ def test_fetcher_that_waits_for_the_flush_of_a_partition_goes_on_when_that_one_i
 def test_fetcher_that_waits_for_a_flush_goes_on_when_group_commit_is_turned_off(follower: Follower) -> None:
     replica = follower.manager.replicas.by_partition[(TOPIC, 0)]
     replica.group_commit = True
-    follower.leader.sent[-1].answer(result(0, "a"))
+    follower.leader.sent[-1].respond(result(0, "a"))
     follower.turn()
     asked = len(follower.leader.sent)
     assert follower.manager.group_commit.behind
@@ -170,13 +170,13 @@ def test_fetcher_that_waits_for_a_flush_goes_on_when_group_commit_is_turned_off(
 
 
 def test_late_response_about_the_leaders_end_cuts_nothing_that_was_fetched_since(follower: Follower) -> None:
-    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.leader.sent[-1].respond(result(0, "a", "b"))
     follower.turn()
     late = follower.manager.fetchers.fetchers[1]._out_of_range
     followed = next(f for f in follower.manager.fetchers.fetchers[1].partitions.values() if f.key[1] == 0)
     follower.leader.end = 1
     leo = follower.log(0).staged_end_offset
-    follower.leader.sent[-1].answer(result(0, "c", base=2))
+    follower.leader.sent[-1].respond(result(0, "c", base=2))
     follower.turn()
     late._reset(followed, leo, 0, 1)
     assert follower.log(0).values() == ["a", "b", "c"]
@@ -187,7 +187,7 @@ def test_late_response_about_the_leaders_end_cuts_nothing_that_was_fetched_since
 def behind_its_disk(follower: Follower) -> Callable[[], None]:
     """Partition 1's flush holds all fetches back; returns what ends it."""
     follower.manager.replicas.by_partition[(TOPIC, 1)].group_commit = True
-    follower.leader.sent[-1].answer(result(1, "a"))
+    follower.leader.sent[-1].respond(result(1, "a"))
     follower.turn()
     assert follower.manager.group_commit.behind
 
@@ -222,7 +222,7 @@ def test_partition_that_is_left_and_followed_anew_between_two_fetches_is_named_a
     assert (then.positions, then.forgotten) == ({0: 0, 1: 1}, [])
     # What the session said of it before is no answer to that.
     follower.follow(0, leader_epoch=8, leader=3)
-    then.answer()
+    then.respond()
     follower.turn()
     assert follower.leader.sent[-1].forgotten == [0]
 
@@ -230,7 +230,7 @@ def test_partition_that_is_left_and_followed_anew_between_two_fetches_is_named_a
 def test_partition_whose_pause_is_over_before_it_was_forgotten_is_named_and_not_forgotten(follower: Follower) -> None:
     long_poll = follower.leader.sent[-1]
     follower.follow(1, leader_epoch=1)
-    long_poll.answer(fetch.FetchPartitionResult("", TOPIC_ID, 0, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1))
+    long_poll.respond(fetch.FetchPartitionResult("", TOPIC_ID, 0, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1))
     follower.turn()
     interruption = follower.leader.sent[-1]
     assert interruption.positions == {1: 0}
@@ -244,7 +244,7 @@ def test_partition_whose_pause_is_over_before_it_was_forgotten_is_named_and_not_
 def test_log_found_damaged_by_a_cut_after_an_out_of_range_response_goes_offline(
     follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follower.leader.sent[-1].answer(result(0, "a", "b"))
+    follower.leader.sent[-1].respond(result(0, "a", "b"))
     follower.turn()
     replica = follower.manager.replicas.by_partition[(TOPIC, 0)]
 
@@ -253,7 +253,7 @@ def test_log_found_damaged_by_a_cut_after_an_out_of_range_response_goes_offline(
 
     monkeypatch.setattr(follower.log(0), "truncate_to", damaged)
     follower.leader.end = 1
-    follower.leader.sent[-1].answer(
+    follower.leader.sent[-1].respond(
         fetch.FetchPartitionResult("", TOPIC_ID, 0, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
     )
     follower.turn()

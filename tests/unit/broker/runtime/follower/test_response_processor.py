@@ -13,7 +13,7 @@ pytestmark = pytest.mark.guarantee("R1")
 
 def _epoch_5_up_to_offset_2(follower: Follower) -> None:
     follower.follow(0, leader_epoch=5)
-    follower.leader.sent[-1].answer(result(0, "a", "b", epoch=5))
+    follower.leader.sent[-1].respond(result(0, "a", "b", epoch=5))
     follower.turn()
     assert follower.leader.sent[-1].positions == {0: 2}
 
@@ -23,7 +23,7 @@ def test_batch_that_a_deposed_leader_has_in_the_place_of_its_own_is_not_taken(fo
     # KAFKA-18723: its answer was under way while it cut its log and wrote its leader's batches where its own had been.
     _epoch_5_up_to_offset_2(follower)
     asked = len(follower.leader.sent)
-    follower.leader.sent[-1].answer(result(0, "its leader's", base=2, epoch=epoch, hw=3))
+    follower.leader.sent[-1].respond(result(0, "its leader's", base=2, epoch=epoch, hw=3))
     follower.turn()
     assert follower.log(0).values() == ["a", "b"]
     assert follower.log(0).latest_epoch == 5
@@ -42,7 +42,7 @@ def test_batches_before_one_that_a_deposed_leader_had_from_another_are_taken(fol
     records += bytes(result(0, "its leader's", base=4, epoch=epoch).records_view)
     records += bytes(result(0, "e", base=5, epoch=5).records_view)
     answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 0, records=[memoryview(records)])
-    follower.leader.sent[-1].answer(answer)
+    follower.leader.sent[-1].respond(answer)
     follower.turn()
     assert follower.log(0).values() == ["a", "b", "c", "d"]
     assert follower.leader.sent[-1].positions == {0: 4}
@@ -60,7 +60,7 @@ def test_epochs_that_fall_in_the_leaders_own_log_are_taken_when_it_says_so_again
             follower.turn()
             if follower.log(0).staged_end_offset < taken:
                 answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 5, 5, 0, records=[memoryview(left)])
-                follower.leader.sent[-1].answer(answer)
+                follower.leader.sent[-1].respond(answer)
                 follower.turn()
         assert follower.log(0).staged_end_offset == taken
     assert follower.log(0).values() == ["4", "9", "4", "4", "2"]
@@ -72,7 +72,7 @@ def test_older_truncation_of_the_lab_takes_what_it_gets() -> None:
     follower.follow(0, 1)
     follower.open_session()
     _epoch_5_up_to_offset_2(follower)
-    follower.leader.sent[-1].answer(result(0, "older", base=2, epoch=4))
+    follower.leader.sent[-1].respond(result(0, "older", base=2, epoch=4))
     follower.turn()
     assert follower.log(0).values() == ["a", "b", "older"]
 
@@ -82,7 +82,7 @@ def test_batches_of_rising_epochs_and_of_none_are_taken(follower: Follower) -> N
     epochs = (5, -1, 7, 9, 9)
     records = b"".join(bytes(result(0, str(e), base=base, epoch=e).records_view) for base, e in enumerate(epochs))
     answer = fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 0, records=[memoryview(records)])
-    follower.leader.sent[-1].answer(answer)
+    follower.leader.sent[-1].respond(answer)
     follower.turn()
     assert follower.log(0).values() == ["5", "-1", "7", "9", "9"]
 
@@ -90,11 +90,11 @@ def test_batches_of_rising_epochs_and_of_none_are_taken(follower: Follower) -> N
 def test_log_start_follows_the_leaders_up_to_the_watermark_and_no_further(follower: Follower) -> None:
     # What this follower does not know to be committed it may yet have to fetch again: it says from where it can.
     records = result(0, "a", "b", "c", "d").records_view
-    follower.leader.sent[-1].answer(fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 2, 2, 3, records=[records]))
+    follower.leader.sent[-1].respond(fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 2, 2, 3, records=[records]))
     follower.turn()
     log = follower.log(0)
     assert (log.staged_end_offset, follower.manager.replicas.by_partition[(TOPIC, 0)].high_watermark) == (4, 2)
     assert log.log_start_offset == 2
-    follower.leader.sent[-1].answer(fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 3, records=[]))
+    follower.leader.sent[-1].respond(fetch.FetchPartitionResult("", TOPIC_ID, 0, 0, 4, 4, 3, records=[]))
     follower.turn()
     assert log.log_start_offset == 3

@@ -41,7 +41,7 @@ class ControllerPeer(HeldPeer):
     def fail(self, reason: str = "refused: nobody listens") -> None:
         self.sent[-1].on_failure(reason)
 
-    def answer(self, remaining: int = 0, error: int = 0) -> None:
+    def respond(self, remaining: int = 0, error: int = 0) -> None:
         parts = [RemainingPartition("t", index) for index in range(remaining)]
         self.sent[-1].respond(ControlledShutdownResponse(error_code=error, remaining_partitions=parts))
 
@@ -49,14 +49,14 @@ class ControllerPeer(HeldPeer):
 class Stopping:
     """Broker 1, told to stop."""
 
-    def __init__(self, controller: int = 2, alive: Collection[int] = (1, 2, 3), told: bool = True) -> None:
+    def __init__(self, controller: int = 2, alive: Collection[int] = (1, 2, 3), informed: bool = True) -> None:
         self.loop = FakeLoop()
         self.started_ms = self.loop.now
         self.cache = MetadataCache("c", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
         self.peers: list[ControllerPeer] = []
         self.ended = 0
         self.session_in_doubt = False
-        if told:
+        if informed:
             self.tell(controller, alive)
         settings = Settings.parse({"broker.id": "1", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
         self.shutdown = ControlledShutdown(
@@ -97,7 +97,7 @@ class Stopping:
 
 def test_controlled_shutdown_ends_once_nothing_remains() -> None:
     stopping = Stopping()
-    stopping.peers[0].answer(remaining=0)
+    stopping.peers[0].respond(remaining=0)
     assert stopping.ended == 1
     assert stopping.peers[0].closed
     assert stopping.took_ms == 0
@@ -109,7 +109,7 @@ def test_controlled_shutdown_is_sent_to_the_new_controller_as_soon_as_it_is_know
     stopping.peers[0].fail()
     stopping.cache.controller_moved(3)
     assert [peer.address.port for peer in stopping.peers] == [9002, 9003]
-    stopping.peers[1].answer()
+    stopping.peers[1].respond()
     assert stopping.ended == 1
     assert stopping.took_ms == 0
 
@@ -121,13 +121,13 @@ def test_controlled_shutdown_does_not_count_a_controller_that_is_gone() -> None:
         stopping.until(lambda tries=tries: len(stopping.peers) > tries)  # type: ignore[misc]
     assert stopping.took_ms < PAUSE_MS
     assert stopping.ended == 0
-    stopping.peers[-1].answer()
+    stopping.peers[-1].respond()
     assert stopping.ended == 1
 
 
 def test_controlled_shutdown_not_controller_is_sent_again_soon() -> None:
     stopping = Stopping()
-    stopping.peers[0].answer(error=ErrorCode.NOT_CONTROLLER)
+    stopping.peers[0].respond(error=ErrorCode.NOT_CONTROLLER)
     stopping.until(lambda: len(stopping.peers) == 2)
     assert stopping.took_ms < 1000
 
@@ -144,30 +144,30 @@ def test_controlled_shutdown_without_any_controller_is_bounded() -> None:
 def test_controlled_shutdown_refusals_are_counted_and_paused_between() -> None:
     stopping = Stopping()
     for tries in (1, 2):
-        stopping.peers[-1].answer(remaining=2)
+        stopping.peers[-1].respond(remaining=2)
         stopping.until(lambda tries=tries: len(stopping.peers) > tries)  # type: ignore[misc]
         assert stopping.took_ms == tries * PAUSE_MS
-    stopping.peers[-1].answer(remaining=2)
+    stopping.peers[-1].respond(remaining=2)
     assert stopping.ended == 1
     assert len(stopping.peers) == 3
 
 
 def test_controlled_shutdown_is_sent_again_at_the_controllers_update_and_counts_by_time() -> None:
     stopping = Stopping()
-    stopping.peers[-1].answer(remaining=2)
+    stopping.peers[-1].respond(remaining=2)
     for _ in range(10):
         stopping.tell(2, (1, 2, 3))
-        stopping.peers[-1].answer(remaining=1)
+        stopping.peers[-1].respond(remaining=1)
     assert stopping.ended == 0
     assert stopping.took_ms == 0
     stopping.tell(2, (1, 2, 3))
-    stopping.peers[-1].answer(remaining=0)
+    stopping.peers[-1].respond(remaining=0)
     assert stopping.ended == 1
 
 
 def test_controlled_shutdown_of_the_last_broker_does_not_wait() -> None:
     stopping = Stopping(controller=1, alive=(1,))
-    stopping.peers[0].answer(remaining=4)
+    stopping.peers[0].respond(remaining=4)
     assert stopping.ended == 1
     assert stopping.took_ms == 0
 
@@ -181,7 +181,7 @@ def test_controlled_shutdown_gives_up_on_a_silent_controller_where_waiting_is_va
 
 
 def test_controlled_shutdown_before_any_controllers_update_has_nothing_to_move() -> None:
-    stopping = Stopping(told=False)
+    stopping = Stopping(informed=False)
     assert stopping.ended == 1
     assert not stopping.peers
 
@@ -191,7 +191,7 @@ def test_controlled_shutdown_late_response_of_a_given_up_attempt_changes_nothing
     first = stopping.peers[0]
     first.fail("timeout: no answer")
     stopping.cache.controller_moved(3)
-    first.answer(remaining=0)
+    first.respond(remaining=0)
     assert stopping.ended == 0
-    stopping.peers[1].answer(remaining=0)
+    stopping.peers[1].respond(remaining=0)
     assert stopping.ended == 1

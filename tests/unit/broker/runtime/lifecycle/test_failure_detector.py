@@ -117,8 +117,8 @@ class World:
         slot = FakeSlot()
         body = memoryview(bytearray(PeerEvidenceRequest(broker, "h", port, broker_epoch).encode(0)))
         self.suspicion.handle_evidence(Request(ApiKey.PEER_EVIDENCE, 0, 1, "x", body, slot, True))
-        assert slot.answer is not None
-        return Evidence(PeerEvidenceResponse.decode(0, memoryview(slot.answer)[5:]).evidence)
+        assert slot.response is not None
+        return Evidence(PeerEvidenceResponse.decode(0, memoryview(slot.response)[5:]).evidence)
 
     def settle(self) -> None:
         while self.loop.run_soon():

@@ -42,8 +42,8 @@ def answer_of(handlers: MetadataHandlers, body: bytes, version: int) -> memoryvi
     slot = FakeSlot()
     flexible = response_header_version(ApiKey.METADATA, version) == 1
     handlers.handle_metadata(Request(ApiKey.METADATA, version, 7, "", memoryview(bytearray(body)), slot, flexible))
-    assert slot.answer is not None
-    return memoryview(slot.answer)[5 if flexible else 4 :]
+    assert slot.response is not None
+    return memoryview(slot.response)[5 if flexible else 4 :]
 
 
 @pytest.mark.parametrize("version", range(13))
@@ -184,8 +184,8 @@ def test_description_of_the_cluster_has_operations_for_those_who_request_them(
     slot, body = FakeSlot(), memoryview(bytearray(DescribeClusterRequest(asked).encode(0)))
     request = Request(ApiKey.DESCRIBE_CLUSTER, 0, 1, "", body, slot, True)
     MetadataHandlers(cache, None, FakeLoop()).handle_describe_cluster(request)
-    assert slot.answer is not None
-    assert DescribeClusterResponse.decode(0, slot.answer[5:]).cluster_authorized_operations == told
+    assert slot.response is not None
+    assert DescribeClusterResponse.decode(0, slot.response[5:]).cluster_authorized_operations == told
 
 
 def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> None:
@@ -235,8 +235,8 @@ def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:
     body = bytearray(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]).encode(4))
     request = Request(ApiKey.FIND_COORDINATOR, 4, 1, "", memoryview(body), slot, True)
     MetadataHandlers(cache, None, FakeLoop()).handle_find_coordinator(request)
-    assert slot.answer is not None
-    answer = FindCoordinatorResponse.decode(4, slot.answer[5:])
+    assert slot.response is not None
+    answer = FindCoordinatorResponse.decode(4, slot.response[5:])
     assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 

@@ -98,15 +98,15 @@ def test_after_more_notifications_than_are_kept_everything_is_read_again(before:
 def test_changed_settings_of_known_topics_reach_the_listeners() -> None:
     loop, worker, store = FakeLoop(), StepWorker(), Configs()
     cache = TopicConfigCache(store, worker, loop)
-    told: list[tuple[str, Mapping[str, str]]] = []
-    cache.add_listener(lambda topic, config: told.append((topic, config)))
+    notified: list[tuple[str, Mapping[str, str]]] = []
+    cache.add_listener(lambda topic, config: notified.append((topic, config)))
     cache.ensure({"t": "id"}, lambda: None)
     step(loop, worker)
     store.configs["t"] = {"a": "1"}
     store.changes = {"config_change_1": "topics/t", "config_change_2": "topics/unknown", "config_change_3": None}
     cache.start()
     step(loop, worker)
-    assert told == [("t", {"a": "1"})]
+    assert notified == [("t", {"a": "1"})]
 
 
 def test_gate_forgets_a_request_whose_sender_has_given_it_up() -> None:

@@ -127,11 +127,11 @@ def test_produce_zstd_needs_a_version_whose_readers_know_it() -> None:
     for version, error in ((6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, ErrorCode.NONE)):
         batch = bytearray(encode_batch([NewRecord(None, b"a")], timestamps=1, compression=Compression.ZSTD))
         part = produce.ProducePartition(TOPIC, 0, memoryview(batch))
-        slot = cluster.ask(
+        slot = cluster.request(
             1, ApiKey.PRODUCE, version, produce.encode_request(version, produce.ProduceRequest(None, 1, 1000, [part]))
         )
-        assert slot.answer is not None
-        assert produce.decode_response(version, memoryview(slot.answer)[4:]).results[0].error == error
+        assert slot.response is not None
+        assert produce.decode_response(version, memoryview(slot.response)[4:]).results[0].error == error
 
 
 @pytest.mark.patches
@@ -141,7 +141,7 @@ def test_many_produces_in_one_turn_cost_one_write() -> None:
     turns = manager.end_of_turn
     manager.end_of_turn = lambda: None  # type: ignore[method-assign]
     slots = [cluster.produce(1, f"v{i}", acks=1) for i in range(5)]
-    assert all(slot.answer is None for slot in slots)
+    assert all(slot.response is None for slot in slots)
     manager.end_of_turn = turns  # type: ignore[method-assign]
     manager.end_of_turn()
     assert cluster.nodes[1].log.writes == 1
@@ -279,9 +279,9 @@ def test_produce_versions_that_know_no_storage_error_get_not_leader(version: int
         assert produced(cluster.produce(1, "a", acks=1)) is not None
     records = memoryview(encode_batch([NewRecord(None, b"b")], timestamps=1))
     asked = produce.ProduceRequest(None, 1, 1000, [produce.ProducePartition(TOPIC, 0, records)])
-    slot = cluster.ask(1, ApiKey.PRODUCE, version, produce.encode_request(version, asked))
-    assert slot.answer is not None
-    assert [one.error for one in produce.decode_response(version, memoryview(slot.answer)[4:]).results] == [error]
+    slot = cluster.request(1, ApiKey.PRODUCE, version, produce.encode_request(version, asked))
+    assert slot.response is not None
+    assert [one.error for one in produce.decode_response(version, memoryview(slot.response)[4:]).results] == [error]
 
 
 def test_min_isr_raised_at_run_time_holds_for_the_next_append() -> None:

@@ -74,6 +74,6 @@ def test_producer_gets_a_retriable_error_where_no_block_can_be_claimed() -> None
     handler.handle(Request(ApiKey.INIT_PRODUCER_ID, 4, 1, "", body, slot, True))
     worker.run()
     loop.run_soon()
-    assert slot.answer is not None
-    answer = InitProducerIdResponse.decode(4, memoryview(slot.answer)[5:])
+    assert slot.response is not None
+    answer = InitProducerIdResponse.decode(4, memoryview(slot.response)[5:])
     assert answer == InitProducerIdResponse(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1, -1)

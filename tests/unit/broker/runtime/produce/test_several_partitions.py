@@ -30,15 +30,17 @@ def ask(cluster: MemoryCluster, *topics: str, acks: int = -1) -> FakeSlot:
         )
         for place, topic in enumerate(topics)
     ]
-    return cluster.ask(
+    return cluster.request(
         1, ApiKey.PRODUCE, 9, bytes(produce.encode_request(9, produce.ProduceRequest(None, acks, TIMEOUT_MS, parts)))
     )
 
 
 def results(slot: FakeSlot) -> list[tuple[str, int, int]]:
     """(topic, error, base offset) of each, in the order of the request."""
-    assert slot.answer is not None
-    return [(r.topic, r.error, r.base_offset) for r in produce.decode_response(9, memoryview(slot.answer)[5:]).results]
+    assert slot.response is not None
+    return [
+        (r.topic, r.error, r.base_offset) for r in produce.decode_response(9, memoryview(slot.response)[5:]).results
+    ]
 
 
 def test_response_waits_for_every_partition_and_has_each_ones_outcome(cluster: MemoryCluster) -> None:

@@ -51,7 +51,7 @@ class Sender:
         self.loop = FakeLoop()
         self.cache = cache_with_controller(1)
         self.peers: dict[Address, HeldPeer] = {}
-        self.answers: list[tuple[int, AlterPartitionResult]] = []
+        self.results: list[tuple[int, AlterPartitionResult]] = []
         self.sender = AlterPartitionManager(9, lambda: 55, self.cache, self.loop, self._connect, 1000)
 
     def _connect(self, address: Address) -> Peer:
@@ -59,7 +59,10 @@ class Sender:
 
     def propose(self, partition: int) -> None:
         self.sender.send(
-            TopicPartition("t", partition), ID, proposal(9, 2), lambda answer: self.answers.append((partition, answer))
+            TopicPartition("t", partition),
+            ID,
+            proposal(9, 2),
+            lambda result: self.results.append((partition, result)),
         )
 
     def sent(self, controller: int = 1) -> HeldPeer:
@@ -88,7 +91,7 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
         (9, 109),
         (2, 102),
     ]
-    answer = AlterPartitionResponse(
+    response = AlterPartitionResponse(
         topics=[
             ResponseTopicData(
                 ID,
@@ -99,9 +102,9 @@ def test_proposals_of_one_turn_go_together_and_later_ones_wait() -> None:
             )
         ]
     )
-    peer.sent[0].respond(answer)
-    assert world.answers[0] == (0, AlterPartitionResult(0, (9, 2), 8, 3, 3))
-    assert world.answers[1][1].error == ErrorCode.INVALID_UPDATE_VERSION
+    peer.sent[0].respond(response)
+    assert world.results[0] == (0, AlterPartitionResult(0, (9, 2), 8, 3, 3))
+    assert world.results[1][1].error == ErrorCode.INVALID_UPDATE_VERSION
     world.loop.run_soon()
     assert [p.partition_index for p in sent_request(peer, 1).topics[0].partitions] == [2]
 
@@ -111,7 +114,7 @@ def test_error_of_the_request_is_everyones_response() -> None:
     world = Sender()
     world.propose(0)
     world.sent().sent[0].respond(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER))
-    assert world.answers == [(0, AlterPartitionResult(ErrorCode.NOT_CONTROLLER))]
+    assert world.results == [(0, AlterPartitionResult(ErrorCode.NOT_CONTROLLER))]
 
 
 @pytest.mark.guarantee("isr-changes")
@@ -121,7 +124,7 @@ def test_partition_missing_in_response_and_lost_response_are_unknown() -> None:
     world.sent().sent[0].respond(AlterPartitionResponse())
     world.propose(1)
     world.sent().sent[1].on_failure("timeout")
-    assert [answer.error for _, answer in world.answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+    assert [response.error for _, response in world.results] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
 
 @pytest.mark.guarantee("isr-changes")
@@ -141,6 +144,6 @@ def test_without_controller_the_response_is_unknown() -> None:
     world = Sender()
     world.cache.controller_moved(None)
     world.propose(0)
-    assert not world.answers
+    assert not world.results
     world.loop.run_soon()
-    assert world.answers[0][1].error == ErrorCode.REQUEST_TIMED_OUT
+    assert world.results[0][1].error == ErrorCode.REQUEST_TIMED_OUT

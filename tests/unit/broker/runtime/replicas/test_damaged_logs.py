@@ -11,7 +11,7 @@ from tests.support.memory_node import TOPIC
 VALUES = [f"v{i}" for i in range(10)]
 
 
-def told(cluster: MemoryCluster, i: int) -> ErrorCode:
+def error_of(cluster: MemoryCluster, i: int) -> ErrorCode:
     """What the broker answers to the present state."""
     request = cluster.leader_and_isr(cluster.state, cluster.registered[i])
     return ErrorCode(cluster.apply(i, request).topics[0].partition_errors[0].error_code)
@@ -46,7 +46,7 @@ def about_to_be_admitted() -> MemoryCluster:
 def test_damaged_log_of_the_present_leader_epoch_is_kept_until_there_is_another() -> None:
     cluster = about_to_be_admitted()
     damage(cluster, 1)
-    assert told(cluster, 1) is ErrorCode.FENCED_LEADER_EPOCH
+    assert error_of(cluster, 1) is ErrorCode.FENCED_LEADER_EPOCH
     assert cluster.nodes[1].log.values() == VALUES
     cluster.hold = lambda message: False
     cluster.write(leader_epoch=cluster.state.leader_epoch + 1)
@@ -59,7 +59,7 @@ def test_damaged_log_of_the_present_leader_epoch_is_kept_until_there_is_another(
 def test_proposal_for_a_log_that_is_thrown_away_admits_nobody() -> None:
     cluster = about_to_be_admitted()
     damage(cluster, 1)
-    if told(cluster, 1) is ErrorCode.FENCED_LEADER_EPOCH:
+    if error_of(cluster, 1) is ErrorCode.FENCED_LEADER_EPOCH:
         cluster.write(leader_epoch=cluster.state.leader_epoch + 1)
     # What broker 1 would fetch now is lost with its leader; the proposal, which is older, arrives.
     cluster.hold = lambda message: message.kind != "alter"
@@ -75,7 +75,7 @@ def test_damaged_log_of_an_isr_member_is_kept() -> None:
     cluster.settle()
     assert all(produced(slot) is not None for slot in slots)
     damage(cluster, 1)
-    assert told(cluster, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert error_of(cluster, 1) is ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster.nodes[1].log.values() == VALUES
 
 
@@ -83,9 +83,9 @@ def test_log_damaged_twice_is_thrown_away_twice_each_time_under_another_epoch() 
     cluster = about_to_be_admitted()
     for _ in range(2):
         damage(cluster, 1)
-        assert told(cluster, 1) is ErrorCode.FENCED_LEADER_EPOCH
+        assert error_of(cluster, 1) is ErrorCode.FENCED_LEADER_EPOCH
         cluster.write(leader_epoch=cluster.state.leader_epoch + 1)
-        assert told(cluster, 1) is ErrorCode.NONE
+        assert error_of(cluster, 1) is ErrorCode.NONE
         cluster.settle()
         assert cluster.nodes[1].log.values() == VALUES
 
@@ -96,5 +96,5 @@ def test_damaged_log_that_is_to_lead_is_kept() -> None:
     damage(cluster, 1)
     cluster.write(isr=(1, 2, 3))
     cluster.write(leader=1, leader_epoch=cluster.state.leader_epoch + 1, isr=(1, 3))
-    assert told(cluster, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert error_of(cluster, 1) is ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster.nodes[1].log.values() == VALUES

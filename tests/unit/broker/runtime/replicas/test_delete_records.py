@@ -36,19 +36,19 @@ def delete(
     cluster: MemoryCluster, offset: int, broker: int = 1, timeout_ms: int = 5000, topic: str = TOPIC, version: int = 2
 ) -> FakeSlot:
     request = DeleteRecordsRequest([DeleteRecordsTopic(topic, [DeleteRecordsPartition(0, offset)])], timeout_ms)
-    return cluster.ask(broker, ApiKey.DELETE_RECORDS, version, request.encode(version))
+    return cluster.request(broker, ApiKey.DELETE_RECORDS, version, request.encode(version))
 
 
 def answer(slot: FakeSlot, version: int = 2) -> DeleteRecordsPartitionResult:
-    assert slot.answer is not None, "not answered yet"
-    body = slot.answer[5 if version == 2 else 4 :]
+    assert slot.response is not None, "not answered yet"
+    body = slot.response[5 if version == 2 else 4 :]
     return DeleteRecordsResponse.decode(version, memoryview(body)).topics[0].partitions[0]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_delete_gets_its_response_once_every_replica_begins_there(cluster: MemoryCluster, version: int) -> None:
     slot = delete(cluster, 4, version=version)
-    assert slot.answer is None
+    assert slot.response is None
     assert cluster.nodes[1].log.start == 4
     cluster.settle()
     assert answer(slot, version) == DeleteRecordsPartitionResult(0, 4, 0)
@@ -118,7 +118,7 @@ def test_delete_times_out_while_a_live_replica_lags_and_stays_done_on_the_others
     cluster.nodes[3].paused = True
     slot = delete(cluster, 4, timeout_ms=2000)
     cluster.advance(1990)
-    assert slot.answer is None
+    assert slot.response is None
     cluster.advance(20)
     assert answer(slot) == DeleteRecordsPartitionResult(0, -1, ErrorCode.REQUEST_TIMED_OUT)
     assert cluster.nodes[2].log.start == 4
@@ -134,7 +134,7 @@ def test_delete_waits_for_no_replica_whose_broker_is_gone(cluster: MemoryCluster
     cluster.nodes[3].paused = True
     slot = delete(cluster, 4)
     cluster.settle()
-    assert slot.answer is None
+    assert slot.response is None
     cluster.nodes[1].up.on_live_brokers({1, 2})
     cluster.settle()
     assert answer(slot) == DeleteRecordsPartitionResult(0, 4, 0)
@@ -152,7 +152,7 @@ def test_delete_that_waits_fails_when_the_leader_is_another(cluster: MemoryClust
 
 
 def test_delete_that_does_not_decode_closes_the_connection(cluster: MemoryCluster) -> None:
-    slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, b"\x7f")
+    slot = cluster.request(1, ApiKey.DELETE_RECORDS, 2, b"\x7f")
     assert slot.closed is not None
 
 

@@ -142,18 +142,18 @@ def test_follower_that_begins_anew_knows_no_producer_until_it_has_its_records(cl
 def test_init_producer_id_gives_each_asker_its_own(cluster: MemoryCluster) -> None:
     ids = []
     for _ in range(2):
-        slot = cluster.ask(1, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(None, 60000).encode(4))
-        assert slot.answer is not None
-        answer = InitProducerIdResponse.decode(4, slot.answer[5:])
+        slot = cluster.request(1, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(None, 60000).encode(4))
+        assert slot.response is not None
+        answer = InitProducerIdResponse.decode(4, slot.response[5:])
         assert (answer.error_code, answer.producer_epoch) == (0, 0)
         ids.append(answer.producer_id)
     assert ids[0] != ids[1]
 
 
 def test_init_producer_id_with_a_transactional_id_is_refused(cluster: MemoryCluster) -> None:
-    slot = cluster.ask(1, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("tx", 60000).encode(4))
-    assert slot.answer is not None
-    assert InitProducerIdResponse.decode(4, slot.answer[5:]).error_code == ErrorCode.INVALID_REQUEST
+    slot = cluster.request(1, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("tx", 60000).encode(4))
+    assert slot.response is not None
+    assert InitProducerIdResponse.decode(4, slot.response[5:]).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_snapshot_round_trip_keeps_the_newest_batch_of_each_producer() -> None:

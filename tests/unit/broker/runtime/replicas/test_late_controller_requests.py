@@ -140,11 +140,11 @@ def test_fetch_by_the_id_of_a_replaced_topic_is_of_an_unknown_topic() -> None:
 
     def error(partition: int) -> int:
         asked = fetch.FetchPartition(topic_id=TOPIC_ID, partition=partition)
-        slot = cluster.ask(
+        slot = cluster.request(
             1, ApiKey.FETCH, 13, fetch.encode_request(13, fetch.FetchRequest(max_wait_ms=0, partitions=[asked]))
         )
-        assert slot.answer is not None
-        return fetch.decode_response(13, memoryview(slot.answer)[5:]).results[0].error
+        assert slot.response is not None
+        return fetch.decode_response(13, memoryview(slot.response)[5:]).results[0].error
 
     both(TOPIC_ID)
     assert (error(0), error(1)) == (0, 0)

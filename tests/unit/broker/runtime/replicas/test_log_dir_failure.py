@@ -10,13 +10,13 @@ from tests.support.step_worker import StepWorker, step
 
 class FailureStore:
     def __init__(self) -> None:
-        self.told = 0
+        self.reports = 0
         self.down = False
 
     def report_log_failure(self) -> None:
         if self.down:
             raise StoreUnavailable("away")
-        self.told += 1
+        self.reports += 1
 
 
 def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> None:
@@ -30,7 +30,7 @@ def test_log_failures_of_one_moment_are_one_notice_and_later_ones_another() -> N
     for _ in range(3):
         step(loop, worker)
         loop.run_due(loop.now)
-    assert store.told == 2
+    assert store.reports == 2
 
 
 def test_log_failure_is_reported_once_zookeeper_is_back() -> None:
@@ -44,4 +44,4 @@ def test_log_failure_is_reported_once_zookeeper_is_back() -> None:
     step(loop, worker)
     loop.run_due(loop.now + 1000)
     step(loop, worker)
-    assert store.told == 1
+    assert store.reports == 1

@@ -102,8 +102,8 @@ def test_locally_fenced_leader_deletes_no_records() -> None:
     cluster.settle()
     cluster.nodes[1].up.replicas.set_session_deadline_passed(True)
     topic = DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, 1)])
-    slot = cluster.ask(1, ApiKey.DELETE_RECORDS, 2, DeleteRecordsRequest([topic], 1000).encode(2))
-    assert slot.answer is not None
-    (result,) = DeleteRecordsResponse.decode(2, slot.answer[5:]).topics[0].partitions
+    slot = cluster.request(1, ApiKey.DELETE_RECORDS, 2, DeleteRecordsRequest([topic], 1000).encode(2))
+    assert slot.response is not None
+    (result,) = DeleteRecordsResponse.decode(2, slot.response[5:]).topics[0].partitions
     assert result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert cluster.nodes[1].log.start == 0

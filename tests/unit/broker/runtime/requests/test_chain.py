@@ -143,8 +143,8 @@ def test_refused_request_reaches_no_handler_and_gets_the_apis_error(handlers: Ha
     authorizer = Allowing(lambda request: False)
     slot = dispatch(make(handlers, RequestChain(authorizer=authorizer)), 1)
     assert handlers.handled == []
-    assert slot.answer is not None
-    response = InitProducerIdResponse.decode(4, slot.answer[5:], exact=True)
+    assert slot.response is not None
+    response = InitProducerIdResponse.decode(4, slot.response[5:], exact=True)
     assert (response.error_code, response.producer_id) == (31, -1), "CLUSTER_AUTHORIZATION_FAILED"
     assert authorizer.asked == [(ApiKey.INIT_PRODUCER_ID, "PLAINTEXT", "User:ANONYMOUS")]
 
@@ -153,21 +153,21 @@ def test_authoriser_decides_by_principal(handlers: Handlers) -> None:
     alice = RequestContext("SASL", "10.0.0.3:1", Principal("User", "alice"))
     dispatcher = make(handlers, RequestChain(authorizer=Allowing(lambda request: request.principal.name == "alice")))
     dispatch(dispatcher, 1)
-    assert dispatch(dispatcher, 2, context=alice).answer is not None
+    assert dispatch(dispatcher, 2, context=alice).response is not None
     assert handlers.order == [2]
 
 
 def test_malformed_request_that_is_refused_closes_its_connection(handlers: Handlers) -> None:
     slot = dispatch(make(handlers, RequestChain(authorizer=Allowing(lambda request: False))), 1, body=b"\x01")
     assert slot.closed
-    assert slot.answer is None
+    assert slot.response is None
 
 
 def test_everybody_may_request_api_versions(handlers: Handlers, loop: FakeLoop) -> None:
     authorizer, metrics = Allowing(lambda request: False), Metrics()
     dispatcher = make(handlers, RequestChain(loop, authorizer, metrics=metrics))
     slot = dispatch(dispatcher, 1, ApiKey.API_VERSIONS, version=0, body=b"")
-    assert slot.answer is not None
+    assert slot.response is not None
     assert authorizer.asked == []
     assert metrics.seen == [(ApiKey.API_VERSIONS, 1, 0.0)]
 
@@ -184,10 +184,10 @@ def test_throttled_request_is_handled_when_its_time_is_over(handlers: Handlers, 
     loop.advance(249)
     assert not slot.done
     loop.advance(1)
-    assert slot.answer is not None
+    assert slot.response is not None
     assert handlers.bodies == [body]
     assert bytes(handlers.handled[0].body) == b"", "a handler that keeps the request keeps no copy of the body"
-    assert dispatch(dispatcher, 2).answer is not None, "nothing is held any more"
+    assert dispatch(dispatcher, 2).response is not None, "nothing is held any more"
 
 
 def test_nothing_of_the_connection_overtakes_a_throttled_request(handlers: Handlers, loop: FakeLoop) -> None:
@@ -248,7 +248,7 @@ def test_held_request_that_its_handler_cannot_read_closes_its_connection(
     handlers.answer = fail_on_first
     loop.advance(100)
     assert first.closed
-    assert second.answer is not None, "the fake slot's connection is still there; what is held goes on"
+    assert second.response is not None, "the fake slot's connection is still there; what is held goes on"
 
 
 # -- measure -----------------------------------------------------------------------------------------------------------

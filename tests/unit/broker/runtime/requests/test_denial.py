@@ -107,8 +107,8 @@ def _denied(api: ApiKey, version: int, body: bytes) -> FakeSlot:
 
 def _response(api: ApiKey, version: int) -> Any:
     slot = _denied(api, version, _request(api, version))
-    assert slot.answer is not None
-    data = memoryview(slot.answer)[4 + response_header_version(api, version) :]
+    assert slot.response is not None
+    data = memoryview(slot.response)[4 + response_header_version(api, version) :]
     if api is ApiKey.PRODUCE:
         return produce.decode_response(version, data)
     if api is ApiKey.FETCH:
@@ -154,8 +154,8 @@ def test_fetch_has_one_error_for_all_only_where_it_names_no_partition() -> None:
     assert (response.error, response.results[0].error) == (0, TOPIC)
     of_a_session = bytes(fetch.encode_request(12, fetch.FetchRequest(session_id=5, session_epoch=3)))
     slot = _denied(ApiKey.FETCH, 12, of_a_session)
-    assert slot.answer is not None
-    response = fetch.decode_response(12, memoryview(slot.answer)[5:])
+    assert slot.response is not None
+    response = fetch.decode_response(12, memoryview(slot.response)[5:])
     assert (response.error, response.results) == (TOPIC, [])
 
 
@@ -166,5 +166,5 @@ def test_resource_gets_the_error_of_its_kind() -> None:
 
 def test_produce_without_acks_has_no_response_and_its_connection_is_closed() -> None:
     slot = _denied(ApiKey.PRODUCE, 9, _request(ApiKey.PRODUCE, 9, acks=0))
-    assert slot.answer is None
+    assert slot.response is None
     assert slot.closed == "User:ANONYMOUS may not produce, and acks=0 leaves no other way to say so"

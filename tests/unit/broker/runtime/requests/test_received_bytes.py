@@ -118,7 +118,7 @@ def test_fetch_that_waits_holds_nothing_received(cluster: MemoryCluster) -> None
     manager.end_of_turn()
     assert not slot.done
     cluster.advance(600)
-    assert slot.answer is not None
+    assert slot.response is not None
 
 
 def test_delete_records_that_waits_holds_nothing_received(cluster: MemoryCluster) -> None:
@@ -140,7 +140,7 @@ def test_produce_that_waits_holds_nothing_received_after_its_turn(cluster: Memor
     assert not slot.done
     assert_nobody_has_a_view(buffer)
     cluster.advance(600)
-    assert slot.answer is not None
+    assert slot.response is not None
 
 
 class LateConfigs:
@@ -168,4 +168,4 @@ def test_leader_and_isr_held_back_goes_on_with_a_copy_of_its_own() -> None:
     while loop.run_soon():
         pass
     assert bodies == [body]
-    assert slot.answer is not None
+    assert slot.response is not None
