@@ -19,7 +19,8 @@ from broker.core.controller.cluster_state import StoreUnavailable
 from broker.model.ids import BrokerId
 from broker.runtime.admin.ports import ConfigStore
 from broker.runtime.ports import Loop
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.runtime.worker import Worker
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_configs import (
@@ -32,7 +33,6 @@ from broker.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
     IncrementallyAlteredResult,
 )
-from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger("broker.admin")
 
@@ -64,10 +64,8 @@ class AlterConfigHandlers:
 
     def handle_incremental_alter_configs(self, request: Request) -> None:
         """Set, delete, append or subtract single settings (KIP-339); each resource has its own result."""
-        try:
-            body = IncrementalAlterConfigsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"IncrementalAlterConfigs: {error}")
+        body = decode_or_refuse(request, IncrementalAlterConfigsRequest)
+        if body is None:
             return
         requested = [
             (
@@ -88,10 +86,8 @@ class AlterConfigHandlers:
 
     def handle_alter_configs(self, request: Request) -> None:
         """Replace all settings of each resource: one that is not named falls back to its default."""
-        try:
-            body = AlterConfigsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"AlterConfigs: {error}")
+        body = decode_or_refuse(request, AlterConfigsRequest)
+        if body is None:
             return
         requested = [
             (

@@ -22,7 +22,8 @@ from broker.runtime.controller.term import ControllerTerm
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.ports import Loop
 from broker.runtime.requests.condition_waits import TIMEOUT_MAX_MS, Waits
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -42,7 +43,6 @@ from broker.wire.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from broker.wire.primitives import MalformedFrame
 
 _TOP_LEVEL_ERROR_FROM = 1
 _UNHEARD_MS = 20.0
@@ -70,10 +70,8 @@ class ControllerAdminHandlers:
 
     def handle_elect_leaders(self, request: Request) -> None:
         """Preferred or unclean elections (KIP-460); responds once the metadata shows them, or at the time-out."""
-        try:
-            body = ElectLeadersRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"ElectLeaders: {error}")
+        body = decode_or_refuse(request, ElectLeadersRequest)
+        if body is None:
             return
         wanted = None
         if body.topic_partitions is not None:
@@ -132,10 +130,8 @@ class ControllerAdminHandlers:
 
     def handle_alter_partition_reassignments(self, request: Request) -> None:
         """Begin, replace or cancel reassignments (KIP-455); responds when that is written."""
-        try:
-            body = AlterPartitionReassignmentsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"AlterPartitionReassignments: {error}")
+        body = decode_or_refuse(request, AlterPartitionReassignmentsRequest)
+        if body is None:
             return
         targets = {
             TopicPartition(topic.name, part.partition_index): None if part.replicas is None else tuple(part.replicas)
@@ -153,10 +149,8 @@ class ControllerAdminHandlers:
 
     def handle_list_partition_reassignments(self, request: Request) -> None:
         """The reassignments that are under way (KIP-455), all or those of named partitions."""
-        try:
-            body = ListPartitionReassignmentsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"ListPartitionReassignments: {error}")
+        body = decode_or_refuse(request, ListPartitionReassignmentsRequest)
+        if body is None:
             return
         wanted = None
         if body.topics is not None:

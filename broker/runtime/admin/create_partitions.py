@@ -21,7 +21,8 @@ from broker.runtime.admin.ports import PartitionStore
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.ports import Loop
 from broker.runtime.requests.condition_waits import Waits
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.runtime.worker import Worker
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_partitions import (
@@ -30,7 +31,6 @@ from broker.wire.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger("broker.admin")
 
@@ -58,10 +58,8 @@ class PartitionHandlers:
 
     def handle_create_partitions(self, request: Request) -> None:
         """Add partitions (KIP-195); responds once the metadata shows them, or at the time-out."""
-        try:
-            body = CreatePartitionsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"CreatePartitions: {error}")
+        body = decode_or_refuse(request, CreatePartitionsRequest)
+        if body is None:
             return
         times = Counter(topic.name for topic in body.topics)
         results: dict[str, Refused | None] = {}

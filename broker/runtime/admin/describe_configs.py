@@ -14,7 +14,8 @@ from broker.core.admin.create_topics import clipped
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
 from broker.runtime.metadata.topic_configs import TopicConfigCache
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import CreatableTopicConfigs
 from broker.wire.messages.describe_configs import (
@@ -25,7 +26,6 @@ from broker.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from broker.wire.primitives import MalformedFrame
 
 TOPIC, BROKER = 2, 4
 TOPIC_SOURCE, BROKER_SOURCE, ALL_BROKERS_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 1, 2, 3, 4, 5
@@ -61,10 +61,8 @@ class ConfigHandlers:
 
     def handle_describe_configs(self, request: Request) -> None:
         """Settings of topics and of this broker, with their sources and synonyms (KIP-226)."""
-        try:
-            body = DescribeConfigsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"DescribeConfigs: {error}")
+        body = decode_or_refuse(request, DescribeConfigsRequest)
+        if body is None:
             return
         version = request.api_version
         topics = {

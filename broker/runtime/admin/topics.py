@@ -23,7 +23,8 @@ from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
 from broker.runtime.metadata.topic_ids import new_topic_id
 from broker.runtime.ports import Loop
 from broker.runtime.requests.condition_waits import Waits
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.runtime.worker import Worker
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import (
@@ -33,7 +34,6 @@ from broker.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from broker.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
-from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger("broker.admin")
 
@@ -100,10 +100,8 @@ class TopicHandlers:
 
     def handle_create_topics(self, request: Request) -> None:
         """Create topics; responds once the metadata shows their leaders, or at the time-out."""
-        try:
-            body = CreateTopicsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"CreateTopics: {error}")
+        body = decode_or_refuse(request, CreateTopicsRequest)
+        if body is None:
             return
         times = Counter(topic.name for topic in body.topics)
         left = _REQUEST_PARTITIONS_MAX if len(body.topics) <= _REQUEST_PARTITIONS_MAX else 0
@@ -203,10 +201,8 @@ class TopicHandlers:
 
     def handle_delete_topics(self, request: Request) -> None:
         """Delete topics; responds once the controller has deleted them, or at the time-out."""
-        try:
-            body = DeleteTopicsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"DeleteTopics: {error}")
+        body = decode_or_refuse(request, DeleteTopicsRequest)
+        if body is None:
             return
         version, timeout_ms = request.api_version, body.timeout_ms
         errors: dict[str, ErrorCode] = {}

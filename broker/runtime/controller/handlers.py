@@ -6,10 +6,10 @@ Source: KafkaApis.handleAlterPartitionRequest, handleControlledShutdownRequest.
 from __future__ import annotations
 
 from broker.runtime.controller.controller import Controller
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from broker.wire.primitives import MalformedFrame
 
 
 class ControllerHandlers:
@@ -20,10 +20,8 @@ class ControllerHandlers:
 
     def handle_alter_partition(self, request: Request) -> None:
         """Queue it for the controller's thread; the response follows in a later turn. NOT_CONTROLLER elsewhere."""
-        try:
-            body = AlterPartitionRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"AlterPartition: {error}")
+        body = decode_or_refuse(request, AlterPartitionRequest)
+        if body is None:
             return
 
         def reply(response: AlterPartitionResponse) -> None:
@@ -33,10 +31,8 @@ class ControllerHandlers:
 
     def handle_controlled_shutdown(self, request: Request) -> None:
         """Queue it for the controller's thread; the response names the leaderships that remain."""
-        try:
-            body = ControlledShutdownRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"ControlledShutdown: {error}")
+        body = decode_or_refuse(request, ControlledShutdownRequest)
+        if body is None:
             return
 
         def reply(response: ControlledShutdownResponse) -> None:

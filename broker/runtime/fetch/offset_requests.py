@@ -17,7 +17,8 @@ from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree
 from broker.runtime.event_log import EventLog
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.isolation import READ_COMMITTED
 from broker.wire.list_offsets_timestamps import EARLIEST, LATEST, MAX_TIMESTAMP
@@ -35,7 +36,6 @@ from broker.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import HEADER_SIZE, CorruptBatch, read_header
 
 _EPOCH_FROM = 4
@@ -74,10 +74,8 @@ class OffsetsHandler:
 
     def handle_list_offsets(self, request: Request) -> None:
         """Respond at once: per partition an offset by timestamp, LATEST or EARLIEST, or an error."""
-        try:
-            body = ListOffsetsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"ListOffsets: {error}")
+        body = decode_or_refuse(request, ListOffsetsRequest)
+        if body is None:
             return
         follower = body.replica_id >= 0
         committed = body.isolation_level == READ_COMMITTED
@@ -142,10 +140,8 @@ class OffsetsHandler:
 
     def handle_offset_for_leader_epoch(self, request: Request) -> None:
         """Respond at once: per partition (epoch, end offset), −1 and −1 where undefined (KIP-320)."""
-        try:
-            body = OffsetForLeaderEpochRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"OffsetForLeaderEpoch: {error}")
+        body = decode_or_refuse(request, OffsetForLeaderEpochRequest)
+        if body is None:
             return
         topics = [
             OffsetForLeaderTopicResult(

@@ -20,7 +20,8 @@ from broker.core.controller.suspicion import Evidence, LinkEvent, LinkState, cor
 from broker.model.ids import BrokerId
 from broker.runtime.metadata.cache import Address, MetadataCache
 from broker.runtime.ports import Loop, Peer
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.api import ApiKey
 from broker.wire.messages.peer_evidence import PeerEvidenceRequest, PeerEvidenceResponse
 from broker.wire.primitives import MalformedFrame
@@ -263,10 +264,8 @@ class FailureDetector:
 
     def handle_evidence(self, request: Request) -> None:
         """What this broker's own link to the named broker has shown; nothing of another registration."""
-        try:
-            body = PeerEvidenceRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"PeerEvidence: {error}")
+        body = decode_or_refuse(request, PeerEvidenceRequest)
+        if body is None:
             return
         watched = self._watched.get(body.broker_id)
         evidence = Evidence.UNKNOWN

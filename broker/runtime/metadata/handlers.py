@@ -20,7 +20,8 @@ from broker.runtime.metadata.cache import KnownTopic, MetadataCache
 from broker.runtime.ports import Loop
 from broker.runtime.requests import authorized_operations
 from broker.runtime.requests.condition_waits import Waits
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -41,7 +42,6 @@ from broker.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from broker.wire.primitives import MalformedFrame
 
 _CACHED_RESPONSES_MAX = 256
 _CACHED_BYTES_MAX = 16 << 20
@@ -81,19 +81,15 @@ class MetadataHandlers:
 
     def handle_update_metadata(self, request: Request) -> None:
         """Apply it to the cache; STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH where it is late."""
-        try:
-            body = UpdateMetadataRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"UpdateMetadata: {error}")
+        body = decode_or_refuse(request, UpdateMetadataRequest)
+        if body is None:
             return
         respond(request, UpdateMetadataResponse(self._cache.update(body)).encode(request.api_version))
 
     def handle_metadata(self, request: Request) -> None:
         """Brokers, controller and the requested topics; waits for the first UpdateMetadata."""
-        try:
-            body = MetadataRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"Metadata: {error}")
+        body = decode_or_refuse(request, MetadataRequest)
+        if body is None:
             return
         self._after_first_update(lambda: self._respond_metadata(request, body))
 
@@ -219,10 +215,8 @@ class MetadataHandlers:
 
     def handle_describe_cluster(self, request: Request) -> None:
         """Brokers, controller and cluster id; waits for the first UpdateMetadata."""
-        try:
-            body = DescribeClusterRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"DescribeCluster: {error}")
+        body = decode_or_refuse(request, DescribeClusterRequest)
+        if body is None:
             return
         self._after_first_update(lambda: self._respond_describe_cluster(request, body))
 
@@ -241,10 +235,8 @@ class MetadataHandlers:
 
     def handle_find_coordinator(self, request: Request) -> None:
         """Groups and transactions are not served: nobody coordinates them."""
-        try:
-            body = FindCoordinatorRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"FindCoordinator: {error}")
+        body = decode_or_refuse(request, FindCoordinatorRequest)
+        if body is None:
             return
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if request.api_version >= 4:

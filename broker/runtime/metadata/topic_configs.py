@@ -19,10 +19,10 @@ from broker.model.backoff import Backoff
 from broker.runtime.metadata.usable_overrides import usable_overrides
 from broker.runtime.ports import Loop
 from broker.runtime.requests.abandonable_requests import AbandonableRequests
-from broker.runtime.requests.request import Request, refuse
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request
 from broker.runtime.worker import Worker
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from broker.wire.primitives import MalformedFrame
 
 _log = logging.getLogger("broker.config")
 
@@ -244,10 +244,8 @@ def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callabl
     waiting = AbandonableRequests()
 
     def handle(request: Request) -> None:
-        try:
-            body = LeaderAndIsrRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"LeaderAndIsr: {error}")
+        body = decode_or_refuse(request, LeaderAndIsrRequest)
+        if body is None:
             return
         # The frame's bytes are the connection's again after this turn.
         kept = request.with_own_body()

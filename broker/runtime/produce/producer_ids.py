@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 
 from broker.runtime.replicas.ports import ProducerIdSource
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from broker.wire.primitives import MalformedFrame
 
 logger = logging.getLogger(__name__)
 
@@ -24,10 +24,8 @@ class ProducerIdHandler:
 
     def handle(self, request: Request) -> None:
         """Respond with an id and epoch 0, perhaps after a block is claimed; INVALID_REQUEST for a transactional id."""
-        try:
-            body = InitProducerIdRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"InitProducerId: {error}")
+        body = decode_or_refuse(request, InitProducerIdRequest)
+        if body is None:
             return
         version = request.api_version
         if body.transactional_id is not None:

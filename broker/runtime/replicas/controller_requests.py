@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from broker.runtime.replicas.role_changes import RoleChanges
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from broker.wire.messages.stop_replica import StopReplicaRequest
-from broker.wire.primitives import MalformedFrame
 
 
 class ControllerRequests:
@@ -17,19 +17,15 @@ class ControllerRequests:
 
     def handle_leader_and_isr(self, request: Request) -> None:
         """Take up the roles and respond with an error per partition, or one for all."""
-        try:
-            body = LeaderAndIsrRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"LeaderAndIsr: {error}")
+        body = decode_or_refuse(request, LeaderAndIsrRequest)
+        if body is None:
             return
         response = self._role_changes.apply_leader_and_isr(body, request.api_version)
         respond(request, response.encode(request.api_version))
 
     def handle_stop_replica(self, request: Request) -> None:
         """Give up roles, and logs where that is requested; respond with an error per partition."""
-        try:
-            body = StopReplicaRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"StopReplica: {error}")
+        body = decode_or_refuse(request, StopReplicaRequest)
+        if body is None:
             return
         respond(request, self._role_changes.stop_replicas(body).encode(request.api_version))

@@ -17,7 +17,8 @@ from broker.runtime.ports import LogStore, Loop
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.deadlines import Deadlines
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.delete_records import (
     NO_LOW_WATERMARK,
@@ -28,7 +29,6 @@ from broker.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from broker.wire.primitives import MalformedFrame
 
 logger = logging.getLogger(__name__)
 
@@ -78,10 +78,8 @@ class DeleteRecordsHandler:
 
     def handle(self, request: Request) -> None:
         """Raise log starts where that is allowed; the response follows when all replicas have, or the time is over."""
-        try:
-            body = DeleteRecordsRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"DeleteRecords: {error}")
+        body = decode_or_refuse(request, DeleteRecordsRequest)
+        if body is None:
             return
         pending = _Pending(request, body.timeout_ms)
         for topic in body.topics:

@@ -20,7 +20,8 @@ from broker.runtime.ports import LogStore
 from broker.runtime.replicas.controller_fence import ControllerFence
 from broker.runtime.replicas.remade_logs import RemadeLogs
 from broker.runtime.replicas.replicas import Replicas
-from broker.runtime.requests.request import Request, refuse, respond
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.replica_report import (
     ReplicaReportRequest,
@@ -28,7 +29,6 @@ from broker.wire.messages.replica_report import (
     ReportedEpoch,
     ReportedPartition,
 )
-from broker.wire.primitives import MalformedFrame
 
 _EPOCHS = 25
 """How many of a log's newest epochs a report holds: logs that differ do so within the last few leaderships."""
@@ -65,10 +65,8 @@ class ReplicaReports:
 
     def handle(self, request: Request) -> None:
         """Respond at once; a frame that is no ReplicaReport closes the connection."""
-        try:
-            body = ReplicaReportRequest.decode(request.api_version, request.body)
-        except MalformedFrame as error:
-            refuse(request, f"ReplicaReport: {error}")
+        body = decode_or_refuse(request, ReplicaReportRequest)
+        if body is None:
             return
         respond(request, self.report(body).encode(request.api_version))
 
