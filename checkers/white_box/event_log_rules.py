@@ -7,7 +7,7 @@ registration or send.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence.event_log_gaps import headless, holed, incarnations, unlogged_acks, unlogged_lives
@@ -22,38 +22,24 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
     """raw: schema.EVENTS with unreadable lines. All findings are of kind unknown."""
     lives = incarnations(evidence.events).withColumn("p", F.lit(None).cast("string"))
     found = [
-        apply_rules(
+        _unknown(
             lives.where(holed()),
-            [
-                Rule(
-                    EVENT_LOG,
-                    F.lit(True),
-                    text(
-                        "the event log of {n}, incarnation {i}, has gaps or repeats: {c} lines from {a} to {z}",
-                        n=F.col("node"),
-                        i=F.col("i"),
-                        c=F.col("lines"),
-                        a=F.col("first"),
-                        z=F.col("last"),
-                    ),
-                    kind="unknown",
-                )
-            ],
+            text(
+                "the event log of {n}, incarnation {i}, has gaps or repeats: {c} lines from {a} to {z}",
+                n=F.col("node"),
+                i=F.col("i"),
+                c=F.col("lines"),
+                a=F.col("first"),
+                z=F.col("last"),
+            ),
         ),
-        apply_rules(
+        _unknown(
             lives.where(headless()),
-            [
-                Rule(
-                    EVENT_LOG,
-                    F.lit(True),
-                    text(
-                        "the event log of {n}, incarnation {i}, does not begin with `start`",
-                        n=F.col("node"),
-                        i=F.col("i"),
-                    ),
-                    kind="unknown",
-                )
-            ],
+            text(
+                "the event log of {n}, incarnation {i}, does not begin with `start`",
+                n=F.col("node"),
+                i=F.col("i"),
+            ),
         ),
         _torn(raw, lives),
         _unlogged_registrations(evidence, lives),
@@ -62,6 +48,11 @@ def event_log_rules(evidence: Evidence, raw: DataFrame) -> Family:
     ]
     per_partition = evidence.timeline.groupBy("p").agg(F.count(F.lit(1)).alias("lines"))
     return Family(union(found), figures(per_partition, {(EVENT_LOG, "lines"): F.col("lines")}))
+
+
+def _unknown(rows: DataFrame, detail: Column) -> DataFrame:
+    """Each of these rows is a finding."""
+    return apply_rules(rows, [Rule(EVENT_LOG, F.lit(True), detail, kind="unknown")])
 
 
 def _torn(raw: DataFrame, lives: DataFrame) -> DataFrame:
@@ -77,21 +68,14 @@ def _torn(raw: DataFrame, lives: DataFrame) -> DataFrame:
         .where(F.col("unreadable") > F.coalesce("incarnations", F.lit(0)))
         .withColumn("p", F.lit(None).cast("string"))
     )
-    return apply_rules(
+    return _unknown(
         odd,
-        [
-            Rule(
-                EVENT_LOG,
-                F.lit(True),
-                text(
-                    "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
-                    u=F.col("unreadable"),
-                    n=F.col("node"),
-                    i=F.col("incarnations"),
-                ),
-                kind="unknown",
-            )
-        ],
+        text(
+            "{u} lines of the event log of {n} cannot be read, with {i} incarnations",
+            u=F.col("unreadable"),
+            n=F.col("node"),
+            i=F.col("incarnations"),
+        ),
     )
 
 
@@ -100,20 +84,13 @@ def _unlogged_registrations(evidence: Evidence, lives: DataFrame) -> DataFrame:
     odd = unlogged_lives(lives, evidence.events, evidence.znodes.registrations).withColumn(
         "p", F.lit(None).cast("string")
     )
-    return apply_rules(
+    return _unknown(
         odd,
-        [
-            Rule(
-                EVENT_LOG,
-                F.lit(True),
-                text(
-                    "ZooKeeper saw broker {b} register as {c}, and no incarnation in its event log says so",
-                    b=F.col("b"),
-                    c=F.col("czxids"),
-                ),
-                kind="unknown",
-            )
-        ],
+        text(
+            "ZooKeeper saw broker {b} register as {c}, and no incarnation in its event log says so",
+            b=F.col("b"),
+            c=F.col("czxids"),
+        ),
     )
 
 
@@ -161,20 +138,13 @@ def _unlogged_fetches(evidence: Evidence) -> DataFrame:
         .groupBy("b", "p")
         .agg(F.count(F.lit(1)).alias("fetches"), F.min("rid").alias("rid"))
     )
-    return apply_rules(
+    return _unknown(
         odd,
-        [
-            Rule(
-                EVENT_LOG,
-                F.lit(True),
-                text(
-                    "broker {b} answered {c} fetches of {p} ({r} and others) that its event log does not have",
-                    b=F.col("b"),
-                    c=F.col("fetches"),
-                    p=F.col("p"),
-                    r=F.col("rid"),
-                ),
-                kind="unknown",
-            )
-        ],
+        text(
+            "broker {b} answered {c} fetches of {p} ({r} and others) that its event log does not have",
+            b=F.col("b"),
+            c=F.col("fetches"),
+            p=F.col("p"),
+            r=F.col("rid"),
+        ),
     )
