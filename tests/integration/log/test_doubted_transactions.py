@@ -11,7 +11,7 @@ import pytest
 from broker.log.cleaner.writer import CleanedWriter
 from broker.log.indexes.transaction_indexes import Doubt
 from broker.log.log import PartitionLog
-from broker.log.log_manager import DiskLogStore
+from broker.log.log_manager import LogManager
 from broker.model.log_errors import NoDescriptorFree, ProducersUnread
 from broker.wire.record_batch import iter_batches
 from tests.property.log.compaction_tools import PatientClock
@@ -23,7 +23,7 @@ CONFIG = {"segment.bytes": "500", "file.delete.delay.ms": "10"}
 HALF = b"half an entry"
 
 
-def opened(path: str, clock: Clock | None = None) -> tuple[DiskLogStore, PartitionLog]:
+def opened(path: str, clock: Clock | None = None) -> tuple[LogManager, PartitionLog]:
     store = open_store(path, clock or Clock(), CONFIG)
     log = open_log(store)
     log.restore_producers()
