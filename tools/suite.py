@@ -2,8 +2,9 @@
 
     python -m tools.suite [--room ROOM] [--list] [options of pytest]
 
-tests/rooms.toml says which tests belong to which room, and which run two at a time. Those come first, the others after
-them one by one; the second part also runs where the first failed. The exit code is pytest's, of the part that failed.
+tests/rooms.toml says which tests belong to which room, and in which of three parts they run: those that compute two at
+a time, then those that wait two at a time, then the others one by one. A part runs also where one before it failed. The
+exit code is pytest's, of the first part that failed.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import subprocess
 import sys
 import tomllib
 from argparse import ArgumentParser
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 TESTS = Path("tests")
 TABLE = TESTS / "rooms.toml"
 NO_TESTS_COLLECTED = 5
 """pytest's exit code where -k, or a mark, matched nothing."""
+TWO_AT_A_TIME = ("-n", "2", "-p", "tools.two_processes", "--no-loadscope-reorder")
 
 
 class UnknownRoom(Exception):
@@ -28,11 +30,21 @@ class UnknownRoom(Exception):
 
 @dataclass(frozen=True)
 class Suite:
-    """rooms: room → its tests beside tests/unit/<room>. Paths are below tests/."""
+    """computing, waiting: what runs two at a time, in two parts; alone: what of these runs one by one after all, with
+    all that neither names. first: what begins before the others of its part, in this order. one_process: folders whose
+    tests share a process. rooms: room → its tests beside tests/unit/<room>. Paths are below tests/.
+    """
 
-    together: tuple[str, ...]
+    computing: tuple[str, ...]
+    waiting: tuple[str, ...]
     alone: tuple[str, ...]
-    rooms: dict[str, tuple[str, ...]]
+    first: tuple[str, ...] = ()
+    one_process: tuple[str, ...] = ()
+    rooms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        return (*self.computing, *self.waiting)
 
     def of_room(self, room: str) -> list[str]:
         """Paths of the tests of one room, the unit tests first."""
@@ -41,23 +53,40 @@ class Suite:
         own = f"unit/{room}"
         return [own, *self.rooms[room]] if (TESTS / own).is_dir() else [*self.rooms[room]]
 
-    def parts(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
-        """(paths of tests that run two at a time, those that run one by one)"""
-        pairs = [path for path in paths if is_within(path, self.together) and not is_within(path, self.alone)]
-        single = [path for path in paths if path not in pairs]
-        single += [path for path in self.alone if is_within(path, pairs)]
-        return pairs, single
+    def parts(self, paths: Sequence[str]) -> list[Part]:
+        """What runs of these paths in each part: computing, waiting, one by one."""
+        pairs = [self._pairs(listed, paths) for listed in (self.computing, self.waiting)]
+        whole = [path for path in paths if not is_within(path, self.together) or is_within(path, self.alone)]
+        within = [path for path in self.alone if any(is_within(path, part.paths) for part in pairs)]
+        return [*pairs, Part((*whole, *within), tuple(path for path in self.together if is_below(path, whole)))]
+
+    def _pairs(self, listed: Sequence[str], paths: Sequence[str]) -> Part:
+        whole = [path for path in paths if is_within(path, listed) and not is_within(path, self.alone)]
+        run = [*whole, *(place for place in listed if is_below(place, paths))]
+        return Part(tuple(run), tuple(path for path in self.alone if is_below(path, run)))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Paths of tests, and what below them is left out."""
+
+    paths: tuple[str, ...]
+    spared: tuple[str, ...]
+
+
+def is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 def is_within(path: str, folders: Sequence[str]) -> bool:
     """Whether the path is one of these, or below one of them."""
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+    return path in folders or is_below(path, folders)
 
 
 def load(table: Path = TABLE) -> Suite:
     read = tomllib.loads(table.read_text(encoding="utf-8"))
-    rooms = {room: tuple(paths) for room, paths in read["rooms"].items()}
-    return Suite(tuple(read["together"]), tuple(read["alone"]), rooms)
+    rooms = {room: tuple(paths) for room, paths in read.pop("rooms").items()}
+    return Suite(**{name: tuple(paths) for name, paths in read.items()}, rooms=rooms)
 
 
 def everything(suite: Suite) -> list[str]:
@@ -77,7 +106,7 @@ def holds_tests(path: Path) -> bool:
 
 
 def exit_code(codes: Sequence[int]) -> int:
-    """Of both parts: the first failure; that nothing was collected counts only where no part has tests."""
+    """Of all parts: the first failure; that nothing was collected counts only where no part has tests."""
     failed = [code for code in codes if code not in (0, NO_TESTS_COLLECTED)]
     if failed:
         return failed[0]
@@ -86,17 +115,25 @@ def exit_code(codes: Sequence[int]) -> int:
 
 def commands(suite: Suite, paths: Sequence[str], options: Sequence[str]) -> list[list[str]]:
     """The calls of pytest, one for each part that has tests."""
-    pytest = [sys.executable, "-m", "pytest", "-m", "not nightly"]
-    pairs, single = suite.parts(paths)
-    made: list[list[str]] = []
-    if pairs:
-        spared = [f"--ignore={TESTS / path}" for path in suite.alone if is_within(path, pairs)]
-        # In the order of their names, so that unit tests come last: each is quick, and both processes end together.
-        two = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=10"]
-        made.append([*pytest, *two, *options, *spared, *(str(TESTS / path) for path in pairs)])
-    if single:
-        made.append([*pytest, "--durations=25", *options, *(str(TESTS / path) for path in single)])
+    *pairs, single = suite.parts(paths)
+    made = [_call(part, [*TWO_AT_A_TIME, "--durations=10", *options]) for part in pairs if part.paths]
+    if single.paths:
+        made.append(_call(single, ["--durations=25", *options]))
     return made
+
+
+def _call(part: Part, options: Sequence[str]) -> list[str]:
+    spared = [f"--ignore={TESTS / path}" for path in part.spared]
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-m",
+        "not nightly",
+        *options,
+        *spared,
+        *(str(TESTS / p) for p in part.paths),
+    ]
 
 
 def main(arguments: Sequence[str]) -> int:

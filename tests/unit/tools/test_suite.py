@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import suite as subject
-from tools.suite import NO_TESTS_COLLECTED, Suite, UnknownRoom, commands, everything, exit_code, is_within, load
+from tools.suite import NO_TESTS_COLLECTED, Part, Suite, UnknownRoom, commands, everything, exit_code, is_within, load
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS_OF_ROOMS = ("integration", "interop", "property")
@@ -31,15 +31,33 @@ def files_below(paths: list[str]) -> list[str]:
     return [str(path.relative_to(ROOT / "tests")) for path in found]
 
 
+def run_by(part: Part) -> list[str]:
+    return [file for file in files_below([*part.paths]) if not is_within(file, part.spared)]
+
+
 def test_whole_suite_runs_every_file_once(suite: Suite) -> None:
-    pairs, single = suite.parts(everything(suite))
-    run = [path for path in files_below(pairs) if not is_within(path, suite.alone)] + files_below(single)
+    run = [file for part in suite.parts(everything(suite)) for file in run_by(part)]
     assert sorted(run) == sorted(files_below(["."]))
 
 
+def test_each_part_of_the_whole_suite_runs_what_the_table_says(suite: Suite) -> None:
+    computing, waiting, single = suite.parts(everything(suite))
+    for part, listed in ((computing, suite.computing), (waiting, suite.waiting)):
+        assert [file for file in run_by(part) if not is_within(file, listed) or is_within(file, suite.alone)] == []
+    files = run_by(single)
+    together = (*suite.computing, *suite.waiting)
+    assert [file for file in files if is_within(file, together) and not is_within(file, suite.alone)] == []
+
+
 def test_paths_of_the_table_exist(suite: Suite) -> None:
-    named = {*suite.together, *suite.alone, *(path for paths in suite.rooms.values() for path in paths)}
+    lists = (suite.computing, suite.waiting, suite.alone, suite.first, suite.one_process, *suite.rooms.values())
+    named = {path for paths in lists for path in paths}
     assert [path for path in sorted(named) if not (ROOT / "tests" / path).exists()] == []
+
+
+def test_what_begins_first_is_of_a_part_that_runs_two_at_a_time(suite: Suite) -> None:
+    together = (*suite.computing, *suite.waiting)
+    assert [path for path in suite.first if not is_within(path, together) or is_within(path, suite.alone)] == []
 
 
 def test_rooms_are_rooms_of_the_code(suite: Suite) -> None:
@@ -68,6 +86,13 @@ def test_room_runs_its_own_unit_tests_and_those_beside_them(suite: Suite) -> Non
     assert "-n" not in one
 
 
+@pytest.mark.parametrize("room", ["broker/runtime/metadata", "harness/runs", "nemesis"])
+def test_room_runs_every_file_that_belongs_to_it_once(suite: Suite, room: str) -> None:
+    paths = suite.of_room(room)
+    run = [file for part in suite.parts(paths) for file in run_by(part)]
+    assert sorted(run) == sorted(files_below(paths))
+
+
 def test_unknown_room_is_an_error_that_names_the_rooms(
     suite: Suite, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,11 +105,36 @@ def test_unknown_room_is_an_error_that_names_the_rooms(
     assert all(room in said for room in suite.rooms)
 
 
+def test_what_waits_runs_two_at_a_time_apart_from_what_computes() -> None:
+    suite = Suite(("log",), ("broker",), ())
+    compute, wait = commands(suite, ["broker", "log"], [])
+    assert compute[-1] == "tests/log"
+    assert wait[-1] == "tests/broker"
+    assert "-n" in compute
+    assert "-n" in wait
+
+
 def test_tests_that_go_by_the_clock_are_left_out_of_the_pairs_and_run_alone() -> None:
-    suite = Suite(("log",), ("log/test_pace.py",), {})
+    suite = Suite(("log",), (), ("log/test_pace.py",))
     two, one = commands(suite, ["log", "net"], [])
     assert "--ignore=tests/log/test_pace.py" in two
     assert one[-2:] == ["tests/net", "tests/log/test_pace.py"]
+    assert "-n" not in one
+
+
+def test_files_that_run_two_at_a_time_are_left_out_of_their_folder_which_does_not() -> None:
+    suite = Suite((), ("harness/test_runs.py",), ())
+    two, one = commands(suite, ["harness"], [])
+    assert two[-1] == "tests/harness/test_runs.py"
+    assert one[-2:] == ["--ignore=tests/harness/test_runs.py", "tests/harness"]
+
+
+def test_single_file_of_a_folder_runs_as_the_table_says_of_the_file() -> None:
+    suite = Suite((), ("broker",), ("broker/test_pace.py",))
+    (one,) = commands(suite, ["broker/test_pace.py"], [])
+    assert "-n" not in one
+    (two,) = commands(suite, ["broker/test_kills.py"], [])
+    assert "-n" in two
 
 
 @pytest.mark.parametrize(
