@@ -134,6 +134,15 @@ def _wait_cleaned(cluster: Cluster, until: int) -> None:
     )
 
 
+def _wait_idle(broker: Broker) -> None:
+    """Until its cleaner has done all that there is to do: everything below the active segment."""
+
+    def active_segment() -> int:
+        return max(int(path.stem) for path in (broker.folder / "data" / f"{TOPIC}-0").glob("*.log"))
+
+    wait_until(lambda: _cleaned(broker) == active_segment(), lambda: broker.output)
+
+
 def test_every_replica_is_cleaned_and_serves_the_last_value_of_each_key_as_leader(cluster: Cluster) -> None:
     table: Table = {}
     _create(cluster, cleanup_policy="compact")
@@ -167,6 +176,8 @@ def test_leader_whose_cleaner_meets_damage_gives_way_and_is_fetched_anew(cluster
     _create(cluster, cleanup_policy="compact")
     _write(cluster, range(300), table)
     _wait_cleaned(cluster, 500)
+    # A cleaning that has read the segment, and is about to replace it, would take the damage away with it.
+    _wait_idle(cluster.brokers[1])
     damaged = min((cluster.brokers[1].folder / "data" / f"{TOPIC}-0").glob("*.log"))
     flip(damaged, damaged.stat().st_size // 2)
     _write(cluster, range(300, 600), table)
