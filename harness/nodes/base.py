@@ -103,7 +103,9 @@ class Node(Protocol):
 
     @property
     def broker_path(self) -> str:
-        """Folder on the node that holds the `broker` package, for PYTHONPATH."""
+        """For PYTHONPATH on the node: the `broker` package of the system's source, if it has one, and its
+        dependencies.
+        """
         ...
 
     @property

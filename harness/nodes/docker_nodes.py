@@ -214,10 +214,11 @@ class DockerNodeSet:
             container.start()
         node.container = container
         node.run(["mkdir", "-p", f"{ROOT}/logs"])
-        check_compiled_modules(node, node.python, self._payload.broker_folder / "broker")
-        node.put(self._payload.broker_folder / "broker", f"{ROOT}/lib/broker")
-        names = ", ".join(self._payload.importable())
-        node.run(["env", f"PYTHONPATH={node.broker_path}", node.python, "-c", f"import {names}"])
+        for package in self._payload.packages():
+            check_compiled_modules(node, node.python, package)
+            node.put(package, f"{ROOT}/lib/{package.name}")
+        if names := ", ".join(self._payload.importable()):
+            node.run(["env", f"PYTHONPATH={node.broker_path}", node.python, "-c", f"import {names}"])
 
 
 def remove_labelled(client: Any, label: str) -> list[str]:

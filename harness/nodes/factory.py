@@ -70,8 +70,9 @@ def make_nodes(
 ) -> NodeSet:
     """The nodes n1 … and zk1 …, not yet opened.
 
-    run_dir: the run's own folder, exists. source: holds the package `broker`. hosts, known_hosts: as in the run file's
-    [nodes], for kind ssh; without hosts the harness makes its own sshd nodes. ValueError names a value that is wrong.
+    run_dir: the run's own folder, exists. source: a package `broker` in it, if there is one, is copied to every node.
+    hosts, known_hosts: as in the run file's [nodes], for kind ssh; without hosts the harness makes its own sshd nodes.
+    ValueError names a value that is wrong.
     """
     wanted = places(brokers, zookeepers)
     if kind == "local":

@@ -86,7 +86,7 @@ class LocalNode(PosixNode):
 
     @property
     def broker_path(self) -> str:
-        """The run's own copy of the `broker` package."""
+        """The run's own copy of the `broker` package, if the system's source has one."""
         return str(self._payload.broker_folder)
 
     @property
@@ -128,7 +128,8 @@ class LocalNodeSet:
             netns.make_namespace(place)
             Path(self._locals[place.name].root, "logs").mkdir(parents=True, exist_ok=True)
         node = next(iter(self._locals.values()))
-        check_compiled_modules(node, node.python, self._payload.broker_folder / "broker")
+        for package in self._payload.packages():
+            check_compiled_modules(node, node.python, package)
 
     def close(self) -> None:
         """Kill what still runs in the namespaces, and remove them."""

@@ -15,10 +15,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.nodes.packages import copy_code
 from harness.tools.faketime import faketime_library
 from harness.tools.java import JavaHome, cache_folder, find_java_for_zookeeper, zookeeper_jars
 from harness.tools.partial_folder import partial_folder
 
+BROKER = "broker"
 _FALLBACK_DEPENDENCIES = ("kazoo", "crc32c")
 
 
@@ -34,32 +36,34 @@ HERE = PythonKind(sys.version_info[:2], platform.machine())
 
 
 class Payload:
-    """The broker package, copied once so that an edit of the source does not change a run, and the tools beside it."""
+    """The broker package, copied once so that an edit of the source does not change a run, and the tools beside it.
+
+    A source without that package belongs to a system that brings its nodes what they run (`harness.nodes.packages`).
+    """
 
     def __init__(self, source: Path, folder: Path) -> None:
-        """source: holds the package `broker`; folder: where the copy goes."""
+        """source: the system's; folder: where the copy goes."""
         self._source = source
         self.broker_folder = folder
 
     def copy_broker(self) -> None:
-        """Copy the package; ValueError when `source` has none."""
-        package = self._source / "broker"
-        if not (package / "__init__.py").is_file():
-            raise ValueError(f"system.source = {self._source}: no package `broker` there ({package}/__init__.py)")
-        shutil.copytree(
-            package,
-            self.broker_folder / "broker",
-            ignore=shutil.ignore_patterns("__pycache__"),
-            dirs_exist_ok=True,
-        )
+        """Make the folder, with a copy of the package where `source` has one."""
+        self.broker_folder.mkdir(parents=True, exist_ok=True)
+        package = self._source / BROKER
+        if (package / "__init__.py").is_file():
+            copy_code(package, self.broker_folder / BROKER)
+
+    def packages(self) -> list[Path]:
+        """The copied package, or none; `copy_broker` comes first."""
+        return [self.broker_folder / BROKER] if (self.broker_folder / BROKER).is_dir() else []
 
     def dependencies(self, python: PythonKind) -> Path:
         """A folder with the broker's dependencies for that Python, ready for PYTHONPATH; cached."""
         return dependencies(python)
 
     def importable(self) -> list[str]:
-        """What a node must be able to import before it can run the broker."""
-        return ["broker", *_dependency_names()]
+        """What a node must be able to import before it can run the broker; nothing where there is none to run."""
+        return [BROKER, *_dependency_names()] if self.packages() else []
 
     def java(self) -> JavaHome:
         """The Java on this machine that runs ZooKeeper. Raises JavaMissing."""

@@ -47,16 +47,18 @@ class Provision:
         return f"{self._node.root}/lib"
 
     def upload_broker(self, payload: Payload) -> None:
-        """Send the broker package and its dependencies; CommandFailed when the node has no Python 3.11+, or one that
-        the package's compiled modules are not for.
+        """Send the broker package, if there is one, and its dependencies; CommandFailed when the node has no Python
+        3.11+, or one that the package's compiled modules are not for.
         """
         self._payload = payload
         path = self.python()
-        check_compiled_modules(self._node, path, payload.broker_folder / "broker")
+        for package in payload.packages():
+            check_compiled_modules(self._node, path, package)
         self._node.put(payload.dependencies(self._python_kind()), self.broker_path)
-        self._node.put(payload.broker_folder / "broker", f"{self.broker_path}/broker")
-        names = ", ".join(payload.importable())
-        self._node.run(["env", f"PYTHONPATH={self.broker_path}", path, "-c", f"import {names}"])
+        for package in payload.packages():
+            self._node.put(package, f"{self.broker_path}/{package.name}")
+        if names := ", ".join(payload.importable()):
+            self._node.run(["env", f"PYTHONPATH={self.broker_path}", path, "-c", f"import {names}"])
 
     def python(self) -> str:
         """The node's own Python 3.11 or later."""

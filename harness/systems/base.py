@@ -61,7 +61,7 @@ class System(Protocol):
 class SystemKind(Protocol):
     """One kind of system: what it can do, and how one is opened.
 
-    event_log: whether its brokers write the event log of docs/history-format.md. checkers: names of the checkers that
+    event_log: whether its brokers write the event log of docs/event-log.md. checkers: names of the checkers that
     judge what a run of it leaves behind (checkers/verdicts/catalogue.py), beside those of the workload.
     """
 
@@ -80,7 +80,11 @@ class SystemKind(Protocol):
         ...
 
     def source(self, plan: Plan) -> Path:
-        """The folder with the packages that brokers import; nodes have it on PYTHONPATH. Raises PlanError."""
+        """The folder of its code, which run.json names. Raises PlanError.
+
+        A package `broker` in it is copied to every node (`Node.broker_path`) and is part of the run's code. Nothing
+        else of it is: a system brings its nodes any other package with `harness.nodes.packages.put_packages`.
+        """
         ...
 
     def describe(self, plan: Plan) -> Mapping[str, object]:

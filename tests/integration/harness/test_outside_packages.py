@@ -98,6 +98,16 @@ def test_workload_and_system_of_another_package_are_run_by_their_names(installed
     assert (store.evidence / "n1" / "logs" / "toy.log").is_file()
 
 
+@pytest.mark.ssh
+def test_system_of_another_package_runs_on_nodes_that_have_only_what_it_brings_them(installed: Path) -> None:
+    done, store = run(installed, RUN, "--no-analysis", "--nodes", "ssh")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert sum(line["f"] == "send" and line["type"] == "ok" for line in read_lines(store.history)) == 41
+    log = (store.evidence / "n1" / "logs" / "toy.log").read_text()
+    assert log.startswith("serving, with the code of ")
+    assert log.rstrip().endswith("/n1/packages/toy_lab")
+
+
 def test_options_of_a_workload_of_another_package_are_its_own_to_refuse(installed: Path) -> None:
     text = RUN.replace("sends = 40", "sends = 0")
     done, _ = run(installed, text)

@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from pathlib import Path
 
-from tests.integration.harness.fake_broker import FakeBroker
+from .memory_broker import MemoryBroker
 
 CLOCK, SEEN = "ahead_s", "seen_s"
 LOOK_S = 0.05
 
 
-class ForgetfulBroker(FakeBroker):
+class ForgetfulBroker(MemoryBroker):
     lost_offset = -1
     retention_s = 7 * 86_400.0
     ahead_s = "0.0"
 
-    def append(self, index: int, batch: bytes) -> int:
-        partition = self.partitions[index]
-        kept = bytes(partition.log)
-        base = super().append(index, batch)
+    def append(self, batch: bytes) -> int:
+        kept = bytes(self.log)
+        base = super().append(batch)
         if base == self.lost_offset:
-            partition.log[:] = kept
+            self.log[:] = kept
         if float(self.ahead_s) > self.retention_s:
             # Records carry the clients' clocks, which are right: all of them are too old.
-            partition.log.clear()
-            partition.log_start = partition.leo
+            self.log.clear()
+            self.log_start = self.leo
         return base
 
     def look_at_clock(self) -> None:
@@ -46,12 +46,15 @@ class ForgetfulBroker(FakeBroker):
 def main() -> None:
     address, port, topic, lost, retention_s = sys.argv[1:]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    broker = ForgetfulBroker(topic, host=address, port=int(port))
+    broker = ForgetfulBroker(topic, address, int(port))
     broker.lost_offset = int(lost)
     broker.retention_s = float(retention_s)
+    print(f"serving, with the code of {Path(__file__).parent}", flush=True)
+    threading.Thread(target=broker.serve_forever, daemon=True).start()
     while signal.sigtimedwait({signal.SIGTERM}, LOOK_S) is None:
         broker.look_at_clock()
-    broker.close()
+    broker.shutdown()
+    broker.server_close()
 
 
 if __name__ == "__main__":

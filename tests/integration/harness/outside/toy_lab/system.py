@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import socket
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.nodes.base import DaemonSpec, Node
+from harness.nodes.packages import put_packages
 from harness.plan.plan import Plan
 from harness.systems.coordination import PartitionState
-from harness.systems.highwater.source import broker_source
 from harness.systems.view import SystemView
 from harness.systems.waiting import await_daemon
 
 DAEMON = "toy"
 PORT = 7000
 WEEK_MS = "604800000"
+
+
+def package(name: str) -> Path:
+    """The folder of an installed package."""
+    found = importlib.util.find_spec(name)
+    assert found is not None
+    assert found.submodule_search_locations
+    return Path(found.submodule_search_locations[0])
 
 
 class OnlyBroker:
@@ -36,8 +44,11 @@ class ToySystem:
     def __init__(self, node: Node, plan: Plan) -> None:
         self._node = node
         self._plan = plan
+        self._python_path = ""
 
     def setup(self) -> None:
+        # The toy broker's own package, and the one whose codecs it uses.
+        self._python_path = put_packages(self._node, [package("toy_lab"), package("broker")])
         self.start_broker(self._node.name)
 
     def bootstrap(self) -> Sequence[tuple[str, str, int]]:
@@ -67,8 +78,7 @@ class ToySystem:
             retention_s = int(self._plan.topic.config.get("retention.ms", WEEK_MS)) / 1000
             place = (node.address, str(PORT), self._plan.topic.name)
             argv = (node.python, "-m", "toy_lab.server", *place, lost, str(retention_s))
-            # The harness's own path: the package, the fake broker of the tests, and the lab.
-            node.start(DaemonSpec(DAEMON, argv, {"PYTHONPATH": ":".join(path for path in sys.path if path)}, node.root))
+            node.start(DaemonSpec(DAEMON, argv, {"PYTHONPATH": self._python_path}, node.root))
         await_daemon(node, DAEMON, self._responds, 20.0)
 
     def _responds(self) -> bool:
@@ -106,7 +116,7 @@ class Toy:
     def check(self, plan: Plan) -> None: ...
 
     def source(self, plan: Plan) -> Path:
-        return broker_source(None)
+        return package("toy_lab")
 
     def describe(self, plan: Plan) -> Mapping[str, object]:
         return {"toy": True}
