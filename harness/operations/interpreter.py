@@ -58,6 +58,10 @@ class OpRecorder(Protocol):
         ...
 
 
+class InvalidOp(Exception):
+    """A generator has a bug: its op names a thread that is not free. The text names op and context."""
+
+
 OpenClient = Callable[[int, int], Client]
 """(process, thread) → a new client."""
 
@@ -97,7 +101,7 @@ class Interpreter:
     def run(self, generator: Generator, stop: Stop) -> None:
         """Carry a generator out until it is exhausted or `stop` is set, and every operation under way has come out.
 
-        Raises what a client or the recorder raised.
+        Raises what a client or the recorder raised, and InvalidOp.
         """
         inboxes: list[queue.SimpleQueue[Op | None]] = [queue.SimpleQueue() for _ in range(self.threads)]
         workers = [
@@ -113,13 +117,15 @@ class Interpreter:
             while not stop.is_set():
                 now_ns = self._clock_ns() - origin_ns
                 free = tuple(thread for thread in range(self.threads) if thread not in busy)
-                found = generator.next(Context(now_ns, free, self.threads))
+                context = Context(now_ns, free, self.threads)
+                found = generator.next(context)
                 if found is None:
                     break
                 if found == PENDING:
                     wait_s = _IDLE_WAIT_S
                 else:
                     op, after = found
+                    _check_free(op, context)
                     if op.time_ns <= now_ns:
                         generator = after
                         busy.add(op.thread)
@@ -174,3 +180,10 @@ class Interpreter:
         finally:
             if client is not None:
                 client.close()
+
+
+def _check_free(op: Op, context: Context) -> None:
+    """Raises InvalidOp. Source: jepsen.generator/validate."""
+    if op.thread not in context.free:
+        state = "busy" if 0 <= op.thread < context.threads else "not there"
+        raise InvalidOp(f"the generator's op names thread {op.thread}, which is {state}: {op} in {context}")

@@ -3,11 +3,23 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
-from harness.operations.generator import Fixed, Generator, Op, Phases, Rng, Stagger, TimeLimit, fixed
-from harness.operations.interpreter import Interpreter
+from harness.operations.generator import (
+    Completed,
+    Context,
+    Fixed,
+    Generator,
+    Op,
+    Phases,
+    Rng,
+    Stagger,
+    TimeLimit,
+    fixed,
+)
+from harness.operations.interpreter import Interpreter, InvalidOp
 from harness.operations.op import Completion, Invocation, Outcome
 from harness.workloads.append_poll.generators import Sends, Spread
 
@@ -179,3 +191,32 @@ def test_interpreter_hands_a_draw_out_no_earlier_than_its_time() -> None:
     interpreter.run(limited, threading.Event())
     assert len(handed) > 5
     assert all(due_ns <= at_ns for due_ns, at_ns in handed)
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """The same op again and again, whatever the context."""
+
+    op: Op
+    left: int = 10_000
+
+    def next(self, context: Context) -> tuple[Op, Generator] | None:
+        return (self.op, Always(self.op, self.left - 1)) if self.left else None
+
+    def update(self, completed: Completed) -> Generator:
+        return self
+
+
+@pytest.mark.parametrize(("thread", "state", "free"), [(2, "busy", (0, 1, 3)), (4, "not there", (0, 1, 2, 3))])
+def test_interpreter_refuses_op_of_a_thread_that_is_not_free_by_op_and_context(
+    thread: int, state: str, free: tuple[int, ...]
+) -> None:
+    op = Op(0, thread, "send", 0, (7,))
+    world = World()
+    with pytest.raises(InvalidOp) as raised:
+        # Carried out again and again, until the thread is still busy when the op is drawn.
+        world.run(Always(op))
+    text = str(raised.value)
+    for part in (f"thread {thread}, which is {state}", repr(op), f"free={free}, threads=4"):
+        assert part in text
+    assert bool(world.recorder.lines) == (state == "busy")
