@@ -73,7 +73,7 @@ class _Target:
     error: str | None
 
 
-class Process:
+class AppendPollClient:
     """One process; implements `harness.operations.interpreter.Client`. Used by one thread."""
 
     def __init__(

@@ -15,7 +15,7 @@ from harness.clients.sampler import Sampler
 from harness.operations.generator import Generator
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
-from harness.workloads.append_poll.client import Process, ProcessSettings, Shared
+from harness.workloads.append_poll.client import AppendPollClient, ProcessSettings, Shared
 from harness.workloads.append_poll.drain import Drain
 from harness.workloads.append_poll.final_phase import FinalPhase
 from harness.workloads.append_poll.generators import load, threads_of
@@ -106,9 +106,9 @@ class AppendPollRun:
         """The load: sends and polls, mixed and paced."""
         return load(self._plan)
 
-    def open_client(self, process: int, thread: int) -> Process:
+    def open_client(self, process: int, thread: int) -> AppendPollClient:
         """A logical process of the load; it starts with the leaders and positions of the thread's last process."""
-        return Process(process, thread, self._settings, self._shared, lambda: self._run.history.phase)
+        return AppendPollClient(process, thread, self._settings, self._shared, lambda: self._run.history.phase)
 
     def script_sender(self) -> WireScriptSender:
         """Sends of single requests, each by a process that the load does not have."""

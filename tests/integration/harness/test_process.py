@@ -10,12 +10,12 @@ from harness.clients.router import Cluster
 from harness.clients.values import encode_value
 from harness.operations.generator import Op
 from harness.operations.op import Completion, Invocation
-from harness.workloads.append_poll.client import Process, ProcessSettings, Shared
+from harness.workloads.append_poll.client import AppendPollClient, ProcessSettings, Shared
 from tests.integration.harness.fake_broker import FakeBroker
 
 pytestmark = pytest.mark.guarantee("H6")
 
-MakeProcess = Callable[..., Process]
+MakeProcess = Callable[..., AppendPollClient]
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def shared() -> Shared:
 
 @pytest.fixture
 def make(cluster: Cluster, shared: Shared) -> Iterator[MakeProcess]:
-    made: list[Process] = []
+    made: list[AppendPollClient] = []
 
-    def make_process(process: int = 0, thread: int = 0, acks: int = -1, timeout_ms: int = 3000) -> Process:
+    def make_process(process: int = 0, thread: int = 0, acks: int = -1, timeout_ms: int = 3000) -> AppendPollClient:
         settings = ProcessSettings(cluster, acks, 60, timeout_ms, seed=1)
-        made.append(Process(process, thread, settings, shared, lambda: "main"))
+        made.append(AppendPollClient(process, thread, settings, shared, lambda: "main"))
         return made[-1]
 
     yield make_process
@@ -37,7 +37,7 @@ def make(cluster: Cluster, shared: Shared) -> Iterator[MakeProcess]:
         process.close()
 
 
-def carry_out(process: Process, op: Op) -> tuple[Invocation, Completion]:
+def carry_out(process: AppendPollClient, op: Op) -> tuple[Invocation, Completion]:
     invocation = process.resolve(op)
     return invocation, process.invoke(invocation)
 
