@@ -1,7 +1,7 @@
 """A run file as values: what to run, on what, with which load, faults, checks and limits.
 
 Decides what a run is made of, the allowed values and the defaults (docs/run-files.md). Must not know how
-anything of it is carried out, nor how it is written down (`plan_file`). Invariant: a `Plan` that exists is usable:
+anything of it is carried out, nor how it is written down (`run_file`). Invariant: a `Plan` that exists is usable:
 every value is in range.
 """
 

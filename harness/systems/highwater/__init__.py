@@ -1,4 +1,4 @@
 """highwater's brokers over ZooKeeper: their configuration, their life on nodes, and what of them is evidence.
 
-`system.Highwater` is the registered kind; it opens a `HighwaterSystem` for each run.
+`kind.Highwater` is the registered kind; it opens a `HighwaterSystem` for each run.
 """
