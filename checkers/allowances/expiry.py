@@ -2,8 +2,8 @@
 
 Input grain: one row per record, with its partition, offset, when its send was begun and when it was first known to be
 gone. By time: its timestamp is the client's, taken after its send was begun, so that it was that old by the broker's
-clock, and how far this was off is in `Expiry.age_ns`. By size: of all records sent to its partition by then those lay
-above it at most that are not known to lie at or below its offset; nothing else writes to the topic of a run, and the
+clock, and how far this was off is in `Expiry.age_ns`. By size: at most these records lay above it: all sent to its
+partition by then, minus those known to lie at or below its offset; nothing else writes to the topic of a run, and the
 lab sends a record once. Both are bounds from above: what is refused cannot have been deleted.
 """
 

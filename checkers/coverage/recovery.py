@@ -10,15 +10,12 @@ the load nothing is required, and it cancels nothing that is required after an e
 How long a sound cluster may take: what a fault took down may hold its session for one session time-out more, and
 clients wait for a request that nobody answers for one request time-out. Where the load ended sooner than that after a
 fault was seen gone, or before it (the heal took it back), a partition may rightly not be back yet: what is missing then
-is shown as a lowered requirement. Faults that follow each other sooner may each keep a partition down for a while; that
-the times between them add up to so much, and it served nothing in any of them, is not known of any sound run. (63 runs
-of all-faults on two cores, with 5.5 s required and 449 such times: none was without work on a partition. In each of 371
-times of 2 s or more without a fault every partition was back after 0.84 s at most.)
+is shown as a lowered requirement. Faults that follow each other sooner may each keep a partition down for a while. No
+sound run has been seen in which a partition served nothing in fault-free times of that total length.
 
 A fault counts as gone when it was seen gone, but not for longer than `RESTART_NS` after that was begun: else a system
 would be excused the more, the slower it comes back. Where it took longer, and the load had the time, the window begins
-at that allowance, and work is required in the time that followed. (Of the 415 faults of 58 of those runs a broker that
-was started again took 6.6 s at most to be seen, anything else 2.1 s.)
+at that allowance, and work is required in the time that followed.
 
 A partition whose last in-sync replica is gone is rightly offline, and serves neither: the run is unknown for it, as it
 is for the heal that waited for its leader in vain. A load that tried nothing there has shown nothing; the sentence says

@@ -62,7 +62,7 @@ RESULTS: dict[str, Any] = {
         "fabricated-value": {
             "verdict": "valid",
             "family": "black-box",
-            "title": "Phantom read",
+            "title": "Fabricated value",
             "reasons": [],
             "counts": {"polled": 3},
             "measures": {"worst_ms": 12.5},
