@@ -96,6 +96,7 @@ def test_workload_and_system_of_another_package_are_run_by_their_names(installed
     assert [line["phase"] for line in lines if line["f"] == "phase"] == ["setup", "main", "heal", "final"]
     assert [line["phase"] for line in lines if line["f"] == "toy-observer"] == ["setup"]
     assert (store.evidence / "n1" / "logs" / "toy.log").is_file()
+    assert [line["node"] for line in lines if line["f"] == "evidence"] == ["n1", "zk1"]
 
 
 @pytest.mark.ssh
@@ -114,6 +115,12 @@ def test_options_of_a_workload_of_another_package_are_its_own_to_refuse(installe
     assert done.returncode == 254
     line = text.splitlines().index("sends = 0") + 1
     assert f"run.toml:{line}: workload.options.sends: 0 is not a whole number from 1 on" in done.stderr
+
+
+def test_script_is_refused_by_a_workload_that_cannot_send_for_it(installed: Path) -> None:
+    done, _ = run(installed, RUN + '[[script]]\ndo = "wait-leader"\nbroker = 1\n')
+    assert done.returncode == 254
+    assert "script: the workload `turns` has no sends for scripts" in done.stderr
 
 
 def test_name_that_no_package_adds_is_refused_with_the_names_that_there_are(installed: Path) -> None:

@@ -41,8 +41,9 @@ class OnlyBroker:
 class ToySystem:
     """Implements `harness.systems.base.System`."""
 
-    def __init__(self, node: Node, plan: Plan) -> None:
-        self._node = node
+    def __init__(self, nodes: Mapping[str, Node], plan: Plan) -> None:
+        self._nodes = nodes
+        self._node = nodes["n1"]
         self._plan = plan
         self._python_path = ""
 
@@ -97,7 +98,8 @@ class ToySystem:
 
     def collect(self, evidence: Path) -> Sequence[tuple[str, str | None]]:
         self._node.get(f"{self._node.root}/logs", evidence / self._node.name / "logs")
-        return [(self._node.name, None)]
+        # Of nodes without a daemon there is nothing to copy.
+        return [(name, None) for name in self._nodes]
 
     def collect_logs(self, evidence: Path) -> Sequence[tuple[str, str]]:
         return []
@@ -122,4 +124,4 @@ class Toy:
         return {"toy": True}
 
     def open(self, nodes: Mapping[str, Node], plan: Plan) -> ToySystem:
-        return ToySystem(nodes["n1"], plan)
+        return ToySystem(nodes, plan)

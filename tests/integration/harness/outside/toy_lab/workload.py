@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.clients.connection import Address, Connection
 from harness.clients.fetch import fetch_one, poll_fields
 from harness.clients.requests import EARLIEST, list_offset, produce_one
-from harness.operations.generator import Completed, Context, Generator, Op, Pending, fixed
+from harness.operations.generator import Completed, Context, Generator, Op, Pending, TimeLimit, fixed
 from harness.operations.op import Completion, Invocation
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
@@ -144,13 +144,13 @@ class ToyRun:
         sends, pause_ms = self._plan.workload.options["sends"], self._plan.workload.options.get("pause_ms", 0)
         assert isinstance(sends, int)
         assert isinstance(pause_ms, int)
-        return InTurn(2 * sends, pause_ms * 1_000_000)
+        return TimeLimit(int(self._plan.workload.time_limit_s * 1e9), InTurn(2 * sends, pause_ms * 1_000_000))
 
     def open_client(self, process: int, thread: int) -> ToyClient:
         return ToyClient(process, self._plan.topic.name, self._address, lambda: self._run.history.phase)
 
     def script_sender(self) -> ScriptSender:
-        raise PlanError("script: the toy workload has none")
+        raise AssertionError("`check` refuses scripts")
 
     def final_phase(self, tools: FinalTools) -> None:
         self._run.begin("final")
@@ -166,6 +166,8 @@ class Toy:
     checkers = ("lost-write", "duplicate", "fabricated-value")
 
     def check(self, plan: Plan) -> None:
+        if plan.script:
+            raise PlanError("script: the workload `turns` has no sends for scripts")
         sends = plan.workload.options.get("sends")
         if not isinstance(sends, int) or sends < 1:
             where = plan.workload.options_where.get("sends", "workload.options")
