@@ -99,14 +99,18 @@ def test_workload_and_system_of_another_package_are_run_by_their_names(installed
     assert [line["node"] for line in lines if line["f"] == "evidence"] == ["n1", "zk1"]
 
 
-@pytest.mark.ssh
-def test_system_of_another_package_runs_on_nodes_that_have_only_what_it_brings_them(installed: Path) -> None:
-    done, store = run(installed, RUN, "--no-analysis", "--nodes", "ssh")
+@pytest.mark.parametrize(
+    "nodes", [pytest.param("ssh", marks=pytest.mark.ssh), pytest.param("docker", marks=pytest.mark.docker)]
+)
+def test_system_of_another_package_runs_on_nodes_that_have_only_what_it_brings_them(
+    installed: Path, nodes: str
+) -> None:
+    done, store = run(installed, RUN, "--no-analysis", "--nodes", nodes)
     assert done.returncode == 0, done.stderr + done.stdout
     assert sum(line["f"] == "send" and line["type"] == "ok" for line in read_lines(store.history)) == 41
     log = (store.evidence / "n1" / "logs" / "toy.log").read_text()
     assert log.startswith("serving, with the code of ")
-    assert log.rstrip().endswith("/n1/packages/toy_lab")
+    assert log.rstrip().endswith("/packages/toy_lab")
 
 
 def test_options_of_a_workload_of_another_package_are_its_own_to_refuse(installed: Path) -> None:
