@@ -223,7 +223,7 @@ def test_rotation_broker_that_does_not_stop_is_recorded_and_started_again(
     control = Stubborn({"n1": broker})
     broker.partitions[0].leader = 2
     admin = Admin(both)
-    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 5.0).run()
+    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 1.0).run()
     admin.close()
     assert control.calls == ["stop n2", "start n2"]
     assert any("survives" in str(line.get("error")) for line in lines(history, "rotation"))
@@ -242,7 +242,7 @@ def test_rotation_broker_that_had_to_be_killed_is_reported_as_a_crash(
     both = Cluster("hw", {1: cluster.addresses[1], 2: cluster.addresses[1]}, {1: "n1", 2: "n2"})
     control = Hanging({"n1": broker, "n2": broker})
     admin = Admin(both)
-    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 5.0).run()
+    Rotation(control, admin, make(both, history, {0: 0}), history, TopicPlan("hw", 1, 2), 1.0).run()
     admin.close()
     told = [(line["node"], line["error"], line["phase"]) for line in lines(history, "crash")]
     assert told[0] == ("n2", "did not end", "drain-n1")
