@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,6 +20,7 @@ from checkers.allowances.expiry import with_expired
 from checkers.evidence.unclean_elections import NONE, Unclean
 from checkers.history.load import History
 from checkers.history.retention import Expiry
+from checkers.spark.tables import kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def build_facts(
     the node that has led since then. events: the brokers' event logs.
     """
     acks = ack_epochs(history, events) if unclean and events is not None else None
-    by_value = value_facts(history, leader_changes, acks).persist(StorageLevel.MEMORY_AND_DISK)
-    by_offset = offset_facts(by_value, history).persist(StorageLevel.MEMORY_AND_DISK)
+    by_value = kept(value_facts(history, leader_changes, acks))
+    by_offset = kept(offset_facts(by_value, history))
     return Facts(history, by_value, by_offset, expiry, unclean)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -22,6 +21,7 @@ from checkers.history.faults import DAMAGES_FILES
 from checkers.history.load import History
 from checkers.history.retention import Expiry
 from checkers.history.run_info import RunInfo
+from checkers.spark.tables import kept
 
 _IN_TIMELINE = (
     "recovered",
@@ -71,7 +71,7 @@ def build_evidence(
     segment_nodes: Sequence[str],
     expiry: Expiry | None = None,
 ) -> Evidence:
-    timeline = build_timeline(events).persist(StorageLevel.MEMORY_AND_DISK)
+    timeline = kept(build_timeline(events))
     unclean = NONE
     if info.unclean:
         whole = partial(whole_logs, history, events, timeline, znodes.registrations)
@@ -82,7 +82,7 @@ def build_evidence(
         events,
         timeline,
         received_fetches(events).where(F.col("p").isin(*info.partitions)),
-        epochs_table(timeline, unclean).persist(StorageLevel.MEMORY_AND_DISK),
+        kept(epochs_table(timeline, unclean)),
         znodes,
         batches,
         checkpoints,

@@ -14,8 +14,6 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.history import schema
-
 Kind = Literal["invalid", "unknown", "allowed"]
 
 
@@ -56,9 +54,7 @@ def apply_rules(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     hits = F.array_compact(F.array(*[F.when(rule.when, _cell(rule)) for rule in rules]))
     # Findings are rare: nothing is built for rows that prove nothing.
     proving = rows.where(reduce(Column.__or__, [F.coalesce(rule.when, F.lit(False)) for rule in rules]))
-    return proving.select(F.col("p").cast("string").alias("p"), F.explode(hits).alias("hit")).select(
-        *[F.col("p") if name == "p" else F.col(f"hit.{name}").alias(name) for name in schema.FINDING.names]
-    )
+    return proving.select(F.col("p").cast("string").alias("p"), F.inline(hits))
 
 
 def _cell(rule: Rule) -> Column:
@@ -89,17 +85,18 @@ def figures(rows: DataFrame, named: Mapping[tuple[str, str], Column]) -> DataFra
         F.struct(F.lit(checker).alias("checker"), F.lit(name).alias("name"), column.cast("double").alias("value"))
         for (checker, name), column in named.items()
     ]
-    return (
-        rows.select(F.col("p").cast("string").alias("p"), F.explode(F.array(*cells)).alias("cell"))
-        .select("cell.checker", "p", "cell.name", "cell.value")
-        .where(F.col("value").isNotNull())
+    return rows.select(F.col("p").cast("string").alias("p"), F.inline(F.array(*cells))).where(
+        F.col("value").isNotNull()
     )
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames of one schema."""
+    """All rows of frames of one schema. In halves: Spark goes through a union's whole plan when it is made."""
     assert frames
-    return reduce(DataFrame.unionByName, frames)
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return union(frames[:middle]).unionByName(union(frames[middle:]))
 
 
 def text(template: str, **columns: Column) -> Column:

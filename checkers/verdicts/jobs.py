@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from checkers.history import schema
 from checkers.verdicts.findings import Family, union
 from checkers.verdicts.verdict import WITNESSES, Row
 
@@ -48,16 +49,20 @@ def bounded(families: Sequence[Family], witnesses: int, excuse: Excuse = as_they
     held = [family.findings for family in families if family.findings is not None]
     if not held:
         return figures
-    findings = excuse(union(held)).drop("lost_epoch", "missed_epoch")
     per_partition = Window.partitionBy("checker", "kind", "rule", "p")
     in_partition = per_partition.orderBy("offset", "value", "detail")
     overall = Window.partitionBy("checker", "kind", "rule").orderBy("p", "offset", "value", "detail")
+    # As few steps as there can be: each has Spark go through the whole plan of all families again.
     counted = (
-        findings.withColumn("count", F.count(F.lit(1)).over(per_partition))
-        .withColumn("nth_in_partition", F.row_number().over(in_partition))
-        .withColumn("nth", F.row_number().over(overall))
+        excuse(union(held))
+        .select(
+            *[name for name in schema.FINDING.names if name not in ("lost_epoch", "missed_epoch")],
+            F.count(F.lit(1)).over(per_partition).alias("count"),
+            F.row_number().over(in_partition).alias("nth_in_partition"),
+            F.row_number().over(overall).alias("nth"),
+            F.lit(0.0).alias("figure"),
+        )
         .where((F.col("nth") <= witnesses) | (F.col("nth_in_partition") == 1))
-        .withColumn("figure", F.lit(0.0))
         .drop("nth", "nth_in_partition")
     )
     return counted.unionByName(figures)
