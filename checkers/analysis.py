@@ -73,7 +73,10 @@ class Analysis:
 
 
 def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSession | None = None) -> Analysis:
-    """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun."""
+    """Judge a run and write results.json and series.json into its folder. Raises UnreadableRun.
+
+    spark: a session that goes on afterwards, with nothing left in its cache; None: one for this run alone.
+    """
     began = time.monotonic()
     run_dir = run_dir.resolve()
     info = load_run_info(run_dir)
@@ -106,6 +109,8 @@ def analyse(run_dir: Path, *, spark_master: str | None = None, spark: SparkSessi
         finally:
             if own:
                 session.stop()
+            else:
+                session.catalog.clearCache()
     run_report.write_json(run_dir / "series.json", charts)
     run_report.write_json(run_dir / "results.json", results)
     return Analysis(results["verdict"], results["sentence"], results)

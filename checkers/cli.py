@@ -11,10 +11,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from checkers.history.run_info import UnreadableRun
 from checkers.verdicts.catalogue import BY_NAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _EXIT = {"valid": 0, "invalid": 1, "unknown": 2}
 USAGE, CRASH = 254, 255
@@ -35,8 +38,8 @@ class _ListCheckers(argparse.Action):
         parser.exit()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Analyse one run folder; the reason of a crash goes to stderr."""
+def main(argv: Sequence[str] | None = None, *, spark: SparkSession | None = None) -> int:
+    """Analyse one run folder; the reason of a crash goes to stderr. spark: a session that goes on afterwards."""
     parser = _Parser(prog="python -m checkers", description="Judge a recorded run with Spark.")
     parser.add_argument("run_dir", type=Path, help="folder with run.json, history.jsonl and evidence/")
     parser.add_argument("--spark-master", help="any Spark master; default: all cores of this machine")
@@ -46,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Imported late, so that --help needs no pyspark.
         from checkers.analysis import analyse
 
-        analysis = analyse(arguments.run_dir, spark_master=arguments.spark_master)
+        analysis = analyse(arguments.run_dir, spark_master=arguments.spark_master, spark=spark)
     except UnreadableRun as error:
         print(f"checkers: {error}", file=sys.stderr)
         return CRASH

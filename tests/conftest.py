@@ -1,9 +1,26 @@
-"""What holds for all tests: how the suite was started changes nothing of what they show."""
+"""What holds for all tests: how the suite was started changes nothing of what they show; they share a Spark session."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A shell that starts it in the background has it, and whatever tests start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests of the process."""
+    # Imported late: most tests need no pyspark.
+    from tests.support.shared_session import shared_session
+
+    with shared_session() as session:
+        yield session

@@ -1,6 +1,7 @@
 """The lab as a user has it: `highwater test` in a process of its own, on a run file, with the broker or a mutant of it.
 
-Runs are made two at a time, because most of a run is waiting; each (run file, mutant, seed) is made once and shared.
+Runs are recorded two at a time, because most of a run is waiting, and judged one by one, as by `highwater analyze`, in
+the Spark session that all tests share; each (run file, mutant, seed) is made once and shared.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
+from harness.runs.analysis import INVALID
+from harness.runs.store import RunStore
 from tests.mutants.patches import ROOT, Mutant, apply
+from tests.support.shared_session import judged_in
 
 AT_ONCE = 2
 LIMIT_S = 420.0
@@ -37,11 +43,19 @@ class LabRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """A run before it is judged: exit code of its process, which judged nothing, and what it printed."""
+
+    exit_code: int
+    output: str
+    store: RunStore
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """How a run ended. folder: its place in the store."""
 
     exit_code: int
-    output: str
     folder: Path
     results: dict[str, Any]
 
@@ -65,10 +79,12 @@ class Judged:
 class Lab:
     """All runs of a test session. `close` ends those that are under way."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, spark: SparkSession) -> None:
         self._folder = folder
+        self._spark = spark
         self._pool = ThreadPoolExecutor(AT_ONCE)
-        self._runs: dict[LabRun, Future[Judged]] = {}
+        self._runs: dict[LabRun, Future[Recorded]] = {}
+        self._judged: dict[LabRun, Judged] = {}
         self._lock = threading.Lock()
         self._processes: set[subprocess.Popen[str]] = set()
         self._closed = False
@@ -77,12 +93,14 @@ class Lab:
         """Begin with these, in this order; `result` will ask for them."""
         for run in runs:
             if run not in self._runs:
-                self._runs[run] = self._pool.submit(self._carry_out, run)
+                self._runs[run] = self._pool.submit(self._record, run)
 
     def result(self, run: LabRun) -> Judged:
-        """The run's outcome. Raises AssertionError, with what it printed, when there was no verdict."""
+        """The run's outcome. Raises AssertionError, with what it printed, when it broke off."""
         self.expect([run])
-        return self._runs[run].result()
+        if run not in self._judged:
+            self._judged[run] = self._judge(run, self._runs[run].result())
+        return self._judged[run]
 
     def close(self) -> None:
         with self._lock:
@@ -92,7 +110,7 @@ class Lab:
             process.send_signal(signal.SIGINT)
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _carry_out(self, run: LabRun) -> Judged:
+    def _record(self, run: LabRun) -> Recorded:
         folder = self._folder / run.name
         folder.mkdir(parents=True)
         file = run.file
@@ -105,7 +123,7 @@ class Lab:
         with self._lock:
             assert not self._closed
             process = subprocess.Popen(
-                [*command, "--store", str(folder / "store")],
+                [*command, "--store", str(folder / "store"), "--no-analysis"],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -120,10 +138,15 @@ class Lab:
                 process.wait()
             with self._lock:
                 self._processes.discard(process)
-        assert process.returncode in (0, 1, 2), f"{run.name} ended with {process.returncode}:\n{output}"
-        store = (folder / "store" / "latest").resolve()
-        results = json.loads((store / "results.json").read_text(encoding="utf-8"))
-        return Judged(process.returncode, output, store, results)
+        return Recorded(process.returncode, output, RunStore((folder / "store" / "latest").resolve()))
+
+    def _judge(self, run: LabRun, recorded: Recorded) -> Judged:
+        """A run that broke off is none, unless its history proves a loss all the same, as for `highwater test`."""
+        found = judged_in(self._spark, recorded.store)
+        assert recorded.exit_code == 0 or found.exit_code == INVALID, (
+            f"{run.name} ended with {recorded.exit_code}:\n{recorded.output}"
+        )
+        return Judged(found.exit_code, recorded.store.path, json.loads(recorded.store.results.read_text()))
 
 
 def with_source(text: str, source: Path) -> str:

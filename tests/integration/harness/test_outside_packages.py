@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from harness.operations.history import read_lines
 from harness.runs.store import RunStore, read_json
+from tests.support.shared_session import judged_in
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PACKAGE = Path(__file__).parent / "outside" / "toy_lab"
@@ -150,10 +152,12 @@ def test_run_of_another_package_is_judged_by_the_checkers_that_it_names(
 
 
 @pytest.mark.spark
-def test_fault_of_another_package_is_scheduled_and_judged_by_its_effects(installed: Path) -> None:
+def test_fault_of_another_package_is_scheduled_and_judged_by_its_effects(installed: Path, spark: SparkSession) -> None:
     """The toy broker deletes what is too old by its own clock, which nothing but the fault's own line explains."""
     text = TEN_SECONDS + '[topic.config]\n"retention.ms" = 3600000\n' + FAULTS
-    done, store = run(installed, text)
+    done, store = run(installed, text, "--no-analysis")
+    assert done.returncode == 0, done.stdout + done.stderr
+    judged = judged_in(spark, store)
     said = [line for line in read_lines(store.history) if line["kind"] == "nemesis" and line["f"] != "skipped"]
     assert [line["f"] for line in said[:2]] == ["start", "stop"]
     for line in said:
@@ -161,7 +165,7 @@ def test_fault_of_another_package_is_scheduled_and_judged_by_its_effects(install
         assert line["targets"] == ["n1"]
         assert line["observed"], line
     results = read_json(store.results)
-    assert (results["verdict"], done.returncode) == ("valid", 0), done.stdout + done.stderr
+    assert (results["verdict"], judged.exit_code) == ("valid", 0), judged.sentence
     checkers, faults = results["checkers"], results["faults"]
     assert isinstance(checkers, dict)
     assert isinstance(faults, list)

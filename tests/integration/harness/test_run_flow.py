@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from harness.operations.history import read_lines, recover
 from harness.plan.run_file import parse_plan
 from harness.runs.run import Options, run
 from harness.workloads.append_poll.workload import AppendPollRun
 from tests.integration.harness.scripted_run import TEXT, World, carry_out, phases
+from tests.support.shared_session import checkers_in
 
 
 def test_run_goes_through_all_phases_and_closes_everything(world: World, tmp_path: Path) -> None:
@@ -100,7 +102,9 @@ def test_run_replica_that_lost_its_end_is_written_over_and_drained_again(world: 
 
 
 @pytest.mark.spark
-def test_run_whose_healed_cluster_serves_no_reader_before_a_restart_is_unknown(world: World, tmp_path: Path) -> None:
+def test_run_whose_healed_cluster_serves_no_reader_before_a_restart_is_unknown(
+    world: World, tmp_path: Path, spark: SparkSession
+) -> None:
     """Produce and replication go on; the rotation, which restarts brokers, reads everything."""
 
     def answer(error: int) -> Callable[[], None]:
@@ -113,7 +117,8 @@ def test_run_whose_healed_cluster_serves_no_reader_before_a_restart_is_unknown(w
     world.on["restart n1"] = answer(6)  # NOT_LEADER_OR_FOLLOWER, from the heal on.
     world.on["collect"] = answer(0)
     plan = parse_plan("flow.toml", TEXT.replace("drain_s = 5", "drain_s = 2"))
-    ended = run(plan, Options(tmp_path / "store", ("highwater", "test")))
+    with checkers_in(spark):
+        ended = run(plan, Options(tmp_path / "store", ("highwater", "test")))
     assert ended.problem is None
     drains = [line for line in read_lines(ended.store.history) if str(line["f"]).startswith("drain-")]
     everything = {(partition, reader) for partition in (0, 1) for reader in ("wire", "confluent")}

@@ -55,6 +55,7 @@ def folder(run_dir: Path, tmp_path: Path) -> Path:
 def _judge(spark: SparkSession, folder: Path) -> dict[str, Any]:
     with pyspark_sockets():
         analysis = analyse(folder, spark=spark)
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "cached frames outlive their run's folder"
     written = json.loads((folder / "results.json").read_text())
     assert written["verdict"] == analysis.verdict
     series = json.loads((folder / "series.json").read_text())
