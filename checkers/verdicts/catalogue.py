@@ -44,7 +44,7 @@ def _white(name: str, title: str, needs: Mapping[str, str], *sources: Source) ->
 
 
 BLACK_BOX = (
-    _black("fabricated-value", "Phantom read: a value that nobody sent there", _READ),
+    _black("fabricated-value", "Fabricated value: nobody sent it there", _READ),
     _black("aborted-read", "Aborted read: a value whose send certainly failed", _READ),
     _black("inconsistent-offset", "Two values at one offset", {"offsets_read": "no poll returned a record"}),
     _black("duplicate", "One value at two offsets", {"values_read": "no poll returned a record"}),
