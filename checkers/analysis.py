@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 
 from checkers.allowances.allowances import excuse_unclean, reason_for
 from checkers.allowances.expiry import expiry_of
-from checkers.black_box.drain import HEALED
 from checkers.black_box.facts import build_facts
 from checkers.black_box.families import black_box
 from checkers.coverage import damage_met as damage
 from checkers.coverage import incidents
+from checkers.coverage.drain import drain_gaps
 from checkers.coverage.fault_reach import writes_impossible
 from checkers.coverage.missing_evidence import ORDERED, missing_evidence_of, not_applicable, run_reasons
 from checkers.coverage.queries import (
@@ -59,8 +59,6 @@ from checkers.verdicts.catalogue import ALL, BY_NAME
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
-
-_READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +274,7 @@ def _coverage(
             too_short=too_short(info, faults, load_end_ns(marks)),
             unreached=unreached,
             reached=reached,
-            drain_gaps=_drain_gaps(info, judged.rows, queries.replicas.result()),
+            drain_gaps=drain_gaps(info, judged.rows, queries.replicas.result()),
             writes_impossible=writes_impossible(info, faults),
             unexplained=[*incidents.unexplained(marks), *log_failures(run_dir, info)],
             faults_asked=info.fault_kinds,
@@ -333,39 +331,6 @@ def _results(
         "not_fired": not_fired,
         "history": {"lines": health.lines, "torn": health.torn},
     }
-
-
-def _drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
-    """A workload without the final drain proves in its own way that records are there; its checkers judge that."""
-    return drain_gaps(info, rows, replicas) if info.wants("final-drain") else []
-
-
-def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
-    """What was not read to the end, and by which reader: the healed cluster, and each replica's leadership.
-
-    Healed: no broker of it was restarted since. Every run that gets this far has that round, whatever its faults and
-    nodes (harness/workloads/append_poll/final_phase.py), with as much time as each later one (`limits.drain_s`).
-    """
-    names = {node.broker_id: node.name for node in info.brokers}
-    drained = {(row.p, row.detail) for row in rows if row.checker == "final-drain" and row.kind == "figure"}
-    gaps: list[str] = []
-    for p in info.partitions:
-        assigned: Sequence[int | None] = replicas.get(p, ())
-        if not assigned and info.replication_factor is not None and info.replication_factor == len(names):
-            assigned = list(names)
-        gaps += [
-            f"drain of {p}: {who} did not read the healed cluster to its end before its brokers were stopped"
-            for reader, who in _READERS
-            if (p, f"{HEALED}{reader}") not in drained
-        ]
-        if not assigned:
-            gaps.append(f"drain of {p}: its replicas are not known")
-        for broker in assigned:
-            node = names.get(broker, f"broker {broker}")
-            for reader, who in _READERS:
-                if (p, f"drained:{reader}:{node}") not in drained:
-                    gaps.append(f"drain of {p}: {who} did not read it to the end with {node} as leader")
-    return gaps
 
 
 def _coverage_json(coverage: CoverageResult) -> dict[str, Any]:

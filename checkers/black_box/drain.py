@@ -19,14 +19,13 @@ from checkers.allowances.allowances import ALLOWED_GONE, GONE
 from checkers.black_box.facts import Facts, expired, response_log_start, seen_in
 from checkers.black_box.lost import covered_ranges
 from checkers.evidence.unclean_elections import attributable
+from checkers.verdicts.catalogue import HEALED
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
 
 DRAIN = "final-drain"
 REPEAT = "confluent-repeat"
 CURRENT = "drain-current"
 """Phase of the first round: whoever leads is read, before the rotation stops anybody."""
-HEALED = "healed:"
-"""Figure, with the reader's name: that round was good."""
 
 
 def believed_drains(facts: Facts) -> DataFrame:

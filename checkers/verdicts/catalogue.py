@@ -13,6 +13,9 @@ from typing import Literal
 Group = Literal["black-box", "white-box", "coverage"]
 Source = Literal["history", "events", "segments", "zookeeper"]
 
+HEALED = "healed:"
+"""Figure of final-drain, with a reader's name behind it: it read the healed cluster to its end before the rotation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spec:

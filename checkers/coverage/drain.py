@@ -1,0 +1,45 @@
+"""Whether the final drain read every partition to its end: by which reader, and with which replica as leader.
+
+Pure: figures of the checker `final-drain` in, sentences out. Each is a reason why a run is not valid (unknown).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from checkers.history.run_info import RunInfo
+from checkers.verdicts.catalogue import HEALED
+from checkers.verdicts.verdict import Row
+
+_READERS = (("wire", "the wire reader"), ("confluent", "the real client"))
+
+
+def drain_gaps(info: RunInfo, rows: Sequence[Row], replicas: Mapping[str, Sequence[int]]) -> list[str]:
+    """What was not read to the end, and by which reader: the healed cluster, and each replica's leadership.
+
+    Healed: no broker of it was restarted since. Every run that gets this far has that round, whatever its faults and
+    nodes (harness/workloads/append_poll/final_phase.py), with as much time as each later one (`limits.drain_s`).
+    A workload without the final drain proves in its own way that records are there; its checkers judge that.
+    """
+    if not info.wants("final-drain"):
+        return []
+    names = {node.broker_id: node.name for node in info.brokers}
+    drained = {(row.p, row.detail) for row in rows if row.checker == "final-drain" and row.kind == "figure"}
+    gaps: list[str] = []
+    for p in info.partitions:
+        assigned: Sequence[int | None] = replicas.get(p, ())
+        if not assigned and info.replication_factor is not None and info.replication_factor == len(names):
+            assigned = list(names)
+        gaps += [
+            f"drain of {p}: {who} did not read the healed cluster to its end before its brokers were stopped"
+            for reader, who in _READERS
+            if (p, f"{HEALED}{reader}") not in drained
+        ]
+        if not assigned:
+            gaps.append(f"drain of {p}: its replicas are not known")
+        for broker in assigned:
+            node = names.get(broker, f"broker {broker}")
+            for reader, who in _READERS:
+                if (p, f"drained:{reader}:{node}") not in drained:
+                    gaps.append(f"drain of {p}: {who} did not read it to the end with {node} as leader")
+    return gaps
