@@ -78,7 +78,10 @@ def test_bad_sector_that_only_a_consumer_meets_takes_the_replica_offline_at_the_
     assert "cannot be read" in cluster.brokers[1].output
     assert fetched(port, "bad") == ErrorCode.KAFKA_STORAGE_ERROR
     cluster.wait_state("bad", 0, leader=2, isr={2})
-    assert fetched(cluster.brokers[2].port, "bad") == ErrorCode.NONE
+    # The election is written before the new leader hears of it.
+    second = cluster.brokers[2].port
+    wait_until(lambda: fetched(second, "bad") != ErrorCode.NOT_LEADER_OR_FOLLOWER, "broker 2 leads")
+    assert fetched(second, "bad") == ErrorCode.NONE
     assert fetched(port, "good") == ErrorCode.NONE
     assert other.produce("good", batch_of(size), -1).error == 0
     other.close()
