@@ -44,7 +44,7 @@ def kept(frame: DataFrame) -> DataFrame:
     """The same rows, computed once and cached; what is made of them is planned from the cache on.
 
     Spark goes through a frame's whole plan at every step that is made of it, and the plan of a cached frame is still
-    the one by which it was computed: with such plans below each rule, planning takes a fifth longer (measured).
+    the one by which it was computed.
     """
     frame.persist(StorageLevel.MEMORY_AND_DISK)
     spark = frame.sparkSession
