@@ -50,7 +50,8 @@ class _Tool(ABC):
         """Remove everything of ours; nothing to remove is fine."""
 
     @abstractmethod
-    def rules(self, node: Node) -> list[Rule]: ...
+    def rules(self, node: Node) -> list[Rule]:
+        """Those of ours that are in force. Raises CommandFailed where that cannot be found out."""
 
 
 class _Nft(_Tool):
@@ -77,6 +78,9 @@ class _Nft(_Tool):
             if "No such file" in done.stderr:
                 return []
             raise CommandFailed(f"node {node.name}: nft list table: {done.stderr.strip()}")
+        if f"table ip {NAME}" not in done.stdout:
+            # A listing that was lost on its way must not pass for a cut that was taken back.
+            raise CommandFailed(f"node {node.name}: nft list table ended with 0 and listed no table")
         lines = [line.strip().removesuffix(" with icmp port-unreachable") for line in done.stdout.splitlines()]
         matches = [self._LINE.search(line) for line in lines]
         return sorted({Rule(match[1], match[2] == "reject") for match in matches if match})
@@ -111,9 +115,11 @@ class _Iptables(_Tool):
             self._do(node, "-X", self._CHAIN)
 
     def rules(self, node: Node) -> list[Rule]:
-        done = node.run([self.command, "-w", "10", "-S", self._CHAIN], check=False)
-        if done.returncode != 0:
-            return []
+        # Of all chains: what a tool says of one that is not there differs from tool to tool.
+        done = node.run([self.command, "-w", "10", "-S"], check=False)
+        if done.returncode != 0 or "-P INPUT" not in done.stdout:
+            said = done.stderr.strip() or "listed no chain INPUT"
+            raise CommandFailed(f"node {node.name}: {self.command} -S ended with {done.returncode}: {said}")
         matches = [self._LINE.match(line) for line in done.stdout.splitlines()]
         return sorted({Rule(match[1], match[2] == "REJECT") for match in matches if match})
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from harness.nodes import firewall
-from harness.nodes.base import Completed, Node
+from harness.nodes.base import CommandFailed, Completed, Node
 from harness.nodes.firewall import Rule
 
 NFT = """\
@@ -23,6 +23,9 @@ table ip highwater {
 }
 """
 IPTABLES = """\
+-P INPUT ACCEPT
+-P FORWARD ACCEPT
+-A FORWARD -s 10.77.0.9/32 -j DROP
 -N HIGHWATER
 -A HIGHWATER -s 10.77.0.2/32 -j DROP
 -A HIGHWATER -s 10.77.0.3/32 -p tcp -j REJECT --reject-with tcp-reset
@@ -66,7 +69,15 @@ def test_rules_iptables_listing_gives_one_rule_per_source() -> None:
 def test_rules_without_our_table_is_empty() -> None:
     missing = Answers(returncode=1, stderr="Error: No such file or directory")
     assert _tool("nft").rules(_node(missing)) == []
-    assert _tool("iptables").rules(_node(missing)) == []
+    assert _tool("iptables").rules(_node(Answers("-P INPUT ACCEPT\n"))) == []
+
+
+@pytest.mark.parametrize("command", ["nft", "iptables"])
+@pytest.mark.parametrize("lost", [Answers(), Answers(returncode=126, stderr="the node is gone")])
+def test_listing_that_was_lost_is_not_taken_for_no_rules(command: str, lost: Answers) -> None:
+    """Else a cut that is still in force would be seen as taken back."""
+    with pytest.raises(CommandFailed, match="node n1: "):
+        _tool(command).rules(_node(lost))
 
 
 def test_cut_node_without_any_tool_names_the_packages() -> None:
@@ -80,4 +91,4 @@ def test_cut_node_without_any_tool_names_the_packages() -> None:
 
 def test_cut_tool_that_lists_nothing_of_what_it_made_is_not_chosen() -> None:
     with pytest.raises(firewall.FirewallMissing, match=r"lists \[\]"):
-        firewall.cut(_node(Answers()), ["10.77.0.2"])
+        firewall.cut(_node(Answers("-P INPUT ACCEPT\ntable ip highwater {\n}\n")), ["10.77.0.2"])
