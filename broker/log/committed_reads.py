@@ -47,9 +47,13 @@ class CommittedReads:
         return [(entry.producer_id, entry.first_offset) for entry in found]
 
     def settle(self) -> None:
-        """Leave no doubt: the start after a clean stop would not know of it. Raises LogDirFailed, CorruptLog."""
+        """Leave no doubt about an index. Raises LogDirFailed, CorruptLog, NoDescriptorFree."""
+        self._producers.index_aborted()
+
+    def settle_for_good(self) -> None:
+        """The same before a clean stop, of which the next start knows no doubt. Raises LogDirFailed, CorruptLog."""
         try:
-            self._producers.index_aborted()
+            self.settle()
         except NoDescriptorFree as error:
             raise ProducersUnread(self._log.topic_partition, "indexing its transactions", str(error)) from error
 

@@ -390,7 +390,7 @@ class PartitionLog:
             return
         if clean and self._dir.failed is None:
             self.write()
-            self.committed.settle()
+            self.committed.settle_for_good()
             try:
                 self.durability.flush_for_good(self._local.log_end_offset, self.topic_id)
             except OSError as error:

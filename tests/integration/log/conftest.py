@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,20 @@ def home(path: str) -> Path:
     append_values(store, range(BATCHES), epoch=4, records=3)
     store.close(clean=True)
     return Path(path, str(TP))
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files and folders that were synced, without the folder they are in, in order."""
+    names: list[str] = []
+
+    def record(real: Callable[[int], None]) -> Callable[[int], None]:
+        def sync(fd: int) -> None:
+            names.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
+            real(fd)
+
+        return sync
+
+    monkeypatch.setattr(os, "fsync", record(os.fsync))
+    monkeypatch.setattr(os, "fdatasync", record(os.fdatasync))
+    return names

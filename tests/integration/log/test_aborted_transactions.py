@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 
 import pytest
 
 from broker.log.log import PartitionLog
 from broker.log.log_manager import LogManager
-from tests.property.log.log_tools import TP, Clock, batch, kill, open_log, open_store
+from tests.property.log.log_tools import TP, Clock, append, batch, kill, open_log, open_store
 from tests.support.committed_reader import read_committed
 from tests.support.transactions import end_marker, transactional
 
@@ -29,31 +28,8 @@ def log(store: LogManager) -> PartitionLog:
     return log
 
 
-def append(log: PartitionLog, *batches: memoryview) -> None:
-    for data in batches:
-        log.append_as_leader(data, 0)
-    log.write()
-
-
 def index(path: str, base: int = 0) -> str:
     return f"{path}/{TP}/{base:020d}.txnindex"
-
-
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the files that were synced, without their folder, and of synced folders, in order."""
-    names: list[str] = []
-
-    def record(real: Callable[[int], None]) -> Callable[[int], None]:
-        def sync(fd: int) -> None:
-            names.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
-            real(fd)
-
-        return sync
-
-    monkeypatch.setattr(os, "fsync", record(os.fsync))
-    monkeypatch.setattr(os, "fdatasync", record(os.fdatasync))
-    return names
 
 
 def test_only_an_abort_makes_an_index(log: PartitionLog, path: str) -> None:

@@ -14,8 +14,8 @@ from broker.log.log import PartitionLog
 from broker.log.log_manager import LogManager
 from broker.model.log_errors import NoDescriptorFree, ProducersUnread
 from broker.wire.record_batch import iter_batches
-from tests.property.log.compaction_tools import PatientClock
-from tests.property.log.log_tools import TOPIC_ID, TP, Clock, batch, kill, open_log, open_store
+from tests.property.log.compaction_tools import COMPACTED, PatientClock, cleaner_for
+from tests.property.log.log_tools import TOPIC_ID, TP, Clock, append, batch, kill, open_log, open_store
 from tests.support.committed_reader import read_committed
 from tests.support.transactions import end_marker, transactional
 
@@ -28,12 +28,6 @@ def opened(path: str, clock: Clock | None = None) -> tuple[LogManager, Partition
     log = open_log(store)
     log.restore_producers()
     return store, log
-
-
-def append(log: PartitionLog, *batches: memoryview) -> None:
-    for data in batches:
-        log.append_as_leader(data, 0)
-    log.write()
 
 
 def abort(log: PartitionLog, producer: int) -> None:
@@ -56,6 +50,11 @@ def index(path: str, base: int) -> Path:
 def damage(path: str, base: int) -> None:
     with index(path, base).open("ab") as file:
         file.write(HALF)
+
+
+def find_no_descriptor(*_: object) -> memoryview:
+    """A read while none is free."""
+    raise NoDescriptorFree(errno.EMFILE, "no descriptor")
 
 
 def cleaned(log: PartitionLog, path: str, bases: list[int]) -> None:
@@ -89,7 +88,11 @@ def test_index_of_a_segment_that_a_repair_keeps_unread_is_kept(path: str) -> Non
     assert 1 not in shown(log)
 
 
-def test_index_of_a_segment_that_lost_its_last_batch_is_kept(path: str) -> None:
+def lose_tail(path: str, from_batch: int) -> None:
+    """Offset 1 aborted in the first segment; an empty one behind it, up to which all is flushed, and a kill.
+
+    Then the first segment loses its batches from that one on.
+    """
     store, log = opened(path)
     append(log, batch(0))
     abort(log, 7)
@@ -100,9 +103,21 @@ def test_index_of_a_segment_that_lost_its_last_batch_is_kept(path: str) -> None:
     kill(store)
     segment = Path(path, str(TP), f"{0:020d}.log")
     positions = [position for position, _ in iter_batches(memoryview(segment.read_bytes()), verify_crc=True)]
-    os.truncate(segment, positions[-1])
+    os.truncate(segment, positions[from_batch])
+
+
+def test_index_of_a_segment_that_lost_its_last_batch_is_kept(path: str) -> None:
+    lose_tail(path, -1)
     _, log = opened(path)
     assert shown(log) == [0, *range(3, log.log_end_offset)]
+
+
+def test_entry_of_a_lost_tail_is_forgotten_in_a_segment_that_is_kept_unread(path: str) -> None:
+    lose_tail(path, 2)
+    _, log = opened(path)
+    assert log.log_end_offset == 2
+    append(log, end_marker(7))
+    assert shown(log) == [0, 1]
 
 
 def test_index_below_what_a_start_checks_is_kept(path: str) -> None:
@@ -119,24 +134,6 @@ def test_index_below_what_a_start_checks_is_kept(path: str) -> None:
     assert shown(log) == [*range(2, log.log_end_offset)]
 
 
-def test_entry_of_a_lost_tail_is_forgotten_in_a_segment_that_is_kept_unread(path: str) -> None:
-    store, log = opened(path)
-    append(log, batch(0))
-    abort(log, 7)
-    fill(log, 2)
-    log.truncate_to(log.segment_base_offsets[1])
-    log.flush()
-    store.checkpoint_recovery_points()
-    kill(store)
-    segment = Path(path, str(TP), f"{0:020d}.log")
-    positions = [position for position, _ in iter_batches(memoryview(segment.read_bytes()), verify_crc=True)]
-    os.truncate(segment, positions[2])
-    _, log = opened(path)
-    assert log.log_end_offset == 2
-    append(log, end_marker(7))
-    assert shown(log) == [0, 1]
-
-
 def test_clean_stop_leaves_no_doubt_behind(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The start after it reads nothing, and would believe what a power failure left."""
     store, log = opened(path)
@@ -147,11 +144,8 @@ def test_clean_stop_leaves_no_doubt_behind(path: str, monkeypatch: pytest.Monkey
     store = open_store(path, Clock(), CONFIG)
     log = open_log(store)
 
-    def fail(*_: object) -> memoryview:
-        raise NoDescriptorFree(errno.EMFILE, "no descriptor")
-
     with monkeypatch.context() as patch:
-        patch.setattr(log._producer_state, "_read", fail)
+        patch.setattr(log._producer_state, "_read", find_no_descriptor)
         with pytest.raises(ProducersUnread):
             log.restore_producers()
     store.close(clean=True)
@@ -168,10 +162,7 @@ def test_clean_stop_that_cannot_settle_a_doubt_is_unclean_for_this_log(
     abort(log, 7)
     log._local.aborted.distrust(Doubt(0))
 
-    def fail(*_: object) -> memoryview:
-        raise NoDescriptorFree(errno.EMFILE, "no descriptor")
-
-    monkeypatch.setattr(log._producer_state, "_read", fail)
+    monkeypatch.setattr(log._producer_state, "_read", find_no_descriptor)
     store.close(clean=True)
     monkeypatch.undo()
     store, log = opened(path)
@@ -179,25 +170,34 @@ def test_clean_stop_that_cannot_settle_a_doubt_is_unclean_for_this_log(
     assert shown(log) == [0]
 
 
-def test_index_that_a_cut_removes_is_gone_for_good_with_the_next_flush(
+def test_cleaner_that_finds_no_descriptor_to_settle_a_doubt_with_comes_again(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = Clock()
+    store = open_store(path, clock, COMPACTED)
+    log = open_log(store)
+    log.restore_producers()
+    fill(log, 3)
+    log._local.aborted.distrust(Doubt(0))
+    cleaner = cleaner_for(store, clock).cleaner
+    with monkeypatch.context() as patch:
+        patch.setattr(log._producer_state, "_read", find_no_descriptor)
+        cleaner.check()
+    assert (cleaner.runs, cleaner.uncleanable) == (0, {}), "nothing is wrong with the log"
+    cleaner.check()
+    assert cleaner.runs == 1
+
+
+def test_index_that_a_cut_removes_is_gone_for_good_with_the_next_flush(path: str, synced: list[str]) -> None:
     _, log = opened(path)
     fill(log, 2)
     base = log.segment_base_offsets[1]
     log.truncate_to(base)
     abort(log, 7)
     log.flush()
-    synced: list[str] = []
-    fsync = os.fsync
-
-    def record(fd: int) -> None:
-        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
-        fsync(fd)
-
     log.truncate_to(base)
     assert not index(path, base).exists()
-    monkeypatch.setattr(os, "fsync", record)
+    synced.clear()
     append(log, batch(1))
     log.flush()
     assert str(TP) in synced

@@ -11,7 +11,7 @@ from broker.log.log import PartitionLog
 from broker.model.log_errors import CorruptLog
 from broker.wire.record_batch import read_header
 from broker.wire.records import NewRecord, encode_batch
-from tests.property.log.log_tools import TP, Clock, batch, fetch, kill, open_log, open_store
+from tests.property.log.log_tools import TP, Clock, append, batch, fetch, kill, open_log, open_store
 from tests.support.transactions import end_marker, transactional
 
 ONE_SEGMENT = {"segment.bytes": "100000"}
@@ -23,12 +23,6 @@ def log(path: str) -> PartitionLog:
     log = open_log(open_store(path, Clock(), ONE_SEGMENT))
     log.restore_producers()
     return log
-
-
-def append(log: PartitionLog, *batches: memoryview) -> None:
-    for data in batches:
-        log.append_as_leader(data, 0)
-    log.write()
 
 
 def stable(log: PartitionLog, high_watermark: int | None = None) -> int:

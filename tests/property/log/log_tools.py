@@ -93,6 +93,13 @@ def read_all(log: PartitionLog, holes: bool = False) -> list[bytes]:
     return [data for _, data in read_batches(log, holes)]
 
 
+def append(log: PartitionLog, *batches: memoryview) -> None:
+    """As their leader of epoch 0, written."""
+    for data in batches:
+        log.append_as_leader(data, 0)
+    log.write()
+
+
 def append_values(store: LogManager, values: range, epoch: int = 0, records: int = 1) -> None:
     """Batches of that many records, one per value, written."""
     log = open_log(store)

@@ -37,6 +37,15 @@ def _ready(path: str, clock: Clock) -> tuple[LogManager, PartitionLog]:
     return store, log
 
 
+def _in_swap(path: str, clock: PatientClock, steps: int) -> tuple[LogManager, PartitionLog]:
+    """A log that is ready, and cleaned up to this many steps of the first swap."""
+    store, log = _ready(path, clock)
+    clock.work()
+    cleaner_for(store, clock).cleaner.check()
+    clock.work(steps)
+    return store, log
+
+
 def _commits(n: int) -> bool:
     """The aborted ones are all among the first, which become one segment."""
     return n % 3 > 0 or n > 7
@@ -82,10 +91,7 @@ def test_start_killed_anywhere_after_a_stop_in_a_swap_shows_nothing_that_was_abo
         number += 1
         clock = PatientClock(now=1e6)
         with folder() as path:
-            store, _ = _ready(path, clock)
-            clock.work()
-            cleaner_for(store, clock).cleaner.check()
-            clock.work(steps)
+            store, _ = _in_swap(path, clock, steps)
             store.close(clean=True)
             with started(path, COMPACTED, {}, number) as (killed, finished):
                 if finished:
@@ -100,11 +106,7 @@ def test_start_killed_anywhere_after_a_stop_in_a_swap_shows_nothing_that_was_abo
 def test_reads_go_on_at_every_step_of_a_swap_and_after_a_stop_there(steps: int, clean: bool) -> None:
     clock = PatientClock(now=1e6)
     with folder() as path:
-        store, log = _ready(path, clock)
-        clock.work()
-        bench = cleaner_for(store, clock)
-        bench.cleaner.check()
-        clock.work(steps)
+        store, log = _in_swap(path, clock, steps)
         assert _committed(log) == COMMITTED
         store.close(clean=True) if clean else kill(store)
         store, log = _reopened(path)
@@ -116,10 +118,7 @@ def test_reads_go_on_at_every_step_of_a_swap_and_after_a_stop_there(steps: int, 
 def test_cut_at_every_step_of_a_swap_takes_the_entries_with_the_records(steps: int) -> None:
     clock = PatientClock(now=1e6)
     with folder() as path:
-        store, log = _ready(path, clock)
-        clock.work()
-        cleaner_for(store, clock).cleaner.check()
-        clock.work(steps)
+        store, log = _in_swap(path, clock, steps)
         log.truncate_to(30)
         clock.work()
         assert _committed(log) == COMMITTED[: sum(map(_commits, range(10)))]
@@ -134,10 +133,7 @@ def test_index_whose_segment_an_interrupted_swap_replaced_is_derived_from_the_lo
     """As Apache Kafka may leave it, whose cleaner takes aborted records away, and with them their entries."""
     clock = PatientClock(now=1e6)
     with folder() as path:
-        store, _ = _ready(path, clock)
-        clock.work()
-        cleaner_for(store, clock).cleaner.check()
-        clock.work(2)
+        store, _ = _in_swap(path, clock, 2)
         store.close(clean=True)
         index = f"{path}/{TP}/{0:020d}.txnindex"
         os.unlink(f"{index}.swap")
@@ -178,10 +174,7 @@ def test_swap_gives_the_offset_index_its_name_first_and_the_segment_last(monkeyp
         names.clear()
         clock = PatientClock(now=1e6)
         with folder() as path, monkeypatch.context() as patch:
-            store, _ = _ready(path, clock)
-            clock.work()
-            cleaner_for(store, clock).cleaner.check()
-            clock.work(2)
+            store, _ = _in_swap(path, clock, 2)
             patch.setattr(os, "rename", record)
             if steps == 3:
                 clock.work(1)
