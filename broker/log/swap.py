@@ -14,7 +14,6 @@ Source: kafka LocalLog.replaceSegments, LogLoader (removeTempFilesAndCollectSwap
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -232,9 +231,9 @@ class SegmentSwap:
         suffixes = SUFFIXES if after == SWAP_SUFFIX else (*SUFFIXES[1:], SUFFIXES[0])
         for suffix in suffixes:
             path = segment_path(self._log.path, base, suffix)
-            # Few segments have aborted transactions.
-            with contextlib.suppress(*(FileNotFoundError,) if suffix == TXN_INDEX_SUFFIX else ()):
-                os.rename(path + before, path + after)
+            if suffix == TXN_INDEX_SUFFIX and not os.path.exists(path + before):
+                continue  # few segments have aborted transactions
+            os.rename(path + before, path + after)
 
     def _sync_names(self) -> None:
         path = self._log.path

@@ -33,7 +33,7 @@ def find_aborted(
         if state.has_markers:
             indexes.distrust(Doubt(min(state.scanned)))
         else:
-            for base in state.scanned:
+            for base in bases.intersection(state.scanned):
                 indexes.drop(base)
         indexes.cut(state.leo)
     return indexes
