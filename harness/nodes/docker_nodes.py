@@ -25,6 +25,7 @@ from harness.nodes.compiled import check_compiled_modules
 from harness.nodes.docker_engine import EngineMissing, OwnEngine, can_start, connect
 from harness.nodes.docker_image import NodeImage
 from harness.nodes.manifest import Manifest
+from harness.nodes.packages import require_imports
 from harness.nodes.payload import Payload
 from harness.nodes.posix import PosixNode, failed, timed_out
 from harness.nodes.sandbox import outer_process
@@ -217,8 +218,7 @@ class DockerNodeSet:
         for package in self._payload.packages():
             check_compiled_modules(node, node.python, package)
             node.put(package, f"{ROOT}/lib/{package.name}")
-        if names := ", ".join(self._payload.importable()):
-            node.run(["env", f"PYTHONPATH={node.broker_path}", node.python, "-c", f"import {names}"])
+        require_imports(node, node.python, node.broker_path, self._payload.importable())
 
 
 def remove_labelled(client: Any, label: str) -> list[str]:

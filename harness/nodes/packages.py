@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.nodes.base import Node
-from harness.nodes.compiled import check_compiled_modules
+from harness.nodes.compiled import Runs, check_compiled_modules
 
 
 def put_packages(node: Node, packages: Sequence[Path]) -> str:
@@ -31,10 +31,14 @@ def put_packages(node: Node, packages: Sequence[Path]) -> str:
             copy = Path(name) / package.name
             copy_code(package, copy)
             node.put(copy, f"{folder}/{package.name}")
-    if packages:
-        names = ", ".join(package.stem for package in packages)
-        node.run(["env", f"PYTHONPATH={path}", node.python, "-c", f"import {names}"])
+    require_imports(node, node.python, path, [package.stem for package in packages])
     return path
+
+
+def require_imports(node: Runs, python: str, path: str, names: Sequence[str]) -> None:
+    """Raises CommandFailed where the node's Python cannot import one of these with that PYTHONPATH."""
+    if names:
+        node.run(["env", f"PYTHONPATH={path}", python, "-c", f"import {', '.join(names)}"])
 
 
 def copy_code(package: Path, target: Path) -> None:

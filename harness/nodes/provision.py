@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from harness.nodes.base import CommandFailed
 from harness.nodes.compiled import check_compiled_modules
+from harness.nodes.packages import require_imports
 from harness.nodes.payload import HERE, Payload, PythonKind
 from harness.nodes.posix import PosixNode
 from harness.tools.java import ZOOKEEPER_VERSIONS_MIN, packaged_java
@@ -57,8 +58,7 @@ class Provision:
         self._node.put(payload.dependencies(self._python_kind()), self.broker_path)
         for package in payload.packages():
             self._node.put(package, f"{self.broker_path}/{package.name}")
-        if names := ", ".join(payload.importable()):
-            self._node.run(["env", f"PYTHONPATH={self.broker_path}", path, "-c", f"import {names}"])
+        require_imports(self._node, path, self.broker_path, payload.importable())
 
     def python(self) -> str:
         """The node's own Python 3.11 or later."""
