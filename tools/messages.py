@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.wire.api import FLEXIBLE_FROM, SUPPORTED, ApiKey, VersionRange
+from broker.wire.api import FLEXIBLE_FROM, NEVER_FLEXIBLE, SUPPORTED, ApiKey, VersionRange
 from broker.wire.fields import parse_versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +32,7 @@ CHOICES = ROOT / "tools" / "messages.toml"
 FOLDER = ROOT / "broker" / "wire" / "messages"
 
 _NUMBERS = {"int8", "int16", "int32", "int64"}
-_ARRAYS = {"int32": "int32_array", "string": "string_array"}
+_ARRAYS = {"int32": "int32_array", "int64": "int64_array", "string": "string_array"}
 _NULLABLE_ARRAYS = {"int32": "nullable_int32_array", "string": "nullable_string_array"}
 
 
@@ -75,7 +75,7 @@ class Writer:
         served = SUPPORTED[self.api]
         if served.first not in valid or served.last not in valid:
             raise Unwritable(f"{self.name}: broker.wire.api serves {served}, Kafka has {self.message['validVersions']}")
-        first_flexible = parse_versions(flexible).first if flexible != "none" else None
+        first_flexible = parse_versions(flexible).first if flexible != "none" else NEVER_FLEXIBLE
         if first_flexible != FLEXIBLE_FROM[self.api]:
             raise Unwritable(f"{self.name}: flexible from {flexible}, broker.wire.api says {FLEXIBLE_FROM[self.api]}")
         lines = list(self._fields(self.name, self.message["fields"]))
@@ -134,6 +134,9 @@ class Writer:
             self.used.add(kind)
             value = f", {int(str(default), 0)}" if default is not None and int(str(default), 0) else ""
             typed, call = "int", f'{kind}("{versions}"{value}{more})'
+        elif kind == "bytes" and nullable is None:
+            self.used.add("byte_string")
+            typed, call = "bytes", f'byte_string("{versions}"{more})'
         elif kind == "uuid":
             self.used.add("uuid")
             typed, call = "str", f'uuid("{versions}"{more})'
@@ -158,7 +161,7 @@ class Writer:
         self, owner: str, name: str, field: Mapping[str, Any], kind: str, versions: str, nullable: str | None, more: str
     ) -> tuple[str, str]:
         if kind[0].islower():
-            if kind not in _NULLABLE_ARRAYS:
+            if kind not in (_NULLABLE_ARRAYS if nullable else _ARRAYS):
                 raise Unwritable(f"{self.name}: {owner}.{name} is an array of {kind}, which broker.wire.fields lacks")
             typed = "int" if kind in _NUMBERS else "str"
             call = _NULLABLE_ARRAYS[kind] if nullable else _ARRAYS[kind]

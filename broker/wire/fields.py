@@ -123,6 +123,11 @@ def nullable_string(
     return _declare("string", versions, default, nullable=nullable, ignorable=ignorable)  # type: ignore[no-any-return]
 
 
+def byte_string(versions: str, *, ignorable: bool = False) -> bytes:
+    """Bytes that the protocol hands on unread; copied out of the frame, which may be reused."""
+    return _declare("bytes", versions, b"", ignorable=ignorable)  # type: ignore[no-any-return]
+
+
 def uuid(versions: str, *, tag: int | None = None, tagged: str = "none", ignorable: bool = False) -> str:
     return _declare("uuid", versions, "", tag=tag, tagged=tagged, ignorable=ignorable)  # type: ignore[no-any-return]
 
@@ -165,6 +170,10 @@ def nullable_array(
 
 def int32_array(versions: str, *, ignorable: bool = False) -> list[int]:
     return _declare("int32", versions, factory=list, ignorable=ignorable, is_array=True)  # type: ignore[no-any-return]
+
+
+def int64_array(versions: str, *, ignorable: bool = False) -> list[int]:
+    return _declare("int64", versions, factory=list, ignorable=ignorable, is_array=True)  # type: ignore[no-any-return]
 
 
 def string_array(versions: str, *, ignorable: bool = False) -> list[str]:

@@ -11,7 +11,7 @@ import struct
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from broker.wire.api import FLEXIBLE_FROM, request_header_version, response_header_version
+from broker.wire.api import FLEXIBLE_FROM, NEVER_FLEXIBLE, request_header_version, response_header_version
 from broker.wire.primitives import MalformedFrame, Reader, encode_uvarint
 
 _FIXED = struct.Struct(">hhih")
@@ -19,7 +19,6 @@ _USUAL = struct.Struct(">Iih")
 _CORRELATION_ID = struct.Struct(">i")
 # As plain numbers: decoding a header is on every request's path.
 _FLEXIBLE_FROM: Final = {int(api): version for api, version in FLEXIBLE_FROM.items()}
-_NEVER: Final = 0x7FFF + 1
 _USUAL_CLIENT_ID_MAX: Final = 255
 
 
@@ -49,7 +48,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         position = end
     elif client_length < -1:
         raise MalformedFrame("client_id", 8, client_length, "negative length")
-    if api_version >= _FLEXIBLE_FROM.get(api_key, _NEVER):
+    if api_version >= _FLEXIBLE_FROM.get(api_key, NEVER_FLEXIBLE):
         if position < len(frame) and frame[position] == 0:
             position += 1
         else:

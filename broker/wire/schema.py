@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from broker.wire.api import FLEXIBLE_FROM, SUPPORTED, ApiKey
 from broker.wire.fields import SPEC, Spec
-from broker.wire.primitives import Reader, Writer
+from broker.wire.primitives import MalformedFrame, Reader, Writer
 
 _FORMAT: Final = {"boolean": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
 
@@ -220,6 +220,12 @@ def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable:
                 writer.string(value, flexible)
 
             return _Codec(lambda reader: reader.string(label, flexible), write_string, size_min)
+        case "bytes":
+            return _Codec(
+                lambda reader: _read_bytes(reader, label, flexible),
+                lambda writer, value: _write_bytes(writer, value, label, flexible),
+                1 if flexible else 4,
+            )
         case kind:
             layout = struct.Struct(">" + _FORMAT[kind])
             return _Codec(
@@ -227,6 +233,20 @@ def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable:
                 lambda writer, value: writer.raw(layout.pack(value)),
                 layout.size,
             )
+
+
+def _read_bytes(reader: Reader, label: str, flexible: bool) -> bytes:
+    start = reader.pos
+    found = reader.nullable_bytes(label, flexible)
+    if found is None:
+        raise MalformedFrame(label, start, None, "null where bytes are required")
+    return bytes(found)
+
+
+def _write_bytes(writer: Writer, value: bytes | None, label: str, flexible: bool) -> None:
+    if value is None:
+        raise ValueError(f"{label}: null where bytes are required")
+    writer.nullable_bytes(value, flexible)
 
 
 def _number_array_codec(label: str, kind: str, flexible: bool, nullable: bool) -> _Codec:

@@ -37,6 +37,7 @@ _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "int32": INT32,
     "int64": INT64,
     "string": TEXT,
+    "bytes": st.binary(max_size=300),
     "uuid": TOPIC_ID,
 }
 

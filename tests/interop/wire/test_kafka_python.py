@@ -35,7 +35,7 @@ pytestmark = pytest.mark.guarantee("K1")
 
 FEW = examples(10, suppress_health_check=[HealthCheck.too_slow])
 # Bit fields, which kafka-python turns into sets; the bytes are compared all the same.
-_SETS = {"topic_authorized_operations", "cluster_authorized_operations"}
+_SETS = {"topic_authorized_operations", "cluster_authorized_operations", "authorized_operations"}
 # Between brokers only; no client library has them.
 _NOT_THERE = {
     ApiKey.LEADER_AND_ISR,

@@ -48,6 +48,8 @@ def written(fields: list[Mapping[str, Any]], **choices: Any) -> str:
         ({"name": "Port", "type": "int32", "versions": "0+", "default": "-1"}, 'port: int = int32("0+", -1)'),
         ({"name": "Set", "type": "bool", "versions": "0+", "default": "true"}, 'set: bool = boolean("0+", True)'),
         ({"name": "Host", "type": "string", "versions": "0+"}, 'host: str = string("0+")'),
+        ({"name": "Held", "type": "bytes", "versions": "0+"}, 'held: bytes = byte_string("0+")'),
+        ({"name": "Ids", "type": "[]int64", "versions": "0+"}, 'ids: list[int] = int64_array("0+")'),
         ({"name": "Bits", "type": "int32", "versions": "0+", "default": "0x7f"}, 'bits: int = int32("0+", 127)'),
         (
             {"name": "Rack", "type": "string", "versions": "0+", "nullableVersions": "0+"},
@@ -93,7 +95,7 @@ def test_choices_rename_classes_and_fields_and_add_what_is_highwaters_own() -> N
     assert 'entries: list[Row] = array(Row, "0+")' in text
 
 
-@pytest.mark.parametrize("kind", ["float64", "bytes", "[]int64"])
+@pytest.mark.parametrize("kind", ["float64", "records", "[]int16"])
 def test_type_that_cannot_be_declared_is_refused_by_name(kind: str) -> None:
     with pytest.raises(Unwritable, match=r"DescribeClusterResponse\.odd is .*" + kind.removeprefix("[]")):
         written([{"name": "Odd", "type": kind, "versions": "0+"}])

@@ -13,20 +13,29 @@ from broker.runtime.requests.denial import deny
 from broker.runtime.requests.request import Request
 from broker.wire.api import SUPPORTED, ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
+from broker.wire.messages import add_partitions_to_txn as apt
 from broker.wire.messages import alter_configs, describe_configs, fetch, produce
 from broker.wire.messages import alter_partition_reassignments as apr
 from broker.wire.messages import create_partitions as cp
 from broker.wire.messages import create_topics as ct
+from broker.wire.messages import delete_groups as dg
 from broker.wire.messages import delete_records as dr
 from broker.wire.messages import delete_topics as dt
+from broker.wire.messages import describe_groups as dsg
+from broker.wire.messages import describe_producers as dp
+from broker.wire.messages import describe_transactions as dst
 from broker.wire.messages import elect_leaders as el
 from broker.wire.messages import find_coordinator as fc
 from broker.wire.messages import incremental_alter_configs as iac
 from broker.wire.messages import leader_and_isr as lai
 from broker.wire.messages import list_offsets as lo
 from broker.wire.messages import metadata as md
+from broker.wire.messages import offset_commit as oc
+from broker.wire.messages import offset_fetch as of
 from broker.wire.messages import offset_for_leader_epoch as ofle
 from broker.wire.messages import stop_replica as sr
+from broker.wire.messages import txn_offset_commit as toc
+from broker.wire.messages import write_txn_markers as wtm
 from broker.wire.schema import Message
 from tests.support.memory_node import FakeSlot
 
@@ -37,7 +46,9 @@ EACH = [
     if api is not ApiKey.API_VERSIONS
     for version in range(versions.first, versions.last + 1)
 ]
+_ERRORS = ("error_code", "error", "partition_error_code")
 CLUSTER, TOPIC = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+GROUP, TRANSACTIONAL_ID = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def _message(api: ApiKey, suffix: str) -> type[Message]:
@@ -93,8 +104,35 @@ def _request(api: ApiKey, version: int, acks: int = -1) -> bytes:
         ApiKey.FIND_COORDINATOR: fc.FindCoordinatorRequest(
             key="g" if version < 4 else "", coordinator_keys=[] if version < 4 else ["g"]
         ),
+        **_of_coordinators(version),
     }
     return (named[api] if api in named else _message(api, "Request")()).encode(version)
+
+
+def _of_coordinators(version: int) -> dict[ApiKey, Message]:
+    topics = [apt.AddPartitionsToTxnTopic("a", [3])]
+    several = apt.AddPartitionsToTxnRequest([apt.AddPartitionsToTxnTransaction("t", 1, 0, False, topics)])
+    one = apt.AddPartitionsToTxnRequest(v3_and_below_transactional_id="t", v3_and_below_topics=topics)
+    asked = of.OffsetFetchRequest(groups=[of.OffsetFetchRequestGroup("g")])
+    if version < 8:
+        asked = of.OffsetFetchRequest("g", [of.OffsetFetchRequestTopic("a", [3])])
+    return {
+        ApiKey.OFFSET_COMMIT: oc.OffsetCommitRequest(
+            "g", topics=[oc.OffsetCommitRequestTopic("a", [oc.OffsetCommitRequestPartition(3)])]
+        ),
+        ApiKey.OFFSET_FETCH: asked,
+        ApiKey.DESCRIBE_GROUPS: dsg.DescribeGroupsRequest(["g"]),
+        ApiKey.DELETE_GROUPS: dg.DeleteGroupsRequest(["g"]),
+        ApiKey.ADD_PARTITIONS_TO_TXN: several if version >= 4 else one,
+        ApiKey.WRITE_TXN_MARKERS: wtm.WriteTxnMarkersRequest(
+            [wtm.WritableTxnMarker(1, 0, True, [wtm.WritableTxnMarkerTopic("a", [3])])]
+        ),
+        ApiKey.TXN_OFFSET_COMMIT: toc.TxnOffsetCommitRequest(
+            "t", "g", topics=[toc.TxnOffsetCommitRequestTopic("a", [toc.TxnOffsetCommitRequestPartition(3)])]
+        ),
+        ApiKey.DESCRIBE_PRODUCERS: dp.DescribeProducersRequest([dp.TopicRequest("a", [3])]),
+        ApiKey.DESCRIBE_TRANSACTIONS: dst.DescribeTransactionsRequest(["t"]),
+    }
 
 
 def _denied(api: ApiKey, version: int, body: bytes) -> FakeSlot:
@@ -122,14 +160,14 @@ def _errors(value: Any) -> set[int]:
         return {code for element in value for code in _errors(element)}
     names: Iterable[str] = getattr(value, "_fields", ()) or getattr(value, "__dataclass_fields__", ())
     found = {code for name in names for code in _errors(getattr(value, name))}
-    return found | {getattr(value, name) for name in names if name in ("error_code", "error")}
+    return found | {getattr(value, name) for name in names if name in _ERRORS}
 
 
 @pytest.mark.parametrize(("api", "version"), EACH, ids=lambda value: getattr(value, "name", str(value)))
 def test_response_says_that_it_is_not_allowed_and_nothing_else(api: ApiKey, version: int) -> None:
-    authorization = {CLUSTER, TOPIC, ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    authorization = {CLUSTER, TOPIC, GROUP, TRANSACTIONAL_ID}
     # One of the response's two places for an error is not written: not in these versions, or not beside the other.
-    one_place = api in (ApiKey.FIND_COORDINATOR, ApiKey.FETCH)
+    one_place = api in (ApiKey.FIND_COORDINATOR, ApiKey.FETCH, ApiKey.OFFSET_FETCH, ApiKey.ADD_PARTITIONS_TO_TXN)
     unwritten = {0} if one_place or (api, version) == (ApiKey.ELECT_LEADERS, 0) else set()
     said = _errors(_response(api, version))
     assert said - unwritten
@@ -146,6 +184,19 @@ def test_each_partition_named_gets_the_error() -> None:
     assert (topic.name, topic.partitions[0].partition_index, topic.partitions[0].offset) == ("a", 3, -1)
     topic = _response(ApiKey.LEADER_AND_ISR, 5).topics[0]
     assert (topic.topic_id, topic.partition_errors[0].partition_index) == (TOPIC_ID, 3)
+
+
+def test_what_coordinators_are_asked_about_is_named_in_the_response() -> None:
+    partition = _response(ApiKey.OFFSET_FETCH, 1).topics[0].partitions[0]
+    assert (partition.partition_index, partition.committed_offset, partition.error_code) == (3, -1, GROUP)
+    assert [(g.group_id, g.error_code) for g in _response(ApiKey.OFFSET_FETCH, 8).groups] == [("g", GROUP)]
+    assert _response(ApiKey.OFFSET_COMMIT, 8).topics[0].partitions[0].partition_index == 3
+    marker = _response(ApiKey.WRITE_TXN_MARKERS, 1).markers[0]
+    assert (marker.producer_id, marker.topics[0].partitions[0].error_code) == (1, CLUSTER)
+    topic = _response(ApiKey.ADD_PARTITIONS_TO_TXN, 3).results_by_topic_v3_and_below[0]
+    assert (topic.name, topic.results_by_partition[0].partition_error_code) == ("a", TRANSACTIONAL_ID)
+    assert _response(ApiKey.ADD_PARTITIONS_TO_TXN, 4).error_code == CLUSTER
+    assert _response(ApiKey.DESCRIBE_TRANSACTIONS, 0).transaction_states[0].transactional_id == "t"
 
 
 def test_fetch_has_one_error_for_all_only_where_it_names_no_partition() -> None:
