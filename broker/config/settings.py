@@ -94,6 +94,18 @@ class Settings:
     log_flush_start_offset_checkpoint_interval_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    offsets_topic_compression_codec: int
+    offsets_commit_timeout_ms: int
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
+    offset_metadata_max_bytes: int
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
     lab_event_log: str | None
     topic_defaults: Mapping[str, str]
     """Topic-level names → the broker's default for them, as text: what a topic without overrides has.
@@ -133,6 +145,12 @@ class Settings:
             raise ConfigError(
                 f"log.cleaner.min.compaction.lag.ms={least} is above log.cleaner.max.compaction.lag.ms={most}: "
                 "records would have to be compacted before they may be"
+            )
+        shortest, longest = get("group.min.session.timeout.ms"), get("group.max.session.timeout.ms")
+        if shortest > longest:
+            raise ConfigError(
+                f"group.min.session.timeout.ms={shortest} is above group.max.session.timeout.ms={longest}: "
+                "no member could join a group"
             )
         dirs = get("log.dirs") or [get("log.dir")]
         fields = {name.replace(".", "_").replace("-", "_"): value for name, value in values.items()}

@@ -135,6 +135,18 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log.segment.delete.delay.ms", "long", 60000, 0, topic_name="file.delete.delay.ms"),
     Setting("producer.id.expiration.ms", "int", 86400000, 1),
     Setting("producer.id.expiration.check.interval.ms", "int", 600000, 1),
+    Setting("offsets.topic.num.partitions", "int", 50, 1),
+    Setting("offsets.topic.replication.factor", "int", 3, 1, 32767),
+    Setting("offsets.topic.segment.bytes", "int", 104857600, 1),
+    Setting("offsets.topic.compression.codec", "int", 0, 0, 4),
+    Setting("offsets.commit.timeout.ms", "int", 5000, 1),
+    Setting("offsets.retention.minutes", "int", 10080, 1),
+    Setting("offsets.retention.check.interval.ms", "long", 600000, 1),
+    Setting("offset.metadata.max.bytes", "int", 4096, 0),
+    Setting("group.min.session.timeout.ms", "int", 6000, 0),
+    Setting("group.max.session.timeout.ms", "int", 1800000, 0),
+    Setting("group.initial.rebalance.delay.ms", "int", 3000, 0),
+    Setting("group.max.size", "int", 2**31 - 1, 1),
     Setting("lab.event.log", "str", None),
 )
 

@@ -80,6 +80,7 @@ class ReplicaManager:
         self._log_store = log_store
         self._event_log = event_log
         self._timers: dict[str, Timer] = {}
+        self._role_listeners: list[Callable[[Replica], None]] = []
         self._on_log_failure = on_log_failure
         broker_id = settings.broker_id
         self.replicas = Replicas(
@@ -123,7 +124,7 @@ class ReplicaManager:
         )
         self.controller_fence = ControllerFence(broker_epoch)
         self._resignation = Resignation(
-            self.appender, self.delete_records, self.fetchers, self.write, self.fetch.on_role_change
+            self.appender, self.delete_records, self.fetchers, self.write, self._on_role_change
         )
         self.role_changes = RoleChanges(
             self.replicas,
@@ -139,7 +140,7 @@ class ReplicaManager:
             self.fetchers,
             self._resignation,
             self.write,
-            self.fetch.on_role_change,
+            self._on_role_change,
         )
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -295,6 +296,15 @@ class ReplicaManager:
         role.advance_leo(max(role.leo, replica.replicated_leo))
         self.replicas.maybe_advance(replica, role)
         self.fetch.on_append(replica)
+
+    def add_role_listener(self, listener: Callable[[Replica], None]) -> None:
+        """Called with each replica whose role has changed, once the role is what it is to be."""
+        self._role_listeners.append(listener)
+
+    def _on_role_change(self, replica: Replica) -> None:
+        self.fetch.on_role_change(replica)
+        for listener in self._role_listeners:
+            listener(replica)
 
     # -- failures and periodic duties ------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.handlers import ControllerHandlers
 from broker.runtime.controller.outbox import Emit
 from broker.runtime.controller.settings import ControllerSettings, RebalanceSettings
+from broker.runtime.coordinators.find import FindCoordinatorHandler
 from broker.runtime.lifecycle.controlled_shutdown import ControlledShutdown
 from broker.runtime.lifecycle.failure_detector import FailureDetector, OpenLink
 from broker.runtime.lifecycle.registration import BrokerRegistration, SessionChange
@@ -256,6 +257,7 @@ class ControlPlane:
         self._partitions = PartitionHandlers(self.cache, admin_store, self.worker, loop, lambda: self.controller.active)
         self._controller_admin = ControllerAdminHandlers(self.controller, self.cache, loop)
         self._controller_handlers = ControllerHandlers(self.controller)
+        self._find_coordinator = FindCoordinatorHandler(self.cache, self.topics.auto_create)
 
     def handlers(self) -> dict[ApiKey, Handler]:
         """What this part serves. LeaderAndIsr and StopReplica are the replica manager's; see `gated`."""
@@ -265,7 +267,7 @@ class ControlPlane:
             ApiKey.METADATA: self._metadata.handle_metadata,
             ApiKey.UPDATE_METADATA: self._metadata.handle_update_metadata,
             ApiKey.DESCRIBE_CLUSTER: self._metadata.handle_describe_cluster,
-            ApiKey.FIND_COORDINATOR: self._metadata.handle_find_coordinator,
+            ApiKey.FIND_COORDINATOR: self._find_coordinator.handle,
             ApiKey.CREATE_TOPICS: self.topics.handle_create_topics,
             ApiKey.DELETE_TOPICS: self.topics.handle_delete_topics,
             ApiKey.DESCRIBE_CONFIGS: self._configs.handle_describe_configs,

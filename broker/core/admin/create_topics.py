@@ -12,9 +12,10 @@ from typing import Protocol
 from broker.config.settings import ConfigError, Settings, validate_topic_config, validate_topic_configs
 from broker.core.admin import topic_names
 from broker.core.controller.assignment import AssignmentRefused, assign, check_manual
+from broker.core.coordination import OFFSETS_TOPIC
 from broker.model.ids import BrokerId
 from broker.wire.errors import ErrorCode
-from broker.wire.messages.create_topics import CreatableTopic
+from broker.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
 _TEXT_MAX = 2000
 _BROKER_DEFAULT = -1
@@ -147,6 +148,16 @@ def _partitions(
     return assign(racks, partitions, factor, dice.randrange(brokers), dice.randrange(brokers))
 
 
-def default_topic(name: str) -> CreatableTopic:
-    """What auto-creation asks for."""
+def automatic_topic(name: str, settings: Settings) -> CreatableTopic:
+    """What auto-creation asks for: an internal topic has settings of its own."""
+    if name == OFFSETS_TOPIC:
+        configs = {"cleanup.policy": "compact", "compression.type": "producer"}
+        configs["segment.bytes"] = str(settings.offsets_topic_segment_bytes)
+        return CreatableTopic(
+            name,
+            settings.offsets_topic_num_partitions,
+            settings.offsets_topic_replication_factor,
+            [],
+            [CreatableTopicConfig(key, value) for key, value in configs.items()],
+        )
     return CreatableTopic(name=name, num_partitions=_BROKER_DEFAULT, replication_factor=_BROKER_DEFAULT)

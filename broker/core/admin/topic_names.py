@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC
+
 LENGTH_MAX = 249
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state"})
+INTERNAL = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 

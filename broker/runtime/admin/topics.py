@@ -15,7 +15,8 @@ from random import Random
 from typing import Protocol
 
 from broker.config.settings import Settings, without_effect
-from broker.core.admin.create_topics import Planned, Refused, default_topic, plan
+from broker.core.admin import topic_names
+from broker.core.admin.create_topics import Planned, Refused, automatic_topic, plan
 from broker.core.controller.cluster_state import StoreUnavailable, Topic
 from broker.runtime.admin.describe_configs import created_configs
 from broker.runtime.metadata.cache import MetadataCache
@@ -91,6 +92,8 @@ class TopicHandlers:
         self._dice = dice
         self._dynamic = dynamic
         self._creating: set[str] = set()
+        self._not_created: dict[str, str | None] = {}
+        """Why an internal topic could not be created, as last logged."""
         self._open_deletions: list[set[str]] = []
         """For each request that waits: the topics of it that are not deleted yet."""
         self._waits = Waits(loop)
@@ -190,9 +193,14 @@ class TopicHandlers:
         """Begin to create a topic with the broker's defaults. Satisfies `metadata.handlers.CreateTopic`."""
         if name in self._creating:
             return ErrorCode.NONE
-        planned = self._plan(default_topic(name))
+        planned = self._plan(automatic_topic(name, self._settings))
         if isinstance(planned, Refused):
+            if name in topic_names.INTERNAL and self._not_created.get(name) != planned.text:
+                # Clients ask again and again; they only hear that there is no coordinator.
+                self._not_created[name] = planned.text
+                _log.warning("topic %s cannot be created: %s", name, planned.text)
             return planned.error
+        self._not_created.pop(name, None)
         self._creating.add(name)
         self._write([planned], lambda refusals, ids: self._creating.discard(name))
         return ErrorCode.NONE

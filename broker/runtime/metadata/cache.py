@@ -82,6 +82,7 @@ class MetadataCache:
         self._overrides = overrides
         self._forget_overrides = forget_overrides
         self._listeners: list[Callable[[], None]] = []
+        self._deletion_listeners: list[Callable[[str], None]] = []
 
     @property
     def updated_epoch(self) -> int:
@@ -96,6 +97,10 @@ class MetadataCache:
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Called after every update, and when another broker has become controller."""
         self._listeners.append(listener)
+
+    def add_deletion_listener(self, listener: Callable[[str], None]) -> None:
+        """Called with the name of each topic that is deleted, or was and is there again as another one."""
+        self._deletion_listeners.append(listener)
 
     def update(self, request: UpdateMetadataRequest) -> ErrorCode:
         """Apply an UpdateMetadata; returns why it is refused, NONE where it is applied."""
@@ -149,6 +154,7 @@ class MetadataCache:
             if topic is not None and topic.topic_id:
                 if topic_id:
                     self._gone.add(topic.topic_id)
+                    self._deleted(name)
                 self._names.pop(topic.topic_id, None)
             topic = self.topics[name] = KnownTopic(name, topic_id)
             if topic_id:
@@ -163,6 +169,11 @@ class MetadataCache:
             if topic_id:
                 self._gone.add(topic_id)
             self._drop(name)
+            self._deleted(name)
+
+    def _deleted(self, name: str) -> None:
+        for listener in self._deletion_listeners:
+            listener(name)
 
     def _drop(self, name: str) -> None:
         self._names.pop(self.topics.pop(name).topic_id, None)

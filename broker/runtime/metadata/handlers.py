@@ -1,4 +1,4 @@
-"""UpdateMetadata, Metadata, DescribeCluster and FindCoordinator, served from the metadata cache. Loop thread.
+"""UpdateMetadata, Metadata and DescribeCluster, served from the metadata cache. Loop thread.
 
 A Metadata response is encoded once per version, set of topics and flags, and kept until the cache changes, for clients
 repeat their requests; of many large ones only the last are kept. Unknown topics are created where both the broker and
@@ -28,7 +28,6 @@ from broker.wire.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from broker.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -231,20 +230,6 @@ class MetadataHandlers:
             ],
             cluster_authorized_operations=_on_cluster(body.include_cluster_authorized_operations),
         )
-        respond(request, response.encode(request.api_version))
-
-    def handle_find_coordinator(self, request: Request) -> None:
-        """Groups and transactions are not served: nobody coordinates them."""
-        body = decode_or_refuse(request, FindCoordinatorRequest)
-        if body is None:
-            return
-        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if request.api_version >= 4:
-            response = FindCoordinatorResponse(
-                coordinators=[Coordinator(key, -1, "", -1, code, None) for key in body.coordinator_keys]
-            )
-        else:
-            response = FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
         respond(request, response.encode(request.api_version))
 
 

@@ -48,3 +48,4 @@ ON_CLUSTER: Final = _bits(
     _Operation.ALTER_CONFIGS,
     _Operation.IDEMPOTENT_WRITE,
 )
+ON_GROUP: Final = _bits(_Operation.READ, _Operation.DELETE, _Operation.DESCRIBE)

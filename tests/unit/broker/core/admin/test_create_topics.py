@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from broker.config.settings import Settings
-from broker.core.admin.create_topics import Planned, Refused, default_topic, plan
+from broker.core.admin.create_topics import Planned, Refused, automatic_topic, plan
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
 
@@ -30,7 +30,7 @@ def assigned(*replicas: list[int], first: int = 0) -> CreatableTopic:
 
 
 def test_defaults_are_the_brokers() -> None:
-    planned = decide(default_topic("t"))
+    planned = decide(automatic_topic("t", SETTINGS))
     assert isinstance(planned, Planned)
     assert len(planned.partitions) == 4
     assert planned.replication_factor == 2

@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and FindCoordinator: what is answered from the cache."""
+"""Metadata and DescribeCluster: what is answered from the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.fake_loop import FakeLoop
 from tests.support.kept import kept_bytes
@@ -228,16 +227,6 @@ def test_encoded_response_is_not_kept_over_an_update(cache: MetadataCache) -> No
     cache.update(update({"t": [partition(2, [1, 2], epoch=4)]}))
     after = MetadataResponse.decode(9, answer_of(handlers, body, 9))
     assert after.topics[0].partitions[0].leader_id == 2
-
-
-def test_find_coordinator_names_nobody(cache: MetadataCache) -> None:
-    slot = FakeSlot()
-    body = bytearray(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]).encode(4))
-    request = Request(ApiKey.FIND_COORDINATOR, 4, 1, "", memoryview(body), slot, True)
-    MetadataHandlers(cache, None, FakeLoop()).handle_find_coordinator(request)
-    assert slot.response is not None
-    answer = FindCoordinatorResponse.decode(4, slot.response[5:])
-    assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_metadata_waits_for_the_controllers_first_update() -> None:

@@ -1,0 +1,72 @@
+"""FindCoordinator: which broker coordinates a group or a transactional id. Loop thread.
+
+The coordinator is the leader of the key's partition of an internal topic. The first request creates the topic, with the
+settings that the broker has for it, whether or not topics are created automatically otherwise; upon
+COORDINATOR_NOT_AVAILABLE a client asks again.
+Source: KafkaApis.getCoordinator, AutoTopicCreationManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC, partition_of
+from broker.runtime.metadata.cache import MetadataCache
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
+_TOPICS: Final = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTION_TOPIC}
+_MANY_KEYS_FROM: Final = 4
+_NOWHERE: Final = (-1, "", -1)
+
+CreateTopic = Callable[[str], ErrorCode]
+"""Begin to create an internal topic."""
+
+
+class FindCoordinatorHandler:
+    """See the module."""
+
+    def __init__(self, cache: MetadataCache, create_topic: CreateTopic) -> None:
+        self._cache = cache
+        self._create_topic = create_topic
+
+    def handle(self, request: Request) -> None:
+        """Respond with a broker for each key, or why there is none now."""
+        body = decode_or_refuse(request, FindCoordinatorRequest)
+        if body is None:
+            return
+        version = request.api_version
+        if version >= _MANY_KEYS_FROM:
+            found = [self._coordinator(key, body.key_type) for key in body.coordinator_keys]
+            respond(request, FindCoordinatorResponse(coordinators=found).encode(version))
+            return
+        one = self._coordinator(body.key, body.key_type)
+        response = FindCoordinatorResponse(
+            error_code=one.error_code,
+            error_message=one.error_message,
+            node_id=one.node_id,
+            host=one.host,
+            port=one.port,
+        )
+        respond(request, response.encode(version))
+
+    def _coordinator(self, key: str, key_type: int) -> Coordinator:
+        topic = _TOPICS.get(key_type)
+        if topic is None:
+            text = f"Unknown coordinator type {key_type}: must be {_GROUP} (group) or {_TRANSACTION} (transaction)"
+            return Coordinator(key, *_NOWHERE, ErrorCode.INVALID_REQUEST, text)
+        known = self._cache.topics.get(topic)
+        if known is None:
+            if self._cache.live_brokers() is not None:
+                self._create_topic(topic)
+            return Coordinator(key, *_NOWHERE, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+        leader, _ = self._cache.leader_of(topic, partition_of(key, len(known.partitions)))
+        address = self._cache.address(leader)
+        if address is None:
+            return Coordinator(key, *_NOWHERE, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+        return Coordinator(key, leader, address.host, address.port, ErrorCode.NONE, None)

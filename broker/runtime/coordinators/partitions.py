@@ -1,0 +1,182 @@
+"""The partitions of an internal topic that this broker leads, and the state that their logs hold.
+
+Becoming leader of such a partition makes this broker the coordinator of all that belongs to the partition, once the
+state is loaded: its log is read from start to end, a slice a turn, and then the high watermark has to reach that end,
+for what is not committed may yet be lost. Until then requests get COORDINATOR_LOAD_IN_PROGRESS. With the leadership the
+state goes. Loop thread.
+Source: GroupMetadataManager.doLoadGroupsAndOffsets, GroupCoordinator.onElection, onResignation. Kafka serves a state
+before its end is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, Protocol, TypeVar
+
+from broker.core.replication.leader import Leader
+from broker.model.ids import Epoch, Offset
+from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree
+from broker.runtime.ports import Loop, Timer
+from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replicas import Replicas
+from broker.wire.errors import ErrorCode
+from broker.wire.record_batch import BatchHeader, CorruptBatch, iter_batches
+
+logger = logging.getLogger(__name__)
+
+_SLICE_BYTES: Final = 64 << 10
+_COMMITTED_CHECK_MS: Final = 5.0
+_REPORT_AFTER_MS: Final = 1000.0
+_RETRY_MS: Final = 200.0
+
+
+class PartitionState(Protocol):
+    """What a partition's log says, while it is loaded and from then on."""
+
+    def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
+        """The next batch of the log. Raises CorruptBatch, MalformedFrame where its records cannot be read."""
+        ...
+
+    def loaded(self) -> None:
+        """Everything was taken and is committed: requests come from now on."""
+        ...
+
+    def unload(self) -> None:
+        """This broker coordinates the partition no more, whether it is loaded or not; whatever waits has to end."""
+        ...
+
+
+S = TypeVar("S", bound=PartitionState)
+
+
+class _Coordinated(Generic[S]):
+    __slots__ = ("began_ms", "epoch", "next_offset", "ready", "replica", "state", "timer")
+
+    def __init__(self, replica: Replica, epoch: Epoch, state: S, began_ms: float) -> None:
+        self.replica = replica
+        self.epoch = epoch
+        self.state = state
+        self.began_ms = began_ms
+        self.next_offset: Offset = replica.log.log_start_offset
+        self.ready = False
+        self.timer: Timer | None = None
+
+
+class CoordinatorPartitions(Generic[S]):
+    """Of one internal topic. `on_role_change` is called with every replica whose role has changed."""
+
+    def __init__(self, topic: str, replicas: Replicas, loop: Loop, new_state: Callable[[int, Epoch], S]) -> None:
+        """new_state: of a partition and the leader epoch under which this broker coordinates the partition."""
+        self._topic = topic
+        self._replicas = replicas
+        self._loop = loop
+        self._new_state = new_state
+        self._coordinated: dict[int, _Coordinated[S]] = {}
+
+    def find(self, partition: int) -> S | ErrorCode:
+        """The partition's state, or why this broker has none."""
+        found = self._coordinated.get(partition)
+        if found is None or self._replicas.fenced_now():
+            return ErrorCode.NOT_COORDINATOR
+        return found.state if found.ready else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def epoch(self, partition: int) -> Epoch:
+        """The leader epoch under which the partition is coordinated here, −1 where it is not."""
+        found = self._coordinated.get(partition)
+        return -1 if found is None else found.epoch
+
+    def ready(self) -> Iterator[tuple[int, S]]:
+        """All that is loaded."""
+        for partition, found in list(self._coordinated.items()):
+            if found.ready:
+                yield partition, found.state
+
+    @property
+    def loading(self) -> bool:
+        """Whether this broker coordinates a partition whose state it does not know yet."""
+        return any(not found.ready for found in self._coordinated.values())
+
+    def on_role_change(self, replica: Replica) -> None:
+        """Take the partition's state up, or let it go; nothing for other topics."""
+        topic, partition = replica.topic_partition
+        if topic != self._topic:
+            return
+        role = replica.partition.role
+        found = self._coordinated.get(partition)
+        if not isinstance(role, Leader) or replica.offline:
+            if found is not None:
+                self._drop(partition, found)
+        elif found is None or found.replica is not replica:
+            if found is not None:
+                self._drop(partition, found)
+            self._begin(partition, replica, role)
+        else:
+            # Still the leader: the log is what it was, and so is what was read from it.
+            found.epoch = role.leader_epoch
+
+    def _drop(self, partition: int, found: _Coordinated[S]) -> None:
+        del self._coordinated[partition]
+        if found.timer is not None:
+            found.timer.cancel()
+        logger.info("%s-%d: coordinated here no more, leader epoch %d", self._topic, partition, found.epoch)
+        found.state.unload()
+
+    def _begin(self, partition: int, replica: Replica, role: Leader) -> None:
+        state = self._new_state(partition, role.leader_epoch)
+        found = _Coordinated(replica, role.leader_epoch, state, self._loop.now_ms())
+        self._coordinated[partition] = found
+        self._go_on(partition, found, 0.0)
+
+    def _go_on(self, partition: int, found: _Coordinated[S], delay_ms: float) -> None:
+        def run() -> None:
+            if self._coordinated.get(partition) is found:
+                self._load(partition, found)
+
+        if delay_ms:
+            found.timer = self._loop.call_later(delay_ms, run)
+        else:
+            self._loop.call_soon(run)
+
+    def _load(self, partition: int, found: _Coordinated[S]) -> None:
+        """Read one slice, or see that nothing is left to read or to wait for."""
+        log = found.replica.log
+        try:
+            if found.next_offset < log.log_start_offset:
+                found.next_offset = log.log_start_offset
+            slice_ = log.read_bytes(found.next_offset, _SLICE_BYTES, log.log_end_offset, True)
+            for position, header in iter_batches(slice_, verify_crc=False, allow_partial_tail=True):
+                found.state.take_batch(header, slice_[position : position + header.size])
+                found.next_offset = header.last_offset + 1
+        except NoDescriptorFree as busy:
+            logger.warning("%s: its state cannot be read yet: %s", found.replica.name, busy)
+            self._go_on(partition, found, _RETRY_MS)
+            return
+        except (LogDirFailed, CorruptLog) as failure:
+            self._replicas.take_offline(found.replica, failure)
+            return
+        except (CorruptBatch, OSError) as failure:
+            damage = CorruptLog(found.replica.topic_partition, f"offset {found.next_offset}", str(failure))
+            self._replicas.take_offline(found.replica, damage)
+            return
+        if slice_:
+            self._go_on(partition, found, 0.0)
+        elif found.replica.high_watermark < log.staged_end_offset:
+            self._go_on(partition, found, _COMMITTED_CHECK_MS)
+        else:
+            self._finish(partition, found)
+
+    def _finish(self, partition: int, found: _Coordinated[S]) -> None:
+        found.ready = True
+        took_ms = self._loop.now_ms() - found.began_ms
+        level = logging.WARNING if took_ms > _REPORT_AFTER_MS else logging.INFO
+        logger.log(
+            level,
+            "%s-%d: coordinated here in leader epoch %d, state loaded up to offset %d in %.0f ms",
+            self._topic,
+            partition,
+            found.epoch,
+            found.next_offset,
+            took_ms,
+        )
+        found.state.loaded()
