@@ -53,14 +53,15 @@ class ZkAdminStore:
 
     def read_config(self, entity: str) -> StoredConfig:
         """The settings in `/config/<entity>`, empty where there is none. Raises MalformedZnode."""
-        node = self._client.get(f"/config/{entity}")
+        path = paths.entity_config(entity)
+        node = self._client.get(path)
         if node is None:
             return StoredConfig(entity, {}, None, -1)
-        return StoredConfig(entity, codecs.decode_config(node.data, f"/config/{entity}"), node.data, node.version)
+        return StoredConfig(entity, codecs.decode_config(node.data, path), node.data, node.version)
 
     def write_config(self, read: StoredConfig, config: Mapping[str, str]) -> bool:
         """False where the settings have changed meanwhile, or their topic is gone."""
-        path = f"/config/{read.entity}"
+        path = paths.entity_config(read.entity)
         text = codecs.encode_config(config, read.data)
         operations: list[Operation] = []
         if read.entity.startswith(_TOPICS):

@@ -287,6 +287,7 @@ class ZkControllerStore(ZkAssignments):
         ]
         # The topic goes when all that is its own is gone: what stayed behind it would be the next one's of its name.
         doomed += [paths.topic_config(topic), paths.topic_partitions(topic), paths.topic(topic)]
+        doomed = self._with_strangers(doomed)
         doomed.append(paths.delete_topic(topic))
         there = [path for path, node in self._client.get_many(doomed).items() if node is not None]
         for start in range(0, len(there), _DELETES_PER_MULTI):
@@ -294,6 +295,19 @@ class ZkControllerStore(ZkAssignments):
         self._topic_nodes.pop(topic, None)
         for topic_partition in [tp for tp in self._raw if tp.topic == topic]:
             del self._raw[topic_partition]
+
+    def _with_strangers(self, doomed: Sequence[str]) -> list[str]:
+        """These znodes behind all others that lie below them, and would keep them from being deleted; deepest first."""
+        strangers: list[str] = []
+        level = list(doomed)
+        while level:
+            below = self._client.children_many(level)
+            found = {f"{path}/{name}" for path, names in below.items() for name in names or ()}
+            level = sorted(found.difference(doomed))
+            strangers += level
+        if strangers:
+            _log.warning("znodes that are no topic's are deleted with one: %s", strangers)
+        return [*reversed(strangers), *doomed]
 
     def drop_deletion(self, term: Term, topic: str) -> None:
         """Remove the mark of a topic that is not to be deleted."""

@@ -1,8 +1,13 @@
-"""Names of the znodes, all but one Kafka's own. Pure. Source: kafka.zk.ZkData."""
+"""Names of the znodes, all but one Kafka's own. Pure. Source: kafka.zk.ZkData.
+
+A name that goes into a path is one level of it. Requests' names are checked where the requests are; what slipped
+through raises IllegalComponent here, before ZooKeeper is asked: `slx/partitions` would be another topic's znode.
+"""
 
 from __future__ import annotations
 
 from broker.model.ids import BrokerId, TopicPartition
+from broker.model.path_names import is_component
 
 BROKER_IDS = "/brokers/ids"
 BROKER_SEQUENCE = "/brokers/seqid"
@@ -47,6 +52,19 @@ PERSISTENT = (
 )
 """Made at a broker's start where missing. Source: ZkData.PersistentZkPaths; the last three are highwater's own."""
 
+_CONFIGURABLE = frozenset({"topics", "brokers", "clients", "users", "ips"})
+
+
+class IllegalComponent(ValueError):
+    """A name that is not one level of a path."""
+
+
+def component(name: str) -> str:
+    """The name, if it is one level of a path. Raises IllegalComponent."""
+    if not is_component(name):
+        raise IllegalComponent(f"no znode is called {name[:300]!r}")
+    return name
+
 
 def broker_id(broker: BrokerId) -> str:
     """A broker's registration, ephemeral; its czxid is the broker epoch."""
@@ -55,32 +73,45 @@ def broker_id(broker: BrokerId) -> str:
 
 def topic(name: str) -> str:
     """A topic's id and assignment."""
-    return f"{TOPICS}/{name}"
+    return f"{TOPICS}/{component(name)}"
 
 
 def topic_partitions(name: str) -> str:
     """Parent of a topic's partitions."""
-    return f"{TOPICS}/{name}/partitions"
+    return f"{TOPICS}/{component(name)}/partitions"
 
 
 def topic_partition(topic_partition: TopicPartition) -> str:
     """Parent of a partition's state."""
-    return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}"
+    return f"{TOPICS}/{component(topic_partition.topic)}/partitions/{topic_partition.partition}"
 
 
 def partition_state(topic_partition: TopicPartition) -> str:
     """Leader, ISR and leader epoch; its version is the partition epoch."""
-    return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}/state"
+    return f"{TOPICS}/{component(topic_partition.topic)}/partitions/{topic_partition.partition}/state"
 
 
 def topic_config(name: str) -> str:
     """A topic's overrides."""
-    return f"{CONFIG_TOPICS}/{name}"
+    return f"{CONFIG_TOPICS}/{component(name)}"
 
 
 def broker_config(entity: str) -> str:
     """entity: a broker id, or DEFAULT_ENTITY for what all brokers have."""
-    return f"{CONFIG_BROKERS}/{entity}"
+    return f"{CONFIG_BROKERS}/{component(entity)}"
+
+
+def is_entity(entity: str) -> bool:
+    """Whether settings of such a thing may exist, `topics/t` or `brokers/1`: a kind that Kafka has, and a name."""
+    kind, _, name = entity.partition("/")
+    return kind in _CONFIGURABLE and is_component(name)
+
+
+def entity_config(entity: str) -> str:
+    """The settings of `topics/t` or `brokers/1`. Raises IllegalComponent."""
+    if not is_entity(entity):
+        raise IllegalComponent(f"nothing that has settings is called {entity[:300]!r}")
+    return f"/config/{entity}"
 
 
 def suspicion(broker: BrokerId, broker_epoch: int) -> str:
@@ -105,7 +136,7 @@ def registration(broker: BrokerId) -> str:
 
 def delete_topic(name: str) -> str:
     """The mark of a topic that is to be deleted."""
-    return f"{DELETE_TOPICS}/{name}"
+    return f"{DELETE_TOPICS}/{component(name)}"
 
 
 def parents(path: str) -> list[str]:

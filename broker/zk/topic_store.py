@@ -101,9 +101,11 @@ class ZkTopicStore:
             node = nodes[f"{paths.CONFIG_CHANGES}/{name}"]
             if node is not None:
                 try:
-                    found[name] = codecs.decode_config_change(node.data)
+                    entity = codecs.decode_config_change(node.data)
                 except codecs.MalformedZnode:
-                    found[name] = None
+                    entity = None
+                # Of users' clients (`users/u/clients/c`) too: nothing here has such settings.
+                found[name] = entity if entity is not None and paths.is_entity(entity) else None
         return found
 
     def configured_topics(self) -> list[str]:

@@ -7,6 +7,7 @@ Source: kafka.server.ConfigAdminManager, ZkAdminManager.alterConfigs, DynamicBro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -19,8 +20,10 @@ from broker.config.settings import (
     validate_topic_configs,
 )
 from broker.config.table import BY_NAME, TOPIC_SETTINGS
+from broker.core.admin import topic_names
 from broker.core.admin.create_topics import clipped
 from broker.model.ids import BrokerId
+from broker.model.path_names import is_component
 from broker.wire.errors import ErrorCode
 
 TOPIC, BROKER = 2, 4
@@ -39,6 +42,8 @@ DYNAMIC = (
     | THROTTLE_RATES
 )
 """Settings of brokers that may change while they run."""
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_INT32_MAX = 2**31 - 1
 _CONFIG_BYTES_MAX = 512 * 1024
 """They go into one znode, and that into one ZooKeeper request."""
 _LISTS = frozenset(name for table in (BY_NAME, TOPIC_SETTINGS) for name, one in table.items() if one.kind == "list")
@@ -71,21 +76,26 @@ class ConfigRefused(Exception):
         self.text = clipped(text)
 
 
-def entity_of(kind: int, name: str, broker: BrokerId) -> str:
-    """The entity that a resource means, `topics/t` or `brokers/1`. Raises ConfigRefused.
+def entity_of(kind: int, name: str, broker: BrokerId, incremental: bool = True) -> str:
+    """The entity that a resource means, `topics/t` or `brokers/1`: a name that is legal in paths. Raises ConfigRefused.
 
-    A broker takes requests about its own settings, and about those of all brokers (no name).
+    A broker takes requests about its own settings, and about those of all brokers (no name). incremental: Kafka then
+    reads a topic's overrides before it looks whether there is such a topic, and refuses a name that no path can have.
     """
     if kind == TOPIC:
         if not name:
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if incremental and not is_component(name) and "/" not in name:
+            where = f"ConfigResource(type=TOPIC, name='{name}')"
+            text = f"Invalid config value for resource {where}: no topic can have this name"
+            raise ConfigRefused(ErrorCode.INVALID_CONFIG, text)
+        if topic_names.refusal(name) is not None:
+            raise ConfigRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         return f"topics/{name}"
     if kind == BROKER:
         if not name:
             return ALL_BROKERS
-        if not name.lstrip("-").isdigit():
-            raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-        if int(name) != broker:
+        if broker_of(name) != broker:
             text = f"Unexpected broker id, expected {broker}, but received {name}"
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
         return f"brokers/{broker}"
@@ -93,6 +103,14 @@ def entity_of(kind: int, name: str, broker: BrokerId) -> str:
         ErrorCode.INVALID_REQUEST,
         f"AlterConfigs is only supported for topics and brokers, but resource type is {kind}",
     )
+
+
+def broker_of(name: str) -> BrokerId:
+    """The broker that a resource means. Raises ConfigRefused for a name that is no 32-bit number."""
+    found = int(name) if _INTEGER.fullmatch(name) is not None else _INT32_MAX + 1
+    if not -_INT32_MAX - 1 <= found <= _INT32_MAX:
+        raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    return found
 
 
 def check_edits(edits: Sequence[Edit]) -> None:

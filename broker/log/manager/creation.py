@@ -11,6 +11,7 @@ import os
 from broker.log.environment import Environment
 from broker.log.files import checkpoints, unclean_shutdown
 from broker.log.files.log_dir import LogDir
+from broker.log.files.names import parse_partition_dir
 from broker.log.log import PartitionLog
 from broker.log.manager.log_dirs import LogDirs, guard
 from broker.log.manager.open_logs import OpenLogs
@@ -83,6 +84,8 @@ class LogCreation:
 
     def _make_files(self, tp: TopicPartition, topic_id: str, log_dir: LogDir, unclean: str) -> PartitionLog:
         """Raises OSError."""
+        if parse_partition_dir(str(tp)) != tp:
+            raise ValueError(f"no partition is called {tp!r}")
         path = log_dir.file(str(tp))
         os.mkdir(path)
         if unclean:

@@ -140,7 +140,7 @@ class AlterConfigHandlers:
         """Worker thread."""
         kind, name = resource
         rules.check_edits(edits)
-        entity = rules.entity_of(kind, name, self._broker_id)
+        entity = rules.entity_of(kind, name, self._broker_id, incremental=not replace_all)
         for _ in range(_TRIES):
             if kind == rules.TOPIC and not self._topic_exists(name):
                 raise ConfigRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")

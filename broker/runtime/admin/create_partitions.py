@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from broker.core.admin import topic_names
 from broker.core.admin.create_partitions import plan_partitions
 from broker.core.admin.create_topics import Refused
 from broker.core.controller.cluster_state import StoreUnavailable
@@ -129,9 +130,9 @@ class PartitionHandlers:
     ) -> Refused | None:
         """Worker thread."""
         for _ in range(_TRIES):
-            read = self._store.read_topic(wanted.name)
-            if read is not None and self._store.being_deleted(wanted.name):
-                read = None
+            read = None
+            if topic_names.refusal(wanted.name) is None and not self._store.being_deleted(wanted.name):
+                read = self._store.read_topic(wanted.name)
             planned = plan_partitions(wanted, None if read is None else read.topic, racks)
             if isinstance(planned, Refused) or validate_only:
                 return planned if isinstance(planned, Refused) else None

@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 
 from broker.config.settings import Settings
 from broker.config.table import BY_NAME, INERT_TOPIC_SETTINGS, TOPIC_SETTINGS
-from broker.core.admin.alter_configs import DYNAMIC
+from broker.core.admin import topic_names
+from broker.core.admin.alter_configs import DYNAMIC, ConfigRefused, broker_of
 from broker.core.admin.create_topics import clipped
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
@@ -84,7 +85,10 @@ class ConfigHandlers:
         name, kind = resource.resource_name, resource.resource_type
         result = DescribeConfigsResult(resource_type=kind, resource_name=name)
         keys = resource.configuration_keys or None
-        if kind == TOPIC and name in self._cache.topics:
+        invalid = topic_names.refusal(name) if kind == TOPIC else None
+        if invalid is not None:
+            result.error_code, result.error_message = ErrorCode.INVALID_TOPIC_EXCEPTION, clipped(invalid)
+        elif kind == TOPIC and name in self._cache.topics:
             overrides = self._configs.overrides(name)
             result.configs = _topic_rows(self._settings, self._dynamic, overrides, keys, synonyms)
         elif kind == TOPIC:
@@ -92,17 +96,23 @@ class ConfigHandlers:
             result.error_message = clipped(f"Topic '{name}' does not exist.")
         elif kind == BROKER and not name:
             result.configs = _all_brokers_rows(self._dynamic, keys, synonyms)
-        elif kind == BROKER and name == str(self._broker_id):
-            result.configs = _broker_rows(self._settings, self._dynamic, keys, synonyms)
         elif kind == BROKER:
-            result.error_code = ErrorCode.INVALID_REQUEST
-            result.error_message = clipped(
-                f"Unexpected broker id, expected {self._broker_id} or empty string, but received {name}"
-            )
+            try:
+                self._check_broker(name)
+            except ConfigRefused as refused:
+                result.error_code, result.error_message = refused.error, refused.text
+            else:
+                result.configs = _broker_rows(self._settings, self._dynamic, keys, synonyms)
         else:
             result.error_code = ErrorCode.INVALID_REQUEST
             result.error_message = f"Unsupported resource type: {kind}"
         return result
+
+    def _check_broker(self, name: str) -> None:
+        """Raises ConfigRefused for another broker than this one."""
+        if broker_of(name) != self._broker_id:
+            text = f"Unexpected broker id, expected {self._broker_id} or empty string, but received {name}"
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, text)
 
 
 def _topic_rows(

@@ -256,7 +256,7 @@ class TopicHandlers:
             refusals: dict[str, ErrorCode] = {}
             for name in names:
                 try:
-                    if not self._store.topic_exists(name):
+                    if topic_names.refusal(name) is not None or not self._store.topic_exists(name):
                         refusals[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                     else:
                         self._store.request_deletion(name)

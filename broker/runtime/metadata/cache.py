@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker.core.admin import topic_names
 from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
 from broker.model.ids import BrokerId, Epoch
 from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
@@ -128,6 +129,9 @@ class MetadataCache:
             for broker in request.live_brokers
         }
         for state in request.topic_states:
+            if topic_names.refusal(state.topic_name) is not None:
+                _log.error("metadata of a topic that cannot be: %.300r", state.topic_name)
+                continue
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
         if request.whole:
             for name in self.topics.keys() - {state.topic_name for state in request.topic_states}:

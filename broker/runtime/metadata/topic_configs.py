@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from broker.core.admin import topic_names
 from broker.core.admin.alter_configs import ALL_BROKERS
 from broker.core.admin.stored import CHANGES_KEPT
 from broker.core.controller.cluster_state import StoreUnavailable
@@ -249,7 +250,12 @@ def gate(cache: TopicConfigCache, handler: Callable[[Request], None]) -> Callabl
             return
         # The frame's bytes are the connection's again after this turn.
         kept = request.with_own_body()
-        topics = {topic.topic_name: topic.topic_id for topic in body.topic_states}
+        # Where a name is illegal there is nothing to read, and the roles are refused.
+        topics = {
+            topic.topic_name: topic.topic_id
+            for topic in body.topic_states
+            if topic_names.refusal(topic.topic_name) is None
+        }
         # A sender that closed the connection has given this request up and sends it again, perhaps after newer ones.
         cache.ensure(topics, waiting.put(lambda: handler(kept), lambda: kept.open))
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from broker.config.settings import Settings
+from broker.core.admin import topic_names
 from broker.core.replication.leader import Leader
 from broker.core.replication.partition import NO_LEADER, Change, Following, PartitionState
 from broker.model.ids import TopicPartition
@@ -129,6 +130,10 @@ class RoleChanges:
     def _apply_state(
         self, topic_partition: TopicPartition, topic_id: str, wire: LeaderAndIsrPartitionState
     ) -> ErrorCode:
+        if topic_names.refusal(topic_partition.topic) is not None or topic_partition.partition < 0:
+            # Its log's folder would be another partition's, or lie outside the log dirs.
+            logger.error("LeaderAndIsr for a partition that cannot be: %r", topic_partition)
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         if self._replicas.broker_id not in wire.replicas:
             logger.error("%s: LeaderAndIsr for replicas %s, not for this broker", topic_partition, wire.replicas)
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -50,6 +50,16 @@ def test_store_refused_second_open_leaves_files_of_the_first_alone(path: str) ->
     assert os.path.exists(f"{path}/.kafka_cleanshutdown")
 
 
+@pytest.mark.parametrize("partition", [TopicPartition("../x", 0), TopicPartition("t", -1), TopicPartition("", 0)])
+def test_store_makes_no_folder_for_a_partition_that_cannot_be(path: str, partition: TopicPartition) -> None:
+    store = open_store(path, Clock())
+    before = {name for _, names, _ in os.walk(os.path.dirname(path)) for name in names}
+    with pytest.raises(ValueError, match="no partition is called"):
+        store.create(partition, TOPIC_ID, {})
+    assert {name for _, names, _ in os.walk(os.path.dirname(path)) for name in names} == before
+    store.close(clean=True)
+
+
 def test_store_files_have_kafkas_names_and_contents(path: str) -> None:
     store = open_store(path, Clock(), identity=(7, "cluster-x"))
     append_values(store, range(20), epoch=3)

@@ -118,11 +118,30 @@ def test_resources_name_topics_this_broker_or_all_brokers() -> None:
     for kind, name, text in [
         (TOPIC, "", "Default topic resources are not allowed"),
         (BROKER, "2", "Unexpected broker id, expected 1, but received 2"),
-        (BROKER, "x", "Node id must be an integer"),
+        (BROKER, "x", "Broker id must be an integer, but it is: x"),
+        (BROKER, "1/x", "Broker id must be an integer, but it is: 1/x"),
+        (BROKER, "²", "Broker id must be an integer"),
+        (BROKER, "9" * 5000, "Broker id must be an integer"),
+        (BROKER, "4294967297", "Broker id must be an integer"),
         (8, "1", "only supported for topics and brokers"),
     ]:
         with pytest.raises(ConfigRefused, match=text):
             entity_of(kind, name, 1)
+
+
+def test_names_that_no_topic_has_make_no_entity() -> None:
+    for name, incremental, error in [
+        ("t/partitions", True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("..", True, ErrorCode.INVALID_CONFIG),
+        ("..", False, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("a\nb", True, ErrorCode.INVALID_CONFIG),
+        ("t" * 250, True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]:
+        with pytest.raises(ConfigRefused) as refused:
+            entity_of(TOPIC, name, 1, incremental)
+        assert refused.value.error == error, (name, incremental)
+    with pytest.raises(ConfigRefused, match="The topic 't/partitions' does not exist"):
+        entity_of(TOPIC, "t/partitions", 1)
 
 
 def test_throttled_partitions_are_those_of_this_broker() -> None:

@@ -19,11 +19,13 @@ from broker.runtime.metadata.dynamic_broker_config import DynamicConfig
 from broker.runtime.metadata.topic_configs import TopicConfigCache
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
+    DescribeConfigsResult,
 )
 from broker.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
@@ -65,6 +67,13 @@ def describe(
 
     stored: of the topic, beside segment.bytes.
     """
+    result = answer(kind, name, stored, **given)
+    assert result.error_code == 0
+    return {row.name: row for row in result.configs}
+
+
+def answer(kind: int, name: str, stored: Mapping[str, str] | None = None, **given: str) -> DescribeConfigsResult:
+    """The same with its error."""
     settings = Settings.parse({"zookeeper.connect": "x:1", **{key.replace("_", "."): given[key] for key in given}})
     loop, worker, store = FakeLoop(), Worker(), Store(stored or {})
     cache = MetadataCache("c", "PLAINTEXT", lambda: 5, lambda topic: {}, lambda topic: None)
@@ -81,8 +90,20 @@ def describe(
     loop.run_soon()
     assert slot.response is not None
     (result,) = DescribeConfigsResponse.decode(4, slot.response[5:]).results
-    assert result.error_code == 0
-    return {row.name: row for row in result.configs}
+    return result
+
+
+def test_names_that_nothing_has() -> None:
+    for kind, name, error, text in [
+        (TOPIC, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: 'a/b' contains one or more"),
+        (TOPIC, "..", ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed"),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the empty string is not allowed"),
+        (BROKER, "1/x", ErrorCode.INVALID_REQUEST, "Broker id must be an integer, but it is: 1/x"),
+        (BROKER, "2", ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 1 or empty string, but received 2"),
+    ]:
+        result = answer(kind, name)
+        assert result.error_code == error, name
+        assert (result.error_message or "").startswith(text), result.error_message
 
 
 def test_topic_settings_have_kafkas_types() -> None:

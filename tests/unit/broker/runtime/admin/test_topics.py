@@ -128,6 +128,26 @@ def test_deletion_of_too_many_topics_is_refused_as_a_whole(cache: MetadataCache)
         assert {response.error_code for response in responses} == {error}
 
 
+class Unasked(Store):
+    """ZooKeeper is asked for nothing."""
+
+    def topic_exists(self, name: str) -> bool:
+        raise AssertionError(name)
+
+
+def test_names_that_no_topic_has_are_unknown_without_a_question(cache: MetadataCache) -> None:
+    loop, worker, store = FakeLoop(), Worker(), Unasked()
+    dynamic = DynamicConfig(SETTINGS, 1, store, worker, loop)
+    handlers = TopicHandlers(SETTINGS, cache, store, worker, loop, lambda: True, Random(1), dynamic)
+    slot = FakeSlot()
+    body = DeleteTopicsRequest(["", ".", "..", "a/b", "a\nb"], 1000).encode(4)
+    handlers.handle_delete_topics(Request(ApiKey.DELETE_TOPICS, 4, 1, "", memoryview(bytearray(body)), slot, True))
+    loop.run_soon()
+    assert slot.response is not None
+    responses = DeleteTopicsResponse.decode(4, slot.response[5:]).responses
+    assert [one.error_code for one in responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 5
+
+
 class Standing(Store):
     """Every topic is there."""
 

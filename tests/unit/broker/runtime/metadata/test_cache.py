@@ -29,6 +29,11 @@ def test_update_merges_partitions_and_replaces_brokers(cache: MetadataCache) -> 
     assert cache.address(1) is None
 
 
+def test_topic_of_an_illegal_name_is_not_known(cache: MetadataCache) -> None:
+    cache.update(update({"a/b": [partition(1, [1])], "..": [partition(1, [1])], "u": [partition(1, [1])]}))
+    assert list(cache.topics) == ["t", "u"]
+
+
 def test_first_update_of_new_controller_replaces_topics(cache: MetadataCache) -> None:
     cache.update(update({"u": [partition(1, [1])]}, controller_epoch=2))
     assert list(cache.topics) == ["u"]

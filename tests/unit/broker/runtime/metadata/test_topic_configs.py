@@ -149,3 +149,13 @@ def test_gate_reads_once_and_keeps_one_request_where_its_sender_repeats_it_while
     assert (store.reads, tasks) == (1, 1)
     handler(Request(ApiKey.LEADER_AND_ISR, 6, 100, "controller", body, FakeSlot(), True))
     assert handled == [99, 100], "known by now"
+
+
+def test_gate_reads_no_settings_of_a_topic_that_cannot_be() -> None:
+    loop, worker, store = FakeLoop(), StepWorker(), Configs()
+    handled: list[int] = []
+    handler = gate(TopicConfigCache(store, worker, loop), lambda request: handled.append(request.correlation_id))
+    topics = [LeaderAndIsrTopicState(name, ID, []) for name in ("..", "a/b")]
+    body = memoryview(bytearray(LeaderAndIsrRequest(9, False, 1, 5, 0, topics, []).encode(6)))
+    handler(Request(ApiKey.LEADER_AND_ISR, 6, 7, "controller", body, FakeSlot(), True))
+    assert (handled, store.reads) == ([7], 0)

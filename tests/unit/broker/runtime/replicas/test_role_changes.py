@@ -41,6 +41,17 @@ def test_leader_and_isr_of_known_state_changes_nothing() -> None:
     assert cluster.nodes[1].up.replicas.by_partition[(TOPIC, 0)].partition.role is before
 
 
+def test_partition_that_cannot_be_gets_no_log() -> None:
+    cluster = settled()
+    for name, partition in [("../t", 0), ("..", 0), ("", 0), ("t", -1)]:
+        request = cluster.leader_and_isr(cluster.state, cluster.nodes[1].broker_epoch)
+        request.topic_states[0].topic_name = name
+        request.topic_states[0].partition_states[0].partition_index = partition
+        answer = cluster.apply(1, request)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert set(cluster.nodes[1].up.replicas.by_partition) == {T0}
+
+
 def test_restarted_broker_never_leads_under_its_earlier_epoch() -> None:
     cluster = settled()
     cluster.produce(1, "a")
