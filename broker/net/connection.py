@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from broker.model.timers import TimerHandle
+from broker.net.complaints import Complaints
 from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
 from broker.net.send import FileFailure, HeldFiles, OutputQueue
@@ -41,6 +42,7 @@ class Connection:
 
     __slots__ = (
         "_closing",
+        "_complaints",
         "_events",
         "_full",
         "_linger",
@@ -74,8 +76,10 @@ class Connection:
         buffers: BufferPool,
         held: HeldFiles | None = None,
         on_file_failure: OnFileFailure | None = None,
+        complaints: Complaints | None = None,
     ) -> None:
-        """sock: connected and non-blocking. address: `host:port` of the other end. buffers, held: of this loop.
+        """sock: connected and non-blocking. address: `host:port` of the other end. buffers, held, complaints: of this
+        loop.
 
         on_file_failure: called in the next turn where a response's file slice could not be read.
         """
@@ -85,6 +89,7 @@ class Connection:
         self._on_frame = on_frame
         self._on_close = on_close
         self._on_file_failure = on_file_failure
+        self._complaints = complaints or Complaints(loop)
         self._received = FrameBuffer(frame_bytes_max, buffers)
         self._output = OutputQueue(held)
         self._slots: deque[Slot] = deque()
@@ -156,7 +161,7 @@ class Connection:
             return
         self.open = False
         if reason:
-            _log.warning("closing connection from %s: %s", self.address, reason)
+            self._complaints.closing(self.address, reason)
         if self._linger is not None:
             self._linger.cancel()
         self._loop.unregister(self._socket.fileno())
@@ -220,9 +225,11 @@ class Connection:
                     return
         except (FrameSizeError, MalformedFrame) as error:
             self.close(str(error))
-        except Exception:
-            _log.exception("request from %s failed", self.address)
-            self.close("its request could not be handled")
+        except Exception as error:
+            reason = f"its request could not be handled, {type(error).__name__}"
+            if self._complaints.first(self.address, reason):
+                _log.exception("request from %s failed", self.address)
+            self.close(reason)
 
     def _resume_if_drained(self) -> None:
         if len(self._slots) <= IN_FLIGHT_MAX // 2 and self._unsent_bytes <= UNSENT_BYTES_MAX // 2:
@@ -257,7 +264,7 @@ class Connection:
         self._unsent_bytes += prefix_bytes
         if close_reason is not None:
             if close_reason:
-                _log.warning("closing connection from %s: %s", self.address, close_reason)
+                self._complaints.closing(self.address, close_reason)
             self._closing = True
             self._slots.clear()
         before = self._output.pending_bytes

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.model.timers import TimerHandle
+from broker.net.complaints import Complaints
 from broker.net.connection import Connection, OnClose, OnFileFailure, OnFrame
 from broker.net.loop import READABLE, EpollLoop
 from broker.net.receive import BufferPool
@@ -86,6 +87,7 @@ class Listener:
         self._idle_ms_max = idle_ms_max
         self._buffers = BufferPool(lambda: loop.turn)
         self._held = HeldFiles()
+        self._complaints = Complaints(loop)
         self.connections: set[Connection] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -157,6 +159,7 @@ class Listener:
                 self._buffers,
                 self._held,
                 self._on_file_failure,
+                self._complaints,
             )
             if self._context_of is not None:
                 connection.context = self._context_of(name)

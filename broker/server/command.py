@@ -17,6 +17,7 @@ from broker.core.controller.cluster_state import StoreUnavailable
 from broker.log.files.log_dir import LogDirInUse, WrongIdentity
 from broker.model.log_errors import LogDirFailed
 from broker.server.broker_server import Broker
+from broker.server.log_lines import LineHandler
 from broker.zk.registration import BrokerIdInUse
 
 EXIT_FAILED = 1
@@ -28,9 +29,7 @@ def run(config: Path, overrides: list[str]) -> int:
 
     overrides: NAME=VALUE, each beats the file's setting of that name.
     """
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S"
-    )
+    logging.basicConfig(level=logging.INFO, handlers=[LineHandler()])
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     try:
         settings = _settings(config, overrides)

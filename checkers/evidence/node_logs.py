@@ -2,8 +2,8 @@
 
 Text in, sentences out. A traceback under a line of level WARNING or below is one that the broker expected and went on
 from; any other one (under ERROR or CRITICAL, or of a thread that just ended) is a fault of the broker's that no rule
-might show. Logs are copied with the evidence, and once more after the rotation. Source: `logging.basicConfig` of
-broker/cli.py (`16:35:01.355 INFO broker: …`), threading.excepthook.
+might show. Logs are copied with the evidence, and once more after the rotation. Source:
+broker/server/log_lines.py (`16:35:01.355 INFO broker: …`), threading.excepthook.
 """
 
 from __future__ import annotations

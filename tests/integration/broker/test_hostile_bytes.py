@@ -199,3 +199,18 @@ def test_claimed_sizes_cost_no_memory(cluster: Cluster) -> None:
     finally:
         for hostile in half_sent:
             hostile.close()
+
+
+def test_frames_that_are_bad_for_one_reason_leave_few_lines(cluster: Cluster) -> None:
+    broker = cluster.brokers[1]
+    client = b"x\n12:00:00.000 CRITICAL broker: all is lost\x1b[2J\0"
+    body = struct.pack(">hhih", 999, 0, 1, len(client)) + client
+    before = len(broker.output.splitlines())
+    for _ in range(500):
+        with socket.create_connection(("127.0.0.1", broker.port), timeout=20) as hostile:
+            hostile.sendall(struct.pack(">i", len(body)) + body)
+            assert hostile.recv(1) == b""
+    lines = broker.output.splitlines()[before:]
+    assert 1 <= sum("API key 999" in line for line in lines) <= 4, lines
+    assert not [line for line in lines if line.startswith("12:00:00.000 CRITICAL")]
+    assert all(character.isprintable() for line in lines for character in line), lines
