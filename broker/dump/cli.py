@@ -12,10 +12,11 @@ import os
 import sys
 
 from broker import __version__
-from broker.dump.decoders import DECODERS, by_class
+from broker.dump.coordinator_decoders import offsets, transactions
+from broker.dump.decoders import DECODERS, Decoder, by_class, key_and_value
 from broker.dump.files import Options, dump_file
 from broker.dump.index_dump import IndexOptions
-from broker.dump.lines import Decoder
+from broker.dump.lines import Contents
 from broker.dump.log_dump import LogOptions
 from broker.dump.report import OutputFailed, Report
 
@@ -28,14 +29,12 @@ _STRING = "StringDecoder"
 def main(argv: list[str] | None = None) -> int:
     """Dump the files that are named. Returns the exit code; raises SystemExit for wrong usage, --help and --version."""
     args = _parser().parse_args(argv)
-    contents = args.print_data_log or args.key_decoder_class is not None or args.value_decoder_class is not None
+    contents = _contents(args)
     log = LogOptions(
-        deep=args.deep_iteration or contents,
+        deep=args.deep_iteration or contents is not None,
         contents=contents,
         metadata=not args.skip_record_metadata,
         bytes_max=None if args.max_bytes == _INT32_MAX else args.max_bytes,
-        decode_key=args.key_decoder_class or by_class(_STRING),
-        decode_value=args.value_decoder_class or by_class(_STRING),
     )
     options = Options(log, IndexOptions(args.verify_index_only, args.index_sanity_check))
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -55,6 +54,18 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_WRONG if report.wrong else 0
+
+
+def _contents(args: argparse.Namespace) -> Contents | None:
+    """How records are printed. As in Kafka's tool a coordinator's decoder goes before those of keys and values."""
+    if args.offsets_decoder:
+        return offsets
+    if args.transaction_log_decoder:
+        return transactions
+    key, value = args.key_decoder_class, args.value_decoder_class
+    if args.print_data_log or key is not None or value is not None:
+        return key_and_value(key or by_class(_STRING), value or by_class(_STRING))
+    return None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
             const=by_class(_STRING),
             metavar="NAME",
             help=f"how a {what} is printed: {names}; implies --print-data-log",
+        )
+    for option, topic in (("offsets", "__consumer_offsets"), ("transaction-log", "__transaction_state")):
+        add(
+            f"--{option}-decoder",
+            action="store_true",
+            help=f"print keys and values as those of {topic}; implies --print-data-log",
         )
     add("--version", action="version", version=f"highwater {__version__}")
     return parser

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from broker.wire.records import Record
+
+Decoder = Callable[[bytes], str]
+
 
 def string(data: bytes) -> str:
     """UTF-8, with what is none replaced."""
@@ -31,7 +35,7 @@ def _number(data: bytes, size: int) -> str:
     return str(int.from_bytes(data[:size], "big", signed=True))
 
 
-DECODERS: Mapping[str, Callable[[bytes], str]] = {
+DECODERS: Mapping[str, Decoder] = {
     "StringDecoder": string,
     "IntegerDecoder": integer,
     "LongDecoder": long,
@@ -39,9 +43,17 @@ DECODERS: Mapping[str, Callable[[bytes], str]] = {
 }
 
 
-def by_class(name: str) -> Callable[[bytes], str]:
+def by_class(name: str) -> Decoder:
     """The decoder of that class, with or without its package. Raises ValueError."""
     found = DECODERS.get(name.rpartition(".")[2])
     if found is None:
         raise ValueError(f"{name!r} is no decoder; there are {', '.join(DECODERS)}")
     return found
+
+
+def key_and_value(key: Decoder, value: Decoder) -> Callable[[Record], tuple[str | None, str | None]]:
+    """Contents of records whose keys and values know nothing of each other."""
+    return lambda record: (
+        None if record.key is None else key(record.key),
+        None if record.value is None else value(record.value),
+    )

@@ -16,7 +16,8 @@ from broker.wire.control_records import control_type, end_of_transaction
 from broker.wire.record_batch import BatchHeader
 from broker.wire.records import Record
 
-Decoder = Callable[[bytes], str]
+Contents = Callable[[Record], tuple[str | None, str | None]]
+"""Key and payload of a record as text, None for what is not there."""
 
 _SEQUENCE_MASK = 0x7FFFFFFF
 _CONTROL_TYPES = {
@@ -58,18 +59,17 @@ def codec_name(compression: int) -> str:
     return _CODECS.get(compression, str(compression))
 
 
-def record_line(
-    header: BatchHeader, record: Record, metadata: bool, decode_key: Decoder | None, decode_value: Decoder | None
-) -> str:
-    """metadata: offset, time, sizes and names of headers. Decoders: None leaves key and value out."""
+def record_line(header: BatchHeader, record: Record, metadata: bool, contents: Contents | None) -> str:
+    """metadata: offset, time, sizes and names of headers. contents: None leaves key and value out."""
     parts: list[str] = []
     if metadata:
         parts.append(_metadata(header, record))
-    if not header.is_control:
-        if decode_key is not None and record.key is not None:
-            parts.append(f"key: {decode_key(record.key)}")
-        if decode_value is not None and record.value is not None:
-            parts.append(f"payload: {decode_value(record.value)}")
+    if contents is not None and not header.is_control:
+        key, payload = contents(record)
+        if key is not None:
+            parts.append(f"key: {key}")
+        if payload is not None:
+            parts.append(f"payload: {payload}")
     return "| " + " ".join(parts)
 
 

@@ -10,8 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from broker.dump.decoders import string
-from broker.dump.lines import Decoder, batch_line, record_line
+from broker.dump.lines import Contents, batch_line, record_line
 from broker.dump.report import Finding, Report
 from broker.dump.segment_reader import CHUNK_BYTES, Batch, Damage, read_segment
 from broker.wire.compression import INFLATED_BYTES_MAX
@@ -25,14 +24,12 @@ _OPENED_MAX: Final = INFLATED_BYTES_MAX
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """deep: a line per record. contents: with key and value. bytes_max: how much of the file is read, None for all."""
+    """deep: a line per record. contents: key and value too, like this. bytes_max: of the file, None for all."""
 
     deep: bool = False
-    contents: bool = False
+    contents: Contents | None = None
     metadata: bool = True
     bytes_max: int | None = None
-    decode_key: Decoder = string
-    decode_value: Decoder = string
 
 
 class LogDump:
@@ -95,12 +92,10 @@ class LogDump:
             self._problem(batch.position, f"a batch of {size} bytes is not opened, {_OPENED_MAX} are the most")
             return
         options, header = self._options, batch.header
-        decode_key = options.decode_key if options.contents else None
-        decode_value = options.decode_value if options.contents else None
         try:
             for record in iter_records(header, memoryview(batch.data)):
                 self._follow(record.offset)
-                self._report.line(record_line(header, record, options.metadata, decode_key, decode_value))
+                self._report.line(record_line(header, record, options.metadata, options.contents))
         except CorruptBatch as bad:
             self._problem(batch.position, f"its records cannot be read: {bad.reason}")
 

@@ -128,6 +128,10 @@ def byte_string(versions: str, *, ignorable: bool = False) -> bytes:
     return _declare("bytes", versions, b"", ignorable=ignorable)  # type: ignore[no-any-return]
 
 
+def nullable_byte_string(versions: str, *, nullable: str = "0+", ignorable: bool = False) -> bytes | None:
+    return _declare("bytes", versions, nullable=nullable, ignorable=ignorable)  # type: ignore[no-any-return]
+
+
 def uuid(versions: str, *, tag: int | None = None, tagged: str = "none", ignorable: bool = False) -> str:
     return _declare("uuid", versions, "", tag=tag, tagged=tagged, ignorable=ignorable)  # type: ignore[no-any-return]
 

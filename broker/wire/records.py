@@ -1,6 +1,6 @@
 """Single records: building a batch of them, and reading them out of one.
 
-For clients, tests and tools; the broker leaves records unread.
+For coordinators, clients, tests and tools; elsewhere the broker leaves records unread.
 Source: org.apache.kafka.common.record.DefaultRecord.
 """
 

@@ -62,7 +62,7 @@ class Message(Struct):
         return bytes(writer.buffer)
 
 
-class _Codec(NamedTuple):
+class Codec(NamedTuple):
     """Reads and writes one value; size_min: bytes that the shortest value takes."""
 
     read: _ReadValue
@@ -78,18 +78,18 @@ class _Step(NamedTuple):
     size_min: int
 
 
-def _message_codec(cls: type[Message], version: int) -> _Codec:
+def _message_codec(cls: type[Message], version: int) -> Codec:
     first, last = SUPPORTED[cls.API]
     if not first <= version <= last:
         raise ValueError(f"{cls.__name__}: version {version} is not one of {first}-{last}")
-    return _struct_codec(cls, version, version >= FLEXIBLE_FROM[cls.API])
+    return struct_codec(cls, version, version >= FLEXIBLE_FROM[cls.API])
 
 
-_codecs: dict[tuple[type[Any], int, bool], _Codec] = {}
+_codecs: dict[tuple[type[Any], int, bool], Codec] = {}
 
 
-def _struct_codec(cls: type[Any], version: int, flexible: bool) -> _Codec:
-    """The compiled codec of one class in one version; compiled once."""
+def struct_codec(cls: type[Any], version: int, flexible: bool) -> Codec:
+    """The compiled codec of one class in one version; compiled once. cls: declared with `fields`."""
     key = (cls, version, flexible)
     codec = _codecs.get(key)
     if codec is None:
@@ -97,7 +97,7 @@ def _struct_codec(cls: type[Any], version: int, flexible: bool) -> _Codec:
     return codec
 
 
-def _compile(cls: type[Any], version: int, flexible: bool) -> _Codec:
+def _compile(cls: type[Any], version: int, flexible: bool) -> Codec:
     plain: list[tuple[str, Spec]] = []
     tagged: list[tuple[str, Spec]] = []
     absent: list[tuple[str, object]] = []
@@ -145,7 +145,7 @@ def _compile(cls: type[Any], version: int, flexible: bool) -> _Codec:
         for step in writes:
             step(writer, value)
 
-    return _Codec(read, write, sum(step.size_min for step in steps))
+    return Codec(read, write, sum(step.size_min for step in steps))
 
 
 def _default_of(field: dataclasses.Field[Any]) -> object:
@@ -176,7 +176,7 @@ def _fixed_step(cls: type[Any], run: Sequence[tuple[str, Spec]]) -> _Step:
     return _Step(read, write, layout.size)
 
 
-def _single_step(name: str, codec: _Codec) -> _Step:
+def _single_step(name: str, codec: Codec) -> _Step:
     read_value, write_value, size_min = codec
 
     def read(reader: Reader, values: dict[str, Any]) -> None:
@@ -188,7 +188,7 @@ def _single_step(name: str, codec: _Codec) -> _Step:
     return _Step(read, write, size_min)
 
 
-def _field_codec(cls: type[Any], name: str, spec: Spec, version: int, flexible: bool) -> _Codec:
+def _field_codec(cls: type[Any], name: str, spec: Spec, version: int, flexible: bool) -> Codec:
     label = f"{cls.__name__}.{name}"
     nullable = version in spec.nullable
     if not spec.is_array:
@@ -199,16 +199,16 @@ def _field_codec(cls: type[Any], name: str, spec: Spec, version: int, flexible: 
     return _array_codec(label, element, flexible, nullable)
 
 
-def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable: bool) -> _Codec:
+def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable: bool) -> Codec:
     if spec.element is not None:
-        return _struct_codec(spec.element, version, flexible)
+        return struct_codec(spec.element, version, flexible)
     match spec.kind:
         case "uuid":
-            return _Codec(lambda reader: reader.uuid(label), Writer.uuid, 16)
+            return Codec(lambda reader: reader.uuid(label), Writer.uuid, 16)
         case "string":
             size_min = 1 if flexible else 2
             if nullable:
-                return _Codec(
+                return Codec(
                     lambda reader: reader.nullable_string(label, flexible),
                     lambda writer, value: writer.nullable_string(value, flexible),
                     size_min,
@@ -219,37 +219,39 @@ def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable:
                     raise ValueError(f"{label}: null where a string is required")
                 writer.string(value, flexible)
 
-            return _Codec(lambda reader: reader.string(label, flexible), write_string, size_min)
+            return Codec(lambda reader: reader.string(label, flexible), write_string, size_min)
         case "bytes":
-            return _Codec(
-                lambda reader: _read_bytes(reader, label, flexible),
-                lambda writer, value: _write_bytes(writer, value, label, flexible),
+            return Codec(
+                lambda reader: _read_bytes(reader, label, flexible, nullable),
+                lambda writer, value: _write_bytes(writer, value, label, flexible, nullable),
                 1 if flexible else 4,
             )
         case kind:
             layout = struct.Struct(">" + _FORMAT[kind])
-            return _Codec(
+            return Codec(
                 lambda reader: reader.unpack(layout, label)[0],
                 lambda writer, value: writer.raw(layout.pack(value)),
                 layout.size,
             )
 
 
-def _read_bytes(reader: Reader, label: str, flexible: bool) -> bytes:
+def _read_bytes(reader: Reader, label: str, flexible: bool, nullable: bool) -> bytes | None:
     start = reader.pos
     found = reader.nullable_bytes(label, flexible)
-    if found is None:
+    if found is not None:
+        return bytes(found)
+    if not nullable:
         raise MalformedFrame(label, start, None, "null where bytes are required")
-    return bytes(found)
+    return None
 
 
-def _write_bytes(writer: Writer, value: bytes | None, label: str, flexible: bool) -> None:
-    if value is None:
+def _write_bytes(writer: Writer, value: bytes | None, label: str, flexible: bool, nullable: bool) -> None:
+    if value is None and not nullable:
         raise ValueError(f"{label}: null where bytes are required")
     writer.nullable_bytes(value, flexible)
 
 
-def _number_array_codec(label: str, kind: str, flexible: bool, nullable: bool) -> _Codec:
+def _number_array_codec(label: str, kind: str, flexible: bool, nullable: bool) -> Codec:
     """An array of numbers as one layout, so that a long replica list costs one call."""
     code = _FORMAT[kind]
     size = struct.calcsize(">" + code)
@@ -272,10 +274,10 @@ def _number_array_codec(label: str, kind: str, flexible: bool, nullable: bool) -
         writer.length(len(values), flexible, wide=True)
         writer.buffer += struct.pack(f">{len(values)}{code}", *values)
 
-    return _Codec(read, write, 1 if flexible else 4)
+    return Codec(read, write, 1 if flexible else 4)
 
 
-def _array_codec(label: str, element: _Codec, flexible: bool, nullable: bool) -> _Codec:
+def _array_codec(label: str, element: Codec, flexible: bool, nullable: bool) -> Codec:
     read_element, write_element, element_size_min = element
 
     def read(reader: Reader) -> list[Any] | None:
@@ -297,12 +299,12 @@ def _array_codec(label: str, element: _Codec, flexible: bool, nullable: bool) ->
         for value in values:
             write_element(writer, value)
 
-    return _Codec(read, write, 1 if flexible else 4)
+    return Codec(read, write, 1 if flexible else 4)
 
 
 def _tags_step(cls: type[Any], tagged: Sequence[tuple[str, Spec]], version: int) -> _Step:
     label = f"{cls.__name__} tags"
-    known: dict[int, tuple[str, _Codec]] = {}
+    known: dict[int, tuple[str, Codec]] = {}
     defaults: dict[int, object] = {}
     fields = {field.name: field for field in dataclasses.fields(cls)}
     for name, spec in tagged:

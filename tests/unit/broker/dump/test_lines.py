@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from broker.core.producers.snapshot import SnapshotRow
-from broker.dump.decoders import by_class
+from broker.dump.decoders import by_class, key_and_value
 from broker.dump.lines import AbortedTransaction, batch_line, codec_name, producer_line, record_line, transaction_line
 from broker.log.cleaner.batches import DELETE_HORIZON_BIT
 from broker.wire.compression import Compression
@@ -16,7 +16,7 @@ from broker.wire.records import Record
 
 HEADER = BatchHeader(40, 88, 3, 2, 0xF2345678, int(Compression.GZIP), 4, 1000, 1009, 7, 2, 11, 5)
 RECORD = Record(42, 1004, b"k", "wört".encode(), (("a", b"1"), ("b", None)))
-STRING = by_class("StringDecoder")
+STRINGS = key_and_value(by_class("StringDecoder"), by_class("StringDecoder"))
 
 
 def test_batch_line_has_all_fields_of_kafkas() -> None:
@@ -45,29 +45,29 @@ def test_codec_that_does_not_exist_is_printed_by_its_number() -> None:
 
 
 def test_record_line_without_contents_names_sizes_and_headers() -> None:
-    assert record_line(HEADER, RECORD, True, None, None) == (
+    assert record_line(HEADER, RECORD, True, None) == (
         "| offset: 42 CreateTime: 1004 keySize: 1 valueSize: 5 sequence: 13 headerKeys: [a,b]"
     )
 
 
 def test_record_line_with_contents_ends_in_key_and_payload() -> None:
-    line = record_line(HEADER, RECORD, True, STRING, STRING)
+    line = record_line(HEADER, RECORD, True, STRINGS)
     assert line.endswith("headerKeys: [a,b] key: k payload: wört")
 
 
 def test_record_line_null_key_and_value_have_size_minus_one_and_no_text() -> None:
-    line = record_line(HEADER, RECORD._replace(key=None, value=None, headers=()), True, STRING, STRING)
+    line = record_line(HEADER, RECORD._replace(key=None, value=None, headers=()), True, STRINGS)
     assert line == "| offset: 42 CreateTime: 1004 keySize: -1 valueSize: -1 sequence: 13 headerKeys: []"
 
 
 def test_record_line_without_metadata_is_key_and_payload() -> None:
-    assert record_line(HEADER, RECORD, False, STRING, STRING) == "| key: k payload: wört"
+    assert record_line(HEADER, RECORD, False, STRINGS) == "| key: k payload: wört"
 
 
 def test_record_line_sequence_wraps_and_is_absent_without_a_producer() -> None:
     wrapping = HEADER._replace(base_sequence=2**31 - 1)
-    assert "sequence: 1 " in record_line(wrapping, RECORD, True, None, None)
-    assert "sequence: -1 " in record_line(HEADER._replace(base_sequence=-1), RECORD, True, None, None)
+    assert "sequence: 1 " in record_line(wrapping, RECORD, True, None)
+    assert "sequence: -1 " in record_line(HEADER._replace(base_sequence=-1), RECORD, True, None)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_record_line_sequence_wraps_and_is_absent_without_a_producer() -> None:
 )
 def test_control_record_is_printed_by_its_kind_not_as_text(key: bytes | None, value: bytes | None, said: str) -> None:
     control = HEADER._replace(attributes=CONTROL_BIT)
-    line = record_line(control, RECORD._replace(key=key, value=value), True, STRING, STRING)
+    line = record_line(control, RECORD._replace(key=key, value=value), True, STRINGS)
     assert line.endswith(said)
 
 

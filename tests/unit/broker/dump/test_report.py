@@ -75,7 +75,7 @@ def test_only_what_is_wrong_counts_as_wrong() -> None:
         (["--files", "a.log", "--max-bytes", "0"], "'0' must be a whole number from 1 to 2147483647"),
         (["--files", "a.log", "--max-message-size", "x"], "'x' must be a whole number"),
         (["--files", "a.log", "--value-decoder-class", "Avro"], "'Avro' is no decoder"),
-        (["--files", "a.log", "--offsets-decoder"], "unrecognized arguments: --offsets-decoder"),
+        (["--files", "a.log", "--cluster-metadata-decoder"], "unrecognized arguments: --cluster"),
     ],
 )
 def test_wrong_usage_exits_with_two_and_says_what_would_be_right(
