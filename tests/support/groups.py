@@ -125,9 +125,9 @@ class DrivenGroup:
     def commit(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
         return self.group.check_commit(member_id, generation, instance, self.now)
 
-    def write(self, error: ErrorCode = ErrorCode.NONE) -> Store:
-        """The oldest write is done."""
-        store = self.stores.pop(0)
+    def write(self, error: ErrorCode = ErrorCode.NONE, place: int = 0) -> Store:
+        """A write is done: the oldest, or the one at that place after it."""
+        store = self.stores.pop(place)
         self.took(self.group.stored(store.token, error, self.now))
         return store
 

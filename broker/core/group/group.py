@@ -188,6 +188,7 @@ class Group:
         group.deadlines.clear()
         group.writes.clear()
         group.members.pending.clear()
+        group.members.pending_sync.clear()
 
     def _taken(self) -> list[Effect]:
         effects, self._machine.effects = self._machine.effects, []

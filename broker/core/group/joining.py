@@ -34,7 +34,7 @@ def join(group: Machine, waiter: object, request: JoinGroup, now_ms: float) -> N
     if error is not ErrorCode.NONE:
         group.reply(waiter, JoinResult(error, member_id))
         return
-    if not _has_place(group, member_id):
+    if not _has_place(group, _present_id(group, request)):
         group.remove(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         group.reply(waiter, JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
     else:
@@ -48,6 +48,13 @@ def join(group: Machine, waiter: object, request: JoinGroup, now_ms: float) -> N
         else:
             _join_again(group, waiter, request, group.members[member_id], now_ms)
     rebalance.maybe_complete(group, now_ms)
+
+
+def _present_id(group: Machine, request: JoinGroup) -> str:
+    """A static member that returns takes its own place."""
+    if request.member_id == UNKNOWN_MEMBER and request.group_instance_id is not None:
+        return group.members.static_id(request.group_instance_id) or UNKNOWN_MEMBER
+    return request.member_id
 
 
 def _has_place(group: Machine, member_id: str) -> bool:

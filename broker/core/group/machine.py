@@ -46,8 +46,6 @@ class StoredReplacement:
     """A write that a static member's return caused; the fields from protocols on are for taking it back."""
 
     generation: int
-    group_instance_id: str
-    waiter: object
     old_member_id: str
     new_member_id: str
     old_leader: str

@@ -84,7 +84,6 @@ class Members:
         if self.leader == member_id:
             self.leader = next(iter(self._by_id), None)
         self.pending.pop(member_id, None)
-        self.pending_sync.discard(member_id)
 
     def rename(self, member: Member, new_id: str) -> None:
         """A static member goes on under another id, in its role. Its waiters must have been answered."""

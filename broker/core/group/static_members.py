@@ -22,8 +22,6 @@ def replace(group: Machine, waiter: object, request: JoinGroup, old_id: str, new
     member = members[old_id]
     write = StoredReplacement(
         group.generation,
-        member.group_instance_id or "",
-        waiter,
         old_id,
         new_id,
         members.leader or "",
@@ -55,12 +53,7 @@ def _rename(group: Machine, old_id: str, new_id: str, now_ms: float) -> None:
 def stored(group: Machine, write: StoredReplacement, error: ErrorCode, now_ms: float) -> None:
     """Answers the returned instance. Nothing happens where a rebalance has begun since: its end answers."""
     member = group.members.get(write.new_member_id)
-    if (
-        group.state is not GroupState.STABLE
-        or group.generation != write.generation
-        or member is None
-        or member.waiting_join is not write.waiter
-    ):
+    if group.state is not GroupState.STABLE or group.generation != write.generation or member is None:
         return
     if error is not ErrorCode.NONE:
         _take_back(group, write, error, now_ms)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.wire.errors import ErrorCode
 from tests.support.groups import DELAY_MS, DrivenGroup, joining
+
+pytestmark = pytest.mark.guarantee("group-rules")
 
 
 def transactional(group: DrivenGroup, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:

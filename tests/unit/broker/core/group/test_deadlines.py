@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.group.deadlines import Deadlines
 from tests.support.examples import examples
+
+pytestmark = pytest.mark.guarantee("group-rules")
 
 names = st.sampled_from("abcd")
 steps = st.one_of(

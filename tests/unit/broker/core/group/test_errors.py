@@ -7,6 +7,8 @@ import pytest
 from broker.core.group.errors import commit_error, store_error
 from broker.wire.errors import ErrorCode
 
+pytestmark = pytest.mark.guarantee("group-rules")
+
 E = ErrorCode
 
 

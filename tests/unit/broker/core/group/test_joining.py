@@ -11,6 +11,8 @@ from broker.core.group.settings import GroupSettings
 from broker.wire.errors import ErrorCode
 from tests.support.groups import DELAY_MS, PROTOCOLS, DrivenGroup, joining
 
+pytestmark = pytest.mark.guarantee("group-rules")
+
 OTHER = (("range", b"changed"), ("roundrobin", b"rr"))
 
 
@@ -209,6 +211,15 @@ def test_full_group_takes_no_new_member() -> None:
     assert group.joined(group.join(joining())) == JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
     assert group.state == "Stable"
     assert group.waits(group.join(joining(first)))
+
+
+def test_static_member_that_returns_to_a_full_group_takes_its_own_place() -> None:
+    group = DrivenGroup(GroupSettings(max_size=1))
+    group.stable(joining(instance="i"))
+    waiter = group.join(joining(instance="i"))
+    group.write()
+    assert group.joined(waiter).error is ErrorCode.NONE
+    assert group.joined(group.join(joining(instance="j"))).error is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_full_group_takes_members_again_that_join_while_it_rebalances() -> None:

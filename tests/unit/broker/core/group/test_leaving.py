@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.wire.errors import ErrorCode
 from tests.support.groups import DELAY_MS, DrivenGroup, joining
+
+pytestmark = pytest.mark.guarantee("group-rules")
 
 
 def test_each_member_of_a_request_has_its_own_error() -> None:

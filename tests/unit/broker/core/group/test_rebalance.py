@@ -9,6 +9,8 @@ from broker.core.group.settings import GroupSettings
 from broker.wire.errors import ErrorCode
 from tests.support.groups import DELAY_MS, REBALANCE_MS, SESSION_MS, DrivenGroup, joining
 
+pytestmark = pytest.mark.guarantee("group-rules")
+
 
 def test_first_member_joins_when_the_initial_delay_is_over_and_leads() -> None:
     group = DrivenGroup()
@@ -64,6 +66,26 @@ def test_new_members_extend_the_initial_delay_up_to_the_rebalance_timeout() -> N
     group.pass_ms(500)
     assert group.joined(first).error is ErrorCode.NONE
     assert len(group.joined(first).members) == 3
+
+
+def test_new_members_extend_the_delay_of_a_new_group_alone() -> None:
+    group = DrivenGroup()
+    [member] = group.stable(joining())
+    group.leave((member, None))
+    group.write()
+    first, second = group.join(joining()), group.join(joining())
+    group.pass_ms(DELAY_MS)
+    assert len(group.joined(first).members) == 2
+    assert not group.waits(second)
+
+
+def test_rebalance_leaves_no_assignment_of_the_generation_that_did_not_become_stable() -> None:
+    group = DrivenGroup()
+    leader, follower = group.stable(joining(), joining())
+    waiters = [group.join(joining(leader)), group.join(joining(follower))]
+    assert group.joined(waiters[0]).generation == 2
+    group.join(joining())
+    assert {member.assignment for member in group.group.snapshot().members} == {b""}
 
 
 def test_without_new_members_the_initial_delay_is_not_extended() -> None:
@@ -132,6 +154,7 @@ def test_failed_write_resets_assignments_and_rebalances() -> None:
     for sync in syncs:
         assert group.synced(sync) == SyncResult(ErrorCode.NOT_COORDINATOR)
     assert group.state == "PreparingRebalance"
+    assert {member.assignment for member in group.group.snapshot().members} == {b""}
     again = [group.join(joining(leader)), group.join(joining(follower))]
     assert group.joined(again[0]).generation == 2
     group.settle(again)

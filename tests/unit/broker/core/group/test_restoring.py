@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from broker.core.group.settings import GroupSettings
 from broker.core.group.snapshot import GroupSnapshot, MemberSnapshot
 from broker.wire.errors import ErrorCode
 from tests.support.groups import REBALANCE_MS, SESSION_MS, WALL_MS, DrivenGroup, joining, subscription
+
+pytestmark = pytest.mark.guarantee("group-rules")
 
 
 def member(name: str, instance: str | None = None, topics: tuple[str, ...] = ("t",)) -> MemberSnapshot:

@@ -8,6 +8,8 @@ from broker.core.group.description import DescribedMember
 from broker.core.group.subscription import subscribed_topics
 from tests.support.groups import DELAY_MS, WALL_MS, DrivenGroup, joining, subscription
 
+pytestmark = pytest.mark.guarantee("group-rules")
+
 
 def consumer(*topics: str) -> tuple[tuple[str, bytes], ...]:
     return (("range", subscription(*topics)),)

@@ -6,6 +6,8 @@ import pytest
 
 from broker.core.group.states import GroupState, InvalidTransition, check_transition
 
+pytestmark = pytest.mark.guarantee("group-rules")
+
 KAFKAS = {
     ("PreparingRebalance", "Empty"),
     ("Empty", "PreparingRebalance"),

@@ -8,6 +8,8 @@ from broker.core.group.effects import JoinedMember, JoinResult, SyncResult
 from broker.wire.errors import ErrorCode
 from tests.support.groups import DELAY_MS, PROTOCOLS, REBALANCE_MS, SESSION_MS, DrivenGroup, joining, subscription
 
+pytestmark = pytest.mark.guarantee("group-rules")
+
 
 def stable() -> tuple[DrivenGroup, str, str]:
     """Instances a, which leads, and b, and their member ids."""
@@ -127,6 +129,18 @@ def test_return_whose_write_a_rebalance_overtakes_is_part_of_the_rebalance(error
     group.write(error)
     assert group.joined(returned).member_id == "b-id3"
     group.settle(waiters)
+
+
+def test_return_whose_write_fails_after_the_next_generation_is_stable_stays() -> None:
+    group, leader, _ = stable()
+    returned = group.join(joining(instance="b"))
+    leads = group.join(joining(leader, instance="a"))
+    syncs = [group.sync("b-id3", 2, instance="b"), group.sync(leader, 2, {"b-id3": b"2"}, instance="a")]
+    assert group.joined(leads).generation == group.joined(returned).generation == 2
+    group.write(place=1)
+    assert group.synced(syncs[0]).assignment == b"2"
+    group.write(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert group.heartbeat("b-id3", 2, instance="b") is ErrorCode.NONE
 
 
 def test_rebalance_that_begins_while_a_return_is_written_waits_for_the_others_alone() -> None:

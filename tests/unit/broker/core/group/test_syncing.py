@@ -8,6 +8,8 @@ from broker.core.group.effects import SyncResult
 from broker.wire.errors import ErrorCode
 from tests.support.groups import DELAY_MS, DrivenGroup, joining
 
+pytestmark = pytest.mark.guarantee("group-rules")
+
 
 def completing() -> tuple[DrivenGroup, str]:
     group = DrivenGroup()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.core.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from broker.wire.errors import ErrorCode
 from tests.support.groups import DELAY_MS, REBALANCE_MS, SESSION_MS, DrivenGroup, joining
+
+pytestmark = pytest.mark.guarantee("group-rules")
 
 
 def test_silent_member_is_out_when_its_session_ends() -> None:
