@@ -120,6 +120,7 @@ class ReplicaManager:
                 self.group_commit,
                 self.delete_records,
                 settings.replica_truncation == "leader-epoch",
+                self.fetch.on_high_watermark,
             ),
         )
         self.controller_fence = ControllerFence(broker_epoch)

@@ -83,7 +83,7 @@ class VersionRange(NamedTuple):
 # What the codecs read and write.
 SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(3, 9),
-    ApiKey.FETCH: VersionRange(4, 15),
+    ApiKey.FETCH: VersionRange(4, 17),
     ApiKey.LIST_OFFSETS: VersionRange(1, 7),
     ApiKey.METADATA: VersionRange(0, 12),
     ApiKey.LEADER_AND_ISR: VersionRange(4, 7),
@@ -129,10 +129,9 @@ SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = {
 }
 
 # Where ApiVersions says something else. Produce: a minimum of 3 turns compression off in older librdkafka, so 0-2 are
-# advertised and refused. Fetch: 13+ is by topic id; clients do by name, and brokers use 15.
+# advertised and refused.
 _ADVERTISED_OTHERWISE: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(0, 9),
-    ApiKey.FETCH: VersionRange(4, 12),
 }
 
 # Codec only: nothing serves it yet.

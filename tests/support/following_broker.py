@@ -84,6 +84,12 @@ class Topics:
     def leader_of(self, topic: str, partition: int) -> tuple[int, int]:
         return -1, -1
 
+    def name_of(self, topic_id: str) -> str | None:
+        return None
+
+    def endpoint_of(self, broker: int) -> tuple[str, int, str | None] | None:
+        return None
+
     def live_brokers(self) -> Collection[int] | None:
         return None
 

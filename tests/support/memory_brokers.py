@@ -52,6 +52,12 @@ class Topics:
     def leader_of(self, topic: str, partition: int) -> tuple[int, int]:
         return self._cluster.state.leader, self._cluster.state.leader_epoch
 
+    def name_of(self, topic_id: str) -> str | None:
+        return TOPIC if topic_id == TOPIC_ID and self._cluster.metadata_has_ids else None
+
+    def endpoint_of(self, broker: int) -> tuple[str, int, str | None] | None:
+        return (f"host-{broker}", 9092, self._cluster.racks.get(broker)) if broker in self._cluster.nodes else None
+
     def live_brokers(self) -> Collection[int] | None:
         return None
 
@@ -81,6 +87,8 @@ class MemoryBrokers:
         self.ids = tuple(range(1, replicas + 1))
         self.topic_config: dict[str, str] = {"min.insync.replicas": str(min_isr)}
         self._settings = {"replica.lag.time.max.ms": "10000", **(settings or {})}
+        self.metadata_has_ids = True
+        self.racks: dict[int, str] = {}
         self.nodes = {i: Node(i, self.loop) for i in self.ids}
         self.links: deque[Held] = deque()
         self.held: list[Held] = []

@@ -11,6 +11,8 @@ Source: ReplicaManager.fetchMessages, Partition.fetchRecords, DelayedFetch; KIP-
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.config.settings import Settings
 from broker.core.replication.purgatory import Watchers
 from broker.runtime.event_log import EventLog
@@ -37,13 +39,16 @@ from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.chunks import chunk_length
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import (
+    DEBUGGING_CONSUMER_ID,
     NO_SESSION_ID,
     FetchPartitionResult,
     FetchRequest,
+    NodeEndpoint,
     decode_request,
     encode_response,
 )
 from broker.wire.messages.fetch_request import TOPIC_IDS
+from broker.wire.messages.fetch_response import NODE_ENDPOINTS
 from broker.wire.primitives import MalformedFrame
 
 _SCAN_MS = 1000.0
@@ -109,7 +114,7 @@ class FetchHandler:
             # Changes without an event of their own, as of the log start by retention, are found here.
             opened.scanned_ms = now
             opened.changed = {**opened.changed, **opened.partitions}
-        wait = FetchWait(request, body, opened, full, max_bytes)
+        wait = FetchWait(request, body, opened, full, max_bytes, body.replica_id == DEBUGGING_CONSUMER_ID)
         if body.max_wait_ms <= 0 or not opened.partitions:
             self._respond(wait, self._reader.read(wait)[0])
             return
@@ -131,7 +136,7 @@ class FetchHandler:
             key = (one.topic_id if uses_ids else one.topic, one.partition)
             part = partitions.get(key)
             if part is None:
-                topic = replicas.topic_of_id(one.topic_id) if uses_ids else one.topic
+                topic = self._name_of(session, one.topic_id) if uses_ids else one.topic
                 replica = replicas.by_partition.get((topic, one.partition))
                 if uses_ids and replica is not None and replica.topic_id != one.topic_id:
                     replica = None  # another topic's, which was deleted or made anew
@@ -150,6 +155,13 @@ class FetchHandler:
             named.append((key, part))
         return named
 
+    def _name_of(self, session: FetchSession, topic_id: str) -> str:
+        """ "" where no topic has this id. Consumers learn of topics of other brokers that these lead elsewhere."""
+        topic = self._replicas.topic_of_id(topic_id)
+        if not topic and session.follower_id < 0:
+            topic = self._replicas.topic_configs.name_of(topic_id) or ""
+        return topic
+
     def _name_unknown(self, session: FetchSession) -> None:
         """Look again for topic ids that were unknown: their LeaderAndIsr may have come since.
 
@@ -157,7 +169,7 @@ class FetchHandler:
         """
         watchers = self._followers if session.follower_id >= 0 else self._consumers
         for key, part in list(session.unnamed.items()):
-            topic = self._replicas.topic_of_id(part.topic_id)
+            topic = self._name_of(session, part.topic_id)
             if topic:
                 del session.unnamed[key]
                 watchers.unwatch(("", part.partition), session)
@@ -297,7 +309,14 @@ class FetchHandler:
         parts = [result for _, result in results]
         if version < _STORAGE_ERROR_FROM:
             parts = without_storage_errors(parts)
-        respond(wait.request, encode_response(version, parts, session_id=session.session_id))
+        endpoints = self._endpoints_of(parts) if version >= NODE_ENDPOINTS else ()
+        respond(wait.request, encode_response(version, parts, session_id=session.session_id, endpoints=endpoints))
+
+    def _endpoints_of(self, parts: Sequence[FetchPartitionResult]) -> Sequence[NodeEndpoint]:
+        """Where the leaders are which errors name (KIP-951)."""
+        leaders = {part.current_leader_id for part in parts if part.error and part.current_leader_id >= 0}
+        found = [(leader, self._replicas.topic_configs.endpoint_of(leader)) for leader in sorted(leaders)]
+        return [NodeEndpoint(leader, *endpoint) for leader, endpoint in found if endpoint is not None]
 
     # -- event log -------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """One partition's part of a fetch response: fenced, checked for divergence, cut off at what the reader may see.
 
 Followers read up to the leader's written end, consumers up to the watermark, or, where they want committed transactions
-only, up to the last stable offset.
+only, up to the last stable offset. A follower reads for consumers that asked it to, up to its own watermark.
 Source: Partition.fetchRecords, readRecords; ReplicaManager.readFromLog.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from broker.core.replication import epochs
 from broker.core.replication.fencing import check_current_leader_epoch
 from broker.core.replication.leader import Leader
+from broker.core.replication.partition import Following
 from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree, OffsetOutOfRange
 from broker.runtime.fetch.sessions import SessionPartition
 from broker.runtime.ports import Loop
@@ -23,6 +24,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.isolation import READ_COMMITTED
 from broker.wire.messages.fetch import AbortedTransaction, FetchPartitionResult, FetchRequest
 
+_BEYOND = ErrorCode.OFFSET_OUT_OF_RANGE
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -44,9 +46,17 @@ class PartitionReader:
         return replica
 
     def read(
-        self, body: FetchRequest, part: SessionPartition, full: bool, bytes_left: int, min_one_batch: bool
+        self,
+        body: FetchRequest,
+        part: SessionPartition,
+        full: bool,
+        bytes_left: int,
+        min_one_batch: bool,
+        any_replica: bool = False,
     ) -> FetchPartitionResult | None:
-        """None where an incremental response (not full) has nothing new to say."""
+        """None where an incremental response (not full) has nothing new to say. any_replica: for a consumer that may
+        read from followers.
+        """
         part.at_end = False
         replica = self.replica_of(part)
         if replica is None:
@@ -57,14 +67,18 @@ class PartitionReader:
         if error is not ErrorCode.NONE:
             return self.error(part, error)
         role = replica.partition.role
-        if not isinstance(role, Leader):
-            return self.error(part, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = replica.log
-        high_watermark = role.high_watermark
+        if isinstance(role, Leader):
+            high_watermark = role.high_watermark
+        elif any_replica and isinstance(role, Following):
+            high_watermark = replica.high_watermark
+        else:
+            return self.error(part, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         last_stable = log.last_stable_offset(high_watermark)
         log_start = log.log_start_offset
         offset = part.fetch_offset
         if body.replica_id >= 0:
+            assert isinstance(role, Leader), "no follower reads from followers"
             error = role.check_fetch(body.replica_id, body.replica_epoch)
             if error is not ErrorCode.NONE:
                 return self.error(part, error)
@@ -81,7 +95,8 @@ class PartitionReader:
             if diverging is not None:
                 return self._diverging(part, diverging, high_watermark, last_stable, log_start)
         if offset < log_start or offset > log.staged_end_offset:
-            return self.error(part, ErrorCode.OFFSET_OUT_OF_RANGE)
+            # What a follower has not, or not yet, its leader may have.
+            return self.error(part, _BEYOND if isinstance(role, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         part.at_end = offset >= limit
         records: Chunk = b""
         aborted: Sequence[AbortedTransaction] = ()
@@ -89,6 +104,7 @@ class PartitionReader:
             throttle = self._quotas.leader
             if (
                 throttle is not None
+                and isinstance(role, Leader)
                 and body.replica_id not in role.isr.committed
                 and throttle.covers(part.topic, part.partition)
                 and throttle.exceeded(self._loop.now_ms())

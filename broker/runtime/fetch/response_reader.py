@@ -36,7 +36,7 @@ class ResponseReader:
         read = self._reader.read
         session = wait.session
         for key, part in list((session.partitions if wait.full else session.changed).items()):
-            result = read(wait.body, part, wait.full, bytes_left, total == 0)
+            result = read(wait.body, part, wait.full, bytes_left, total == 0, wait.any_replica)
             if result is None:
                 if part.at_end:
                     session.changed.pop(key, None)

@@ -140,16 +140,28 @@ class FetchSession:
 
 
 class FetchWait:
-    """One fetch request from arrival to response. full: the response has every partition, changed or not."""
+    """One fetch request from arrival to response.
 
-    __slots__ = ("armed", "body", "done", "full", "max_bytes", "request", "session")
+    full: the response has every partition, changed or not. any_replica: followers too read for it.
+    """
 
-    def __init__(self, request: Request, body: FetchRequest, session: FetchSession, full: bool, max_bytes: int) -> None:
+    __slots__ = ("any_replica", "armed", "body", "done", "full", "max_bytes", "request", "session")
+
+    def __init__(
+        self,
+        request: Request,
+        body: FetchRequest,
+        session: FetchSession,
+        full: bool,
+        max_bytes: int,
+        any_replica: bool = False,
+    ) -> None:
         self.request = request
         self.body = body
         self.session = session
         self.full = full
         self.max_bytes = max_bytes
+        self.any_replica = any_replica
         self.armed = False
         self.done = False
 

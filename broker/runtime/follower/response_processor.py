@@ -7,7 +7,7 @@ Source: ReplicaFetcherThread.processPartitionData, AbstractFetcherThread.truncat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from broker.core.replication import epochs
@@ -38,8 +38,13 @@ class ResponseProcessor:
         group_commit: GroupCommit,
         delete_records: DeleteRecordsHandler,
         truncates_by_epoch: bool,
+        on_high_watermark: Callable[[Replica], None],
     ) -> None:
-        """truncates_by_epoch: False where followers cut their logs to the watermark, as before KIP-101."""
+        """truncates_by_epoch: False where followers cut their logs to the watermark, as before KIP-101.
+
+        on_high_watermark: it rose, and consumers may wait here for that.
+        """
+        self._on_high_watermark = on_high_watermark
         self._loop = loop
         self._event_log = event_log
         self._truncation = truncation
@@ -100,8 +105,11 @@ class ResponseProcessor:
 
     def _learn_high_watermark(self, replica: Replica, role: Following, high_watermark: int, rid: str) -> None:
         rose = replica.partition.learn_high_watermark(high_watermark, replica.log.log_end_offset)
+        if not rose:
+            return
+        self._on_high_watermark(replica)
         event_log = self._event_log
-        if rose and event_log is not None:
+        if event_log is not None:
             event_log.emit(
                 "hw", p=replica.name, le=role.leader_epoch, role="follower", hw=replica.high_watermark, rid=rid
             )

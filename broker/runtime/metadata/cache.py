@@ -199,6 +199,12 @@ class MetadataCache:
         known = self.brokers.get(broker)
         return None if known is None else known.addresses.get(self.listener)
 
+    def endpoint_of(self, broker: BrokerId) -> tuple[str, int, str | None] | None:
+        """(host, port, rack) of a live broker that has our listener; None for others."""
+        known = self.brokers.get(broker)
+        address = None if known is None else known.addresses.get(self.listener)
+        return None if known is None or address is None else (*address, known.rack)
+
     def assigned_brokers(self) -> frozenset[BrokerId]:
         """All brokers that hold a replica of some partition, live or not."""
         generation, assigned = self._assigned

@@ -64,6 +64,14 @@ class TopicConfigs(Protocol):
         """(leader, leader epoch) as cached, (−1, −1) when unknown."""
         ...
 
+    def name_of(self, topic_id: str) -> str | None:
+        """The topic of this id, hosted here or not; None where it is not known."""
+        ...
+
+    def endpoint_of(self, broker: BrokerId) -> tuple[str, int, str | None] | None:
+        """(host, port, rack) of a live broker, as clients are given them; None for others."""
+        ...
+
     def live_brokers(self) -> Collection[BrokerId] | None:
         """None before the first UpdateMetadata."""
         ...

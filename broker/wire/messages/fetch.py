@@ -2,6 +2,7 @@
 
 from broker.wire.messages.fetch_request import (
     CONSUMER_REPLICA_ID,
+    DEBUGGING_CONSUMER_ID,
     FINAL_SESSION_EPOCH,
     INITIAL_SESSION_EPOCH,
     NO_SESSION_ID,
@@ -15,12 +16,14 @@ from broker.wire.messages.fetch_response import (
     AbortedTransaction,
     FetchPartitionResult,
     FetchResponse,
+    NodeEndpoint,
     decode_response,
     encode_response,
 )
 
 __all__ = [
     "CONSUMER_REPLICA_ID",
+    "DEBUGGING_CONSUMER_ID",
     "FINAL_SESSION_EPOCH",
     "INITIAL_SESSION_EPOCH",
     "NO_SESSION_ID",
@@ -30,6 +33,7 @@ __all__ = [
     "FetchRequest",
     "FetchResponse",
     "ForgottenPartition",
+    "NodeEndpoint",
     "decode_request",
     "decode_response",
     "encode_request",

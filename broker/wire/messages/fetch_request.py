@@ -1,9 +1,9 @@
-"""Fetch requests, by hand (versions 4-15).
+"""Fetch requests, by hand (versions 4-17).
 
 Partitions are one flat list in the order sent. Up to v12 they carry topic names, from v13 topic ids; the other of the
-two is "" and the caller looks it up. Versions 13-15 are spoken between brokers only.
+two is "" and the caller looks it up. Brokers speak 15 to each other. The directory id of v17 is read over.
 Source: FetchRequest.json; KIP-227 (sessions, v7), KIP-320 (epochs, v9), KIP-392 (rack, v11), KIP-595 (v12),
-KIP-516 (topic ids, v13), KIP-903 (broker epoch, v15).
+KIP-516 (topic ids, v13), KIP-903 (broker epoch, v15), KIP-951 (v16), KIP-853 (directory id, v17).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from broker.wire.messages.grouping import by_topic
 from broker.wire.primitives import NO_TOPIC_ID, Reader, Writer, topic_id_from_bytes, topic_id_to_bytes
 
 CONSUMER_REPLICA_ID: Final = -1
+DEBUGGING_CONSUMER_ID: Final = -2
+"""Of Kafka's kafka-replica-verification, which reads every replica as a consumer reads the leader."""
 NO_SESSION_ID: Final = 0
 FINAL_SESSION_EPOCH: Final = -1
 INITIAL_SESSION_EPOCH: Final = 0

@@ -1,9 +1,9 @@
-"""Fetch responses, by hand (versions 4-15).
+"""Fetch responses, by hand (versions 4-17).
 
 Encoding copies no records: the response is a list of chunks, with the records as they were given, file slices included.
 Decoding hands out views into the frame.
 Source: FetchResponse.json; KIP-227 (sessions, v7), KIP-392 (preferred replica, v11), KIP-595 (diverging epoch, v12),
-KIP-516 (topic ids, v13).
+KIP-516 (topic ids, v13), KIP-951 (addresses of leaders, v16).
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from broker.wire.primitives import (
 _TAG_DIVERGING_EPOCH: Final = 0
 _TAG_CURRENT_LEADER: Final = 1
 _TAG_SNAPSHOT_ID: Final = 2
+_TAG_NODE_ENDPOINTS: Final = 0
+NODE_ENDPOINTS: Final = 16
+"""The first version that tells where the leaders are which its errors name."""
 
 _START_V7 = struct.Struct(">ihi")
 _RESULT_V4 = struct.Struct(">ihqq")
@@ -36,6 +39,7 @@ _EPOCH_END = struct.Struct(">iq")
 _LEADER = struct.Struct(">ii")
 _OFFSET_EPOCH = struct.Struct(">qi")
 _TOPIC_SIZE_MIN: Final = 2
+_NODE_SIZE_MIN: Final = 11
 _UUID_SIZE: Final = 16
 # partition, error, three offsets, no list of aborted transactions, preferred replica
 _USUAL_RESULT = struct.Struct(">ihqqqBi")
@@ -87,6 +91,15 @@ class FetchPartitionResult(NamedTuple):
         return chunk
 
 
+class NodeEndpoint(NamedTuple):
+    """Where a broker is reached that is named as a leader."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
 class FetchResponse(NamedTuple):
     """error: 70 and 71 for a session that the broker does not know or that is out of step."""
 
@@ -94,6 +107,7 @@ class FetchResponse(NamedTuple):
     error: int
     session_id: int
     results: list[FetchPartitionResult]
+    endpoints: Sequence[NodeEndpoint] = ()
 
 
 def encode_response(
@@ -103,9 +117,13 @@ def encode_response(
     error: int = 0,
     session_id: int = NO_SESSION_ID,
     throttle_ms: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Chunk]:
-    """The body as chunks. Before v7 there is no top-level error: the caller sets it on every partition."""
-    if version >= TOPIC_IDS:
+    """The body as chunks. Before v7 there is no top-level error: the caller sets it on every partition.
+
+    endpoints: of leaders that the results name; before v16 there is no place for them.
+    """
+    if version >= TOPIC_IDS and not endpoints:
         usual = _encode_to_follower(results, _START_V7.pack(throttle_ms, error, session_id))
         if usual is not None:
             return usual
@@ -137,11 +155,37 @@ def encode_response(
                 _encode_result_tags(writer, result)
         if compact:
             writer.buffer.append(0)
-    if compact:
+    if endpoints and version >= NODE_ENDPOINTS:
+        writer.tags([(_TAG_NODE_ENDPOINTS, _encode_endpoints(endpoints))])
+    elif compact:
         writer.buffer.append(0)
     if writer.buffer:
         chunks.append(writer.buffer)
     return chunks
+
+
+def _encode_endpoints(endpoints: Sequence[NodeEndpoint]) -> bytearray:
+    inner = Writer()
+    inner.length(len(endpoints), True, wide=True)
+    for node_id, host, port, rack in endpoints:
+        inner.int32(node_id)
+        inner.string(host, True)
+        inner.int32(port)
+        inner.nullable_string(rack, True)
+        inner.buffer.append(0)
+    return inner.buffer
+
+
+def _decode_endpoints(view: memoryview) -> list[NodeEndpoint]:
+    """Raises MalformedFrame."""
+    reader = Reader(view)
+    found = []
+    for _ in range(reader.count("node_endpoints", True, _NODE_SIZE_MIN)):
+        node_id, host = reader.int32("node_id"), reader.string("host", True)
+        found.append(NodeEndpoint(node_id, host, reader.int32("port"), reader.nullable_string("rack", True)))
+        reader.skip_tags("node_endpoint tags")
+    reader.expect_end("node_endpoints")
+    return found
 
 
 def _encode_to_follower(results: Sequence[FetchPartitionResult], start: bytes) -> list[Chunk] | None:
@@ -233,10 +277,13 @@ def decode_response(version: int, view: memoryview) -> FetchResponse:
             results.append(result)
         if compact:
             reader.skip_tags("topic tags")
+    endpoints: Sequence[NodeEndpoint] = ()
     if compact:
-        reader.skip_tags("response tags")
+        for tag, data in reader.tags("response tags"):
+            if tag == _TAG_NODE_ENDPOINTS and version >= NODE_ENDPOINTS:
+                endpoints = _decode_endpoints(data)
     reader.expect_end("FetchResponse")
-    return FetchResponse(throttle_time_ms, error, session_id, results)
+    return FetchResponse(throttle_time_ms, error, session_id, results, endpoints)
 
 
 def _decode_to_follower(view: memoryview) -> FetchResponse | None:

@@ -179,6 +179,40 @@ def test_fetch_request_unknown_partition_tag_is_skipped(version: int) -> None:
     assert fetch.decode_request(version, memoryview(tagged)) == request
 
 
+def test_fetch_request_of_kafkas_verification_tool_is_read() -> None:
+    """Version 17 with the replica id of a debugging consumer, and a directory id, which is passed over."""
+    partition = fetch.FetchPartition(topic_id="AAECAwQFBgcICQoLDA0ODw", partition=3, fetch_offset=5)
+    request = fetch.FetchRequest(replica_id=fetch.DEBUGGING_CONSUMER_ID, partitions=[partition])
+    raw = fetch.encode_request(17, request)
+    at = raw.index(b"\0\0\0\3\xff\xff\xff\xff") + 32
+    assert raw[at] == 0
+    tagged = raw[:at] + b"\x01\x00\x10" + bytes(16) + raw[at + 1 :]
+    assert fetch.decode_request(17, memoryview(tagged)) == request
+
+
+@pytest.mark.parametrize("rack", [None, "r1"])
+def test_fetch_response_says_where_leaders_are_from_version_16_on(rack: str | None) -> None:
+    results = [
+        fetch.FetchPartitionResult(
+            topic_id="AAECAwQFBgcICQoLDA0ODw", error=6, current_leader_id=2, current_leader_epoch=7, records=[]
+        )
+    ]
+    endpoints = [fetch.NodeEndpoint(2, "host-2", 9092, rack)]
+    for version in (13, 15, 16, 17):
+        raw = b"".join(fetch.encode_response(version, results, endpoints=endpoints))  # type: ignore[arg-type]
+        response = fetch.decode_response(version, memoryview(raw))
+        assert response.results == results
+        assert response.endpoints == (endpoints if version >= 16 else ())
+    assert raw.endswith(
+        # One tag, its number and size; one node: id, host, port, rack, no tags.
+        b"\x01\x00"
+        + bytes([18 + (len(rack) if rack else 0)])
+        + b"\x02\0\0\0\x02\x07host-2\0\0\x23\x84"
+        + (b"\x03r1" if rack else b"\0")
+        + b"\0"
+    )
+
+
 def test_fetch_response_file_slices_stay_chunks() -> None:
     records: list[Chunk] = [FileSlice(5, 100, 70_000), b"x" * 10]
     chunks = fetch.encode_response(12, [fetch.FetchPartitionResult("t", records=records)])
@@ -297,7 +331,7 @@ def test_api_versions_unsupported_has_a_v0_body_with_all_apis() -> None:
 def test_api_versions_advertises_what_clients_may_use() -> None:
     listed = {key.api_key: (key.min_version, key.max_version) for key in api_versions_response(ADVERTISED).api_keys}
     assert listed[ApiKey.PRODUCE] == (0, 9)
-    assert listed[ApiKey.FETCH] == (4, 12)
+    assert listed[ApiKey.FETCH] == (4, 17)
     assert ApiKey.FIND_COORDINATOR not in listed
 
 

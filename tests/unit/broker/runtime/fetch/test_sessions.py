@@ -88,6 +88,7 @@ def test_session_names_only_what_changed(cluster: MemoryCluster) -> None:
 
 def test_session_learns_a_topic_that_its_leader_did_not_know() -> None:
     cluster = MemoryCluster(1, start=False)
+    cluster.metadata_has_ids = False
     cluster.start(1, tell=False)
 
     def asked(**fields: Any) -> fetch.FetchResponse:
