@@ -35,6 +35,7 @@ from broker.runtime.replicas.replica_reports import ReplicaReports
 from broker.runtime.requests.context import RequestContext
 from broker.runtime.requests.dispatch import Dispatcher
 from broker.server.control_plane import ControlPlane, Handler
+from broker.server.coordinators import Coordinators
 from broker.server.workers import DeletionWorker, FileWorker, FlushWorkers
 from broker.wire.api import ApiKey
 
@@ -149,6 +150,7 @@ class DataPlane:
         control.configs.add_listener(lambda topic, _: manager.hosting.on_topic_config(topic))
         control.dynamic.add_listener(lambda: self._on_broker_config(control, manager))
         self._on_broker_config(control, manager)
+        self.coordinators = Coordinators(self.settings, control.cache, manager, self._loop)
         self._loop.add_before_send(manager.end_of_turn)
         requests = ControllerRequests(manager.role_changes)
         reports = ReplicaReports(
@@ -167,6 +169,7 @@ class DataPlane:
                 ApiKey.STOP_REPLICA: requests.handle_stop_replica,
                 ApiKey.REPLICA_REPORT: reports.handle,
                 **self._client_handlers(manager),
+                **self.coordinators.handlers(),
             }
         )
 
@@ -218,6 +221,7 @@ class DataPlane:
         """Take over the logs and begin the periodic duties."""
         assert self.manager is not None
         self.manager.startup()
+        self.coordinators.start()
         self._every(self.settings.log_retention_check_interval_ms, self._apply_retention)
         if self.settings.log_cleaner_enable:
             self.cleaner = self._make_cleaner(self.manager)

@@ -8,6 +8,7 @@ Source: GroupMetadataManager.appendForGroup; CoordinatorRuntime (appends that li
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,14 +19,17 @@ from broker.runtime.replicas.append import ACKS_ALL, Appender, AppendOrigin
 from broker.runtime.replicas.replica import PendingAppend
 from broker.runtime.replicas.replicas import Replicas
 from broker.wire.compression import Compression
+from broker.wire.coordinator_records.batches import TransactionalProducer, coordinator_batch
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import HEADER_SIZE
-from broker.wire.records import NewRecord, encode_batch
+from broker.wire.records import NewRecord
 
 Done = Callable[[ErrorCode, Offset], None]
 """done(error, offset of the first record): NONE once the records are committed. Otherwise they may be in the log all
 the same, with REQUEST_TIMED_OUT and NOT_LEADER_OR_FOLLOWER; the offset is −1 then.
 """
+
+logger = logging.getLogger(__name__)
 
 _RECORD_OVERHEAD_MAX: Final = 24
 """Lengths, deltas and attributes of one record."""
@@ -42,8 +46,8 @@ class _Batch:
     records: list[NewRecord] = field(default_factory=list)
     parts: list[tuple[int, Done]] = field(default_factory=list)
     size: int = HEADER_SIZE
-    producer: tuple[int, int] | None = None
-    """(id, epoch) of a transaction that the records belong to."""
+    producer: TransactionalProducer | None = None
+    """Whose transaction the records belong to."""
 
 
 class CoordinatorAppends:
@@ -72,12 +76,14 @@ class CoordinatorAppends:
         self._add(partition, records, done, None)
 
     def add_transactional(
-        self, partition: int, records: Sequence[NewRecord], producer_id: int, producer_epoch: int, done: Done
+        self, partition: int, records: Sequence[NewRecord], producer: TransactionalProducer, done: Done
     ) -> None:
         """As `add`, for records that count once the producer's transaction is committed."""
-        self._add(partition, records, done, (producer_id, producer_epoch))
+        self._add(partition, records, done, producer)
 
-    def _add(self, partition: int, records: Sequence[NewRecord], done: Done, producer: tuple[int, int] | None) -> None:
+    def _add(
+        self, partition: int, records: Sequence[NewRecord], done: Done, producer: TransactionalProducer | None
+    ) -> None:
         size = sum(len(r.key or b"") + len(r.value or b"") + _RECORD_OVERHEAD_MAX for r in records)
         if not self._staged:
             # The call may come from the end of a turn; then another turn has to follow.
@@ -105,20 +111,21 @@ class CoordinatorAppends:
                 self._append(partition, batch)
 
     def _append(self, partition: int, batch: _Batch) -> None:
-        producer_id, producer_epoch = batch.producer or (-1, -1)
-        encoded = encode_batch(
+        encoded = coordinator_batch(
             batch.records,
-            timestamps=self._appender.wall_ms(),
+            self._appender.wall_ms(),
             compression=self._compression,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            transactional=batch.producer is not None,
+            transaction=batch.producer,
         )
 
         def done(append: PendingAppend) -> None:
             committed = append.error is ErrorCode.NONE
             for index, part_done in batch.parts:
-                part_done(append.error, append.base_offset + index if committed else -1)
+                try:
+                    part_done(append.error, append.base_offset + index if committed else -1)
+                except Exception:
+                    # This runs at the end of a turn, where an error would end the broker for the sake of one group.
+                    logger.exception("%s-%d: what waited for a record failed", self._topic, partition)
 
         self._appender.append_records(
             (self._topic, partition),

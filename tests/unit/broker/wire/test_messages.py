@@ -332,7 +332,8 @@ def test_api_versions_advertises_what_clients_may_use() -> None:
     listed = {key.api_key: (key.min_version, key.max_version) for key in api_versions_response(ADVERTISED).api_keys}
     assert listed[ApiKey.PRODUCE] == (0, 9)
     assert listed[ApiKey.FETCH] == (4, 17)
-    assert ApiKey.FIND_COORDINATOR not in listed
+    assert listed[ApiKey.JOIN_GROUP] == (0, 9)
+    assert ApiKey.REPLICA_REPORT not in listed
 
 
 def test_message_every_class_has_defaults_for_all_fields() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC, partition_of
+from broker.core.coordination import OFFSETS_TOPIC, partition_of
 from broker.runtime.coordinators.find import FindCoordinatorHandler
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.requests.request import Request
@@ -14,7 +14,7 @@ from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRe
 from tests.support.memory_node import FakeSlot
 from tests.support.metadata_updates import EPOCH, partition, update
 
-GROUP, TRANSACTION = 0, 1
+GROUP = 0
 
 
 class Asking:
@@ -45,8 +45,7 @@ def asking() -> Asking:
 def test_the_topic_is_made_upon_the_first_request(asking: Asking) -> None:
     (found,) = asking.ask("g")
     assert (found.key, found.error_code, found.node_id) == ("g", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
-    asking.ask("t", key_type=TRANSACTION)
-    assert asking.made == [OFFSETS_TOPIC, TRANSACTION_TOPIC]
+    assert asking.made == [OFFSETS_TOPIC]
 
 
 def test_each_key_has_the_leader_of_its_partition(asking: Asking) -> None:

@@ -1,0 +1,218 @@
+"""The groups that this broker coordinates: found by id, ended with their transactions, expired.
+
+Loop thread. Source: kafka.coordinator.group.GroupCoordinator, GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from broker.core.coordination import OFFSETS_TOPIC, partition_of
+from broker.core.group.group import Group
+from broker.core.group.offsets import Partition
+from broker.core.group.settings import GroupSettings, Sources
+from broker.core.group.snapshot import GroupSnapshot
+from broker.core.group.states import GroupState
+from broker.model.ids import Epoch
+from broker.runtime.coordinators.appends import CoordinatorAppends
+from broker.runtime.coordinators.partitions import CoordinatorPartitions
+from broker.runtime.group.group_partition import GroupPartition
+from broker.runtime.group.hosted_group import HostedGroup, Surroundings
+from broker.runtime.metadata.cache import MetadataCache
+from broker.runtime.ports import Loop
+from broker.runtime.replicas.append import Appender
+from broker.runtime.replicas.replicas import Replicas
+from broker.wire.compression import Compression
+from broker.wire.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+_GROUPS_PER_TURN: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoordinatorSettings:
+    """group: for the rules. offset_metadata_max: UTF-16 units of a commit's metadata. Times in ms."""
+
+    group: GroupSettings
+    offset_metadata_max: int
+    commit_timeout_ms: int
+    retention_ms: int
+    retention_check_ms: int
+    compression: Compression
+
+
+class GroupCoordinator:
+    """Composition root of the room. `partitions` follows the leaderships, `appends` writes."""
+
+    def __init__(
+        self,
+        settings: GroupCoordinatorSettings,
+        cache: MetadataCache,
+        replicas: Replicas,
+        appender: Appender,
+        loop: Loop,
+        new_member_suffix: Callable[[], str],
+    ) -> None:
+        """new_member_suffix: a text unlike any other, which ends a member id."""
+        self.settings = settings
+        self.cache = cache
+        self._loop = loop
+        self._wall_ms = appender.wall_ms
+        self._sources = Sources(new_member_suffix, appender.wall_ms)
+        self.appends = CoordinatorAppends(
+            OFFSETS_TOPIC, appender, replicas, loop, settings.commit_timeout_ms, settings.compression
+        )
+        around = Surroundings(loop, self.appends, appender.wall_ms)
+        self.partitions: CoordinatorPartitions[GroupPartition] = CoordinatorPartitions(
+            OFFSETS_TOPIC,
+            replicas,
+            loop,
+            lambda partition, epoch: GroupPartition(partition, self._make_group, around),
+        )
+
+    def _make_group(self, group_id: str, snapshot: GroupSnapshot | None) -> Group:
+        if snapshot is None:
+            return Group(group_id, self.settings.group, self._sources)
+        return Group.restore(snapshot, self._loop.now_ms(), self.settings.group, self._sources)
+
+    def start(self) -> None:
+        """Begin the periodic expiry."""
+        self._loop.call_later(self.settings.retention_check_ms, self._check_expiry)
+
+    # -- finding -------------------------------------------------------------------------------------------------------
+
+    def partition_of(self, group_id: str) -> int:
+        """Of `__consumer_offsets`; −1 while that does not exist."""
+        known = self.cache.topics.get(OFFSETS_TOPIC)
+        return -1 if known is None else partition_of(group_id, len(known.partitions))
+
+    def home(self, group_id: str) -> GroupPartition | ErrorCode:
+        """The group's partition, or why requests about the group cannot be served here now."""
+        return self.partitions.find(self.partition_of(group_id))
+
+    def find(self, group_id: str) -> HostedGroup | ErrorCode | None:
+        """None where the group is unknown to its coordinator, which this broker is; or why it cannot be served."""
+        home = self.home(group_id)
+        if isinstance(home, ErrorCode):
+            return home
+        hosted = home.groups.get(group_id)
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if hosted is not None and hosted.being_deleted else hosted
+
+    def find_or_make(self, group_id: str) -> HostedGroup | ErrorCode:
+        """As `find`; a group that is unknown begins, without members."""
+        found = self.find(group_id)
+        if found is None:
+            home = self.home(group_id)
+            return home if isinstance(home, ErrorCode) else home.make(group_id)
+        return found
+
+    def all_groups(self) -> Iterator[HostedGroup]:
+        """Every group that is coordinated here and loaded."""
+        for _, partition in self.partitions.ready():
+            yield from list(partition.groups.values())
+
+    def note_transaction(self, producer_id: int, hosted: HostedGroup) -> None:
+        """The producer's open transaction commits offsets of this group."""
+        found = self.partitions.find(hosted.partition)
+        if not isinstance(found, ErrorCode):
+            found.note_transaction(producer_id, hosted)
+
+    # -- what ends -----------------------------------------------------------------------------------------------------
+
+    def end_transaction(self, partition: int, producer_id: int, committed: bool) -> None:
+        """A marker for the producer's transaction is committed in this partition of `__consumer_offsets`."""
+        found = self.partitions.find(partition)
+        if not isinstance(found, ErrorCode):
+            found.end_transaction(producer_id, committed)
+
+    def topic_deleted(self, topic: str) -> None:
+        """Offsets in a topic that is no more would be taken for those of a later topic of that name."""
+        for hosted in self.all_groups():
+            gone = [partition for partition, _ in hosted.offsets.items() if partition[0] == topic]
+            if gone:
+                self.remove(hosted, gone, lambda error: None)
+
+    def delete_group(self, hosted: HostedGroup, done: Callable[[ErrorCode], None]) -> None:
+        """Remove an empty group with all its offsets; `done` gets NONE once that is committed.
+
+        Until then nobody may use the group. With an error it stays as it was.
+        """
+        hosted.being_deleted = True
+        partitions = [partition for partition, _ in hosted.offsets.items()]
+
+        def removed(error: ErrorCode) -> None:
+            hosted.being_deleted = False
+            if error is ErrorCode.NONE:
+                self.forget(hosted)
+            done(error)
+
+        hosted.remove_offsets(partitions, and_group=hosted.group.generation > 0, done=removed)
+
+    def remove(self, hosted: HostedGroup, partitions: Iterable[Partition], done: Callable[[ErrorCode], None]) -> None:
+        """Remove offsets, and the group where it has no members and keeps nothing then."""
+
+        def removed(error: ErrorCode) -> None:
+            if error is not ErrorCode.NONE:
+                logger.warning("group %r: offsets are not removed: %s", hosted.group_id, error.name)
+            elif hosted.removable and not hosted.unloaded and not hosted.being_deleted:
+                self.delete_group(hosted, lambda error: None)
+            done(error)
+
+        hosted.remove_offsets(list(partitions), and_group=False, done=removed)
+
+    def forget(self, hosted: HostedGroup) -> None:
+        """Let go of a group of which the log has nothing."""
+        found = self.partitions.find(hosted.partition)
+        if not isinstance(found, ErrorCode):
+            found.forget(hosted)
+
+    def forget_if_new(self, hosted: HostedGroup) -> None:
+        """Leave no trace of a group that a request made, where nothing came of the request."""
+        if hosted.removable and hosted.group.is_unused:
+            self.forget(hosted)
+
+    # -- expiry --------------------------------------------------------------------------------------------------------
+
+    def _check_expiry(self) -> None:
+        self._loop.call_later(self.settings.retention_check_ms, self._check_expiry)
+        self._expire_some(self.all_groups(), self._wall_ms())
+
+    def _expire_some(self, groups: Iterator[HostedGroup], now_ms: int) -> None:
+        """A bounded number now, the rest in later turns."""
+        for count, hosted in enumerate(groups):
+            if not hosted.unloaded and not hosted.being_deleted:
+                self._expire(hosted, now_ms)
+            if count >= _GROUPS_PER_TURN:
+                self._loop.call_soon(lambda: self._expire_some(groups, now_ms))
+                return
+
+    def _expire(self, hosted: HostedGroup, now_ms: int) -> None:
+        expired = self._expired(hosted, now_ms)
+        if expired:
+            logger.info("group %r: %d offsets have expired", hosted.group_id, len(expired))
+            self.remove(hosted, expired, lambda error: None)
+        elif hosted.removable:
+            self.delete_group(hosted, lambda error: None)
+
+    def _expired(self, hosted: HostedGroup, now_ms: int) -> list[Partition]:
+        group, retention_ms = hosted.group, self.settings.retention_ms
+        if group.protocol_type is None:
+            return hosted.offsets.expired(now_ms, retention_ms)
+        if group.is_empty:
+            since_ms = group.current_state_timestamp
+            return hosted.offsets.expired(now_ms, retention_ms, empty_since_ms=None if since_ms < 0 else since_ms)
+        if group.state is GroupState.STABLE and group.is_consumer_group:
+            topics = group.subscribed_topics
+            if topics is not None:
+                return hosted.offsets.expired(now_ms, retention_ms, kept_topics=topics)
+        return []
+
+    # -- coordinators' common duties -----------------------------------------------------------------------------------
+
+    def epoch(self, partition: int) -> Epoch:
+        """The leader epoch under which this broker coordinates the partition, −1 where it does not."""
+        return self.partitions.epoch(partition)

@@ -1,0 +1,132 @@
+"""The groups of one partition of `__consumer_offsets`, loaded from its log while this broker leads it.
+
+Source: GroupMetadataManager.doLoadGroupsAndOffsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from broker.core.coordination import OFFSETS_TOPIC
+from broker.core.group.group import Group
+from broker.core.group.offsets import GroupOffsets
+from broker.core.group.snapshot import GroupSnapshot
+from broker.runtime.group import records
+from broker.runtime.group.hosted_group import HostedGroup, Surroundings
+from broker.wire.control_records import marker_of
+from broker.wire.errors import ErrorCode
+from broker.wire.record_batch import BatchHeader
+from broker.wire.records import Record, iter_records
+
+logger = logging.getLogger(__name__)
+
+MakeGroup = Callable[[str, GroupSnapshot | None], Group]
+"""make(group id, what the log has of it): None for a group without members so far."""
+
+
+@dataclass(slots=True)
+class _Loading:
+    """What the log has said of one group so far."""
+
+    offsets: GroupOffsets = field(default_factory=GroupOffsets)
+    snapshot: GroupSnapshot | None = None
+
+
+class GroupPartition:
+    """Satisfies `coordinators.partitions.PartitionState`. `groups` by group id, complete once it is loaded."""
+
+    def __init__(self, partition: int, make_group: MakeGroup, around: Surroundings) -> None:
+        self.partition = partition
+        self.groups: dict[str, HostedGroup] = {}
+        self._make_group = make_group
+        self._around = around
+        self._loading: dict[str, _Loading] = {}
+        self._unreadable = 0
+        self._producers: dict[int, set[str]] = {}
+        """Groups with offsets in the open transaction of a producer id."""
+
+    # -- loading -----------------------------------------------------------------------------------------------------
+
+    def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
+        """The next batch of the partition's log. Raises CorruptBatch where the records cannot be told apart."""
+        if header.is_control:
+            end = marker_of(header, batch)
+            if end is not None:
+                for group_id in self._producers.pop(header.producer_id, ()):
+                    self._loading[group_id].offsets.end_transaction(header.producer_id, end.committed)
+            return
+        producer_id = header.producer_id if header.is_transactional else None
+        for record in iter_records(header, batch):
+            self._take(record, producer_id)
+
+    def _take(self, record: Record, producer_id: int | None) -> None:
+        try:
+            known = records.read(record)
+        except records.Unreadable as unreadable:
+            # Written by another version or by hand: what this broker knows does not depend on it.
+            self._unreadable += 1
+            if self._unreadable == 1:
+                logger.warning(
+                    "%s-%d: record at offset %d is passed over: %s",
+                    OFFSETS_TOPIC,
+                    self.partition,
+                    record.offset,
+                    unreadable,
+                )
+            return
+        loading = self._loading.setdefault(known.group_id, _Loading())
+        match known:
+            case records.GroupRecord():
+                loading.snapshot = known.snapshot
+            case records.OffsetRecord(group_id, partition, value):
+                if producer_id is None:
+                    if value is None:
+                        loading.offsets.remove((partition,))
+                    else:
+                        loading.offsets.restore(partition, value, record.offset)
+                elif value is not None:
+                    loading.offsets.restore_transactional(producer_id, partition, value, record.offset)
+                    self._producers.setdefault(producer_id, set()).add(group_id)
+
+    def loaded(self) -> None:
+        """Bring to life what the log has."""
+        loading, self._loading = self._loading, {}
+        for group_id, found in loading.items():
+            if found.snapshot is not None or not found.offsets.empty:
+                group = self._make_group(group_id, found.snapshot)
+                self.groups[group_id] = HostedGroup(group, found.offsets, self.partition, self._around)
+        if self._unreadable > 1:
+            logger.warning("%s-%d: %d records were passed over", OFFSETS_TOPIC, self.partition, self._unreadable)
+
+    def unload(self) -> None:
+        """Let all groups go."""
+        groups, self.groups = self.groups, {}
+        for hosted in groups.values():
+            hosted.unload(ErrorCode.NOT_COORDINATOR)
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def make(self, group_id: str) -> HostedGroup:
+        """A group without members."""
+        made = HostedGroup(self._make_group(group_id, None), GroupOffsets(), self.partition, self._around)
+        self.groups[group_id] = made
+        return made
+
+    def forget(self, hosted: HostedGroup) -> None:
+        """A group that is gone: a later request of that name makes another."""
+        if self.groups.get(hosted.group_id) is hosted:
+            del self.groups[hosted.group_id]
+        hosted.unload(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def note_transaction(self, producer_id: int, hosted: HostedGroup) -> None:
+        """The producer's open transaction has offsets of this group."""
+        self._producers.setdefault(producer_id, set()).add(hosted.group_id)
+
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
+        """A marker for the producer's transaction is committed in this partition."""
+        for group_id in self._producers.pop(producer_id, ()):
+            hosted = self.groups.get(group_id)
+            if hosted is not None:
+                hosted.offsets.end_transaction(producer_id, committed)

@@ -1,0 +1,83 @@
+"""Plugs the coordinators of a broker together: what they append with, what they follow, what they serve.
+
+Part of the composition root. Everything runs on the loop's thread.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from broker.config.settings import Settings
+from broker.core.group.settings import GroupSettings
+from broker.net.loop import EpollLoop
+from broker.runtime.group.coordinator import GroupCoordinator, GroupCoordinatorSettings
+from broker.runtime.group.group_admin import GroupAdminHandlers
+from broker.runtime.group.membership import MembershipHandlers
+from broker.runtime.group.offset_fetch import OffsetFetchHandler
+from broker.runtime.group.offset_handlers import OffsetHandlers
+from broker.runtime.metadata.cache import MetadataCache
+from broker.runtime.replica_manager import ReplicaManager
+from broker.runtime.requests.request import Request
+from broker.wire.api import ApiKey
+from broker.wire.compression import Compression
+
+Handler = Callable[[Request], None]
+
+
+class Coordinators:
+    """Of groups."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        cache: MetadataCache,
+        manager: ReplicaManager,
+        loop: EpollLoop,
+    ) -> None:
+        """Before the manager's end of turn becomes a hook of the loop: what is appended here belongs to the turn."""
+        self.groups = GroupCoordinator(
+            _group_settings(settings), cache, manager.replicas, manager.appender, loop, lambda: str(uuid.uuid4())
+        )
+        self._membership = MembershipHandlers(self.groups)
+        self._offsets = OffsetHandlers(self.groups, manager.appender.wall_ms, None)
+        self._offset_fetch = OffsetFetchHandler(self.groups)
+        self._admin = GroupAdminHandlers(self.groups)
+        manager.add_role_listener(self.groups.partitions.on_role_change)
+        cache.add_deletion_listener(self.groups.topic_deleted)
+        loop.add_before_send(self.groups.appends.flush)
+
+    def start(self) -> None:
+        """Begin the periodic duties."""
+        self.groups.start()
+
+    def handlers(self) -> dict[ApiKey, Handler]:
+        """What this part serves."""
+        return {
+            ApiKey.JOIN_GROUP: self._membership.handle_join,
+            ApiKey.SYNC_GROUP: self._membership.handle_sync,
+            ApiKey.HEARTBEAT: self._membership.handle_heartbeat,
+            ApiKey.LEAVE_GROUP: self._membership.handle_leave,
+            ApiKey.OFFSET_COMMIT: self._offsets.handle_commit,
+            ApiKey.OFFSET_FETCH: self._offset_fetch.handle,
+            ApiKey.OFFSET_DELETE: self._offsets.handle_delete,
+            ApiKey.DESCRIBE_GROUPS: self._admin.handle_describe,
+            ApiKey.LIST_GROUPS: self._admin.handle_list,
+            ApiKey.DELETE_GROUPS: self._admin.handle_delete,
+        }
+
+
+def _group_settings(settings: Settings) -> GroupCoordinatorSettings:
+    return GroupCoordinatorSettings(
+        GroupSettings(
+            min_session_timeout_ms=settings.group_min_session_timeout_ms,
+            max_session_timeout_ms=settings.group_max_session_timeout_ms,
+            max_size=settings.group_max_size,
+            initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        ),
+        offset_metadata_max=settings.offset_metadata_max_bytes,
+        commit_timeout_ms=settings.offsets_commit_timeout_ms,
+        retention_ms=settings.offsets_retention_minutes * 60_000,
+        retention_check_ms=settings.offsets_retention_check_interval_ms,
+        compression=Compression(settings.offsets_topic_compression_codec),
+    )

@@ -1,0 +1,246 @@
+"""Offsets of groups: what is acknowledged is committed, and is there again wherever the partition is led next."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.core.coordination import OFFSETS_TOPIC
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from broker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from broker.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from broker.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from broker.wire.records import NewRecord, encode_batch
+from tests.support.group_world import CHECK_MS, COMMIT_TIMEOUT_MS, RETENTION_MS, TOPIC, GroupWorld, answer, commit_error
+from tests.support.metadata_updates import partition, update
+
+pytestmark = pytest.mark.guarantee("K2")
+
+OK = ErrorCode.NONE
+NOT_HERE = ErrorCode.NOT_COORDINATOR
+
+
+@pytest.fixture
+def world() -> GroupWorld:
+    world = GroupWorld()
+    world.lead()
+    return world
+
+
+def test_nobody_coordinates_what_it_does_not_lead() -> None:
+    world = GroupWorld()
+    assert commit_error(world.commit(5)) is NOT_HERE
+    assert world.committed() == (-1, NOT_HERE)
+
+
+def test_a_state_that_is_not_loaded_yet_serves_nothing() -> None:
+    world = GroupWorld()
+    world.lead(load=False)
+    assert world.coordinator.find("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    world.settle()
+    assert world.coordinator.find("g") is None
+
+
+def test_a_commit_is_acknowledged_once_it_is_committed_and_not_before(world: GroupWorld) -> None:
+    world.committing = False
+    slot = world.commit(5)
+    assert slot.response is None
+    assert world.log.log_end_offset == 1
+    assert world.committed() == (-1, OK)
+    world.committing = True
+    world.settle()
+    assert commit_error(slot) is OK
+    assert world.committed() == (5, OK)
+
+
+def test_a_commit_that_is_not_replicated_in_time_is_not_acknowledged(world: GroupWorld) -> None:
+    assert commit_error(world.commit(4)) is OK
+    world.committing = False
+    slot = world.commit(5)
+    world.advance(COMMIT_TIMEOUT_MS + 1)
+    assert commit_error(slot) is ErrorCode.REQUEST_TIMED_OUT
+    assert world.committed() == (4, OK)
+
+
+def test_a_resignation_ends_the_wait_and_the_next_leader_knows_what_was_acknowledged(world: GroupWorld) -> None:
+    assert commit_error(world.commit(1, metadata="first")) is OK
+    assert commit_error(world.commit(2)) is OK
+    assert commit_error(world.commit(7, 1)) is OK
+    world.committing = False
+    slot = world.commit(9)
+    world.resign()
+    assert commit_error(slot) is NOT_HERE
+    assert world.committed() == (-1, NOT_HERE)
+    world.log.truncate_to(3)
+    world.committing = True
+    world.lead()
+    assert world.committed() == (2, OK)
+    assert world.committed(1) == (7, OK)
+    assert world.committed(2) == (-1, OK)
+
+
+def test_commits_of_one_turn_are_one_batch(world: GroupWorld) -> None:
+    world.committing = False
+    before = world.log.writes
+    slots = [world.commit(offset, 0, group=f"g{offset}") for offset in range(3)]
+    assert world.log.writes > before
+    world.committing = True
+    world.settle()
+    assert [commit_error(slot) for slot in slots] == [OK] * 3
+
+
+def test_what_cannot_be_committed_does_not_keep_the_rest_from_it(world: GroupWorld) -> None:
+    body = OffsetCommitRequest("g", topics=[])
+    for name, index, metadata in ((TOPIC, 0, ""), (TOPIC, 1, "x" * 101), (TOPIC, 99, ""), ("unknown", 0, "")):
+        slot = world.commit(3, index, metadata=metadata) if name == TOPIC else None
+        if slot is not None:
+            expected = {0: OK, 1: ErrorCode.OFFSET_METADATA_TOO_LARGE, 99: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}[index]
+            assert commit_error(slot) is expected
+    assert world.ask(body, 8, OffsetCommitResponse).topics == []
+    assert world.committed() == (3, OK)
+    assert world.committed(1) == (-1, OK)
+
+
+def test_metadata_is_measured_as_java_does(world: GroupWorld) -> None:
+    assert commit_error(world.commit(1, metadata="\U0001f600" * 50)) is OK
+    assert commit_error(world.commit(1, metadata="\U0001f600" * 51)) is ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+def test_a_generation_without_its_group_is_refused(world: GroupWorld) -> None:
+    slot = world.commit(3, generation_id_or_member_epoch=4, member_id="m")
+    assert commit_error(slot) is ErrorCode.ILLEGAL_GENERATION
+    assert list(world.coordinator.all_groups()) == []
+
+
+def test_offset_fetch_of_all_and_of_many_groups(world: GroupWorld) -> None:
+    world.commit(1, 0)
+    world.commit(2, 2)
+    world.commit(3, 1, group="h")
+    body = OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequestGroup("g", topics=None),
+            OffsetFetchRequestGroup("h", topics=[OffsetFetchRequestTopics(TOPIC, [0, 1])]),
+            OffsetFetchRequestGroup("nobody", topics=None),
+        ]
+    )
+    groups = world.ask(body, 8, OffsetFetchResponse).groups
+    found = [
+        (group.group_id, [(one.partition_index, one.committed_offset) for t in group.topics for one in t.partitions])
+        for group in groups
+    ]
+    assert found == [("g", [(0, 1), (2, 2)]), ("h", [(0, -1), (1, 3)]), ("nobody", [])]
+
+
+def test_offsets_expire_once_nobody_has_committed_for_long(world: GroupWorld) -> None:
+    world.commit(1, 0)
+    world.advance(RETENTION_MS - CHECK_MS)
+    world.commit(2, 1)
+    world.advance(2 * CHECK_MS)
+    assert world.committed(0) == (-1, OK)
+    assert world.committed(1) == (2, OK)
+    world.resign()
+    world.lead()
+    assert world.committed(0) == (-1, OK)
+    assert world.committed(1) == (2, OK)
+    world.advance(RETENTION_MS + CHECK_MS)
+    assert list(world.coordinator.all_groups()) == []
+
+
+def test_an_offset_with_a_retention_of_its_own_expires_then(world: GroupWorld) -> None:
+    world.commit(1, version=4, retention_time_ms=3 * CHECK_MS)
+    world.resign()
+    world.lead()
+    world.advance(2 * CHECK_MS)
+    assert world.committed() == (1, OK)
+    world.advance(2 * CHECK_MS)
+    assert world.committed() == (-1, OK)
+
+
+def test_a_commit_under_way_keeps_its_offset_from_expiring(world: GroupWorld) -> None:
+    world.commit(1)
+    world.advance(RETENTION_MS - CHECK_MS / 2)
+    world.committing = False
+    slot = world.commit(2)
+    world.advance(COMMIT_TIMEOUT_MS - 1)
+    world.wall_ms += RETENTION_MS
+    world.committing = True
+    world.settle()
+    assert commit_error(slot) is OK
+    assert world.committed() == (2, OK)
+
+
+def test_delete_groups_removes_all_of_a_group_for_good(world: GroupWorld) -> None:
+    world.commit(1)
+    world.commit(2, 1)
+    world.committing = False
+    slot = world.send(DeleteGroupsRequest(["g", "nobody"]), 2)
+    assert slot.response is None
+    assert commit_error(world.commit(3)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.committing = True
+    world.settle()
+    results = {one.group_id: one.error_code for one in answer(slot, 2, DeleteGroupsResponse).results}
+    assert results == {"g": OK, "nobody": ErrorCode.GROUP_ID_NOT_FOUND}
+    assert world.committed() == (-1, OK)
+    world.resign()
+    world.lead()
+    assert world.committed() == (-1, OK)
+
+
+def test_a_deletion_that_fails_leaves_the_group_as_it_was(world: GroupWorld) -> None:
+    world.commit(1)
+    world.committing = False
+    slot = world.send(DeleteGroupsRequest(["g"]), 2)
+    world.advance(COMMIT_TIMEOUT_MS + 1)
+    (result,) = answer(slot, 2, DeleteGroupsResponse).results
+    assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert world.committed() == (1, OK)
+    world.committing = True
+    assert commit_error(world.commit(2)) is OK
+    assert world.committed() == (2, OK)
+
+
+def test_offset_delete_removes_what_it_names(world: GroupWorld) -> None:
+    world.commit(1)
+    world.commit(2, 1)
+    topics = [OffsetDeleteRequestTopic(TOPIC, [OffsetDeleteRequestPartition(0), OffsetDeleteRequestPartition(99)])]
+    response = world.ask(OffsetDeleteRequest("g", topics), 0, OffsetDeleteResponse)
+    errors = {one.partition_index: one.error_code for one in response.topics[0].partitions}
+    assert (response.error_code, errors) == (OK, {0: OK, 99: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+    assert world.committed() == (-1, OK)
+    assert world.committed(1) == (2, OK)
+    response = world.ask(OffsetDeleteRequest("nobody", topics), 0, OffsetDeleteResponse)
+    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_topic_that_is_deleted_takes_its_offsets_along(world: GroupWorld) -> None:
+    world.commit(1)
+    world.cache.update(update({TOPIC: [partition(-2, [1], index=i, epoch=9) for i in range(3)]}))
+    world.settle()
+    world.cache.update(update({TOPIC: [partition(1, [1])]}, topic_id="AAAAAAAAAAAAAAAAAAAAAg"))
+    assert world.committed() == (-1, OK)
+    world.resign()
+    world.lead()
+    assert world.committed() == (-1, OK)
+
+
+def test_records_that_are_no_offsets_are_passed_over(world: GroupWorld, caplog: pytest.LogCaptureFixture) -> None:
+    world.commit(1)
+    junk = [NewRecord(b"\x00\x63x", b"?"), NewRecord(b"", b""), NewRecord(b"\x00\x01", b"?"), NewRecord(None, b"?")]
+    world.log.append_as_leader(memoryview(bytearray(encode_batch(junk, timestamps=1))), 1)
+    world.log.write()
+    world.commit(2, 1)
+    world.resign()
+    world.lead()
+    assert world.committed() == (1, OK)
+    assert world.committed(1) == (2, OK)
+    assert f"{OFFSETS_TOPIC}-0: record at offset 1 is passed over" in caplog.text
