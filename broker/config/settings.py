@@ -21,6 +21,13 @@ _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 _BITS = {"int": 32, "long": 64}
 _LONG_MAX = 2**63 - 1
 COMPRESSION_TYPE = "compression.type"
+_NO_COPIES = "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
+_KAFKAS_REFUSALS = {
+    "remote.storage.enable": "Tiered Storage functionality is disabled in the broker. "
+    "Topic cannot be configured with remote log storage.",
+    "remote.log.copy.disable": _NO_COPIES,
+    "remote.log.delete.on.disable": _NO_COPIES,
+}
 
 
 class ConfigError(ValueError):
@@ -182,8 +189,8 @@ def validate_topic_config(name: str, value: str) -> None:
     _convert(name, setting, value)
     if name.endswith(".replication.throttled.replicas") and not _THROTTLED_REPLICAS.match(value.strip()):
         raise ConfigError(
-            f"{name}={value!r}: must be the literal '*' or a list of replicas in the following format: "
-            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+            f"Invalid value [{value.strip()}] for configuration {name}: {name} must be the literal '*' or a list of "
+            "replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
         )
 
 
@@ -196,8 +203,11 @@ def _validate_inert(name: str, value: str) -> None:
         if release is None or (int(release[1]), int(release[2])) < (0, 11):
             raise ConfigError(f"{name}={value!r}: must be a release of Kafka from 0.11.0 on, since {inert.because}")
         return
-    plain = str(_convert(name, Setting(name, inert.kind, None), value)).lower()
-    if plain not in inert.accepted:
+    least = None if inert.accepted or inert.kind != "long" else int(inert.default)
+    plain = str(_convert(name, Setting(name, inert.kind, None, least), value)).lower()
+    if inert.accepted and plain not in inert.accepted:
+        if name in _KAFKAS_REFUSALS:
+            raise ConfigError(_KAFKAS_REFUSALS[name])
         accepted = " or ".join(inert.accepted)
         raise ConfigError(f"{name}={value!r}: highwater takes {accepted} only, since {inert.because}")
 
@@ -265,32 +275,34 @@ def _convert(name: str, setting: Setting, text: str) -> object:
     if setting.kind == "list":
         items = [item.strip() for item in text.split(",") if item.strip()]
         if setting.choices is not None and (not items or set(items) - set(setting.choices)):
-            raise ConfigError(f"{name}={text!r}: must be one or more of {', '.join(setting.choices)}")
+            wrong = next((item for item in items if item not in setting.choices), "")
+            raise _invalid(name, wrong, f"String must be one of: {', '.join(setting.choices)}")
         return items
     if setting.kind == "bool":
         if text.lower() not in ("true", "false"):
-            raise ConfigError(f"{name}={text!r}: must be true or false")
+            raise _invalid(name, text, "Expected value to be either true or false")
         return text.lower() == "true"
     if setting.kind == "float":
         try:
             number = float(text)
         except ValueError:
-            raise ConfigError(f"{name}={text!r}: must be a number") from None
-        _check_range(name, text, number, setting.minimum, setting.maximum)
+            raise _invalid(name, text, "Not a number of type DOUBLE") from None
+        if number != number:
+            raise _invalid(name, text, "Not a number of type DOUBLE")
+        _check_range(name, str(number), number, setting.minimum, setting.maximum)
         return number
     if setting.kind in _BITS:
-        if not _WHOLE_NUMBER.fullmatch(text):
-            raise ConfigError(f"{name}={text!r}: must be a whole number")
-        _check_range(name, text, int(text), setting.minimum, setting.maximum)
         limit = 1 << (_BITS[setting.kind] - 1)
-        _check_range(name, text, int(text), -limit, limit - 1)
+        if not _WHOLE_NUMBER.fullmatch(text) or not -limit <= int(text) < limit:
+            raise _invalid(name, text, f"Not a number of type {setting.kind.upper()}")
+        _check_range(name, text, int(text), setting.minimum, setting.maximum)
         if int(text) in setting.excluded:
             least = "" if setting.minimum is None else f" from {setting.minimum}"
             most = "" if setting.maximum is None else f" to {setting.maximum}"
-            raise ConfigError(f"{name}={text}: must be a whole number{least}{most}, but not {text}")
+            raise _invalid(name, text, f"Value must be a whole number{least}{most}, but not {text}")
         return int(text)
     if setting.choices is not None and text not in setting.choices:
-        raise ConfigError(f"{name}={text!r}: must be one of {', '.join(setting.choices)}")
+        raise _invalid(name, text, f"String must be one of: {', '.join(setting.choices)}")
     if setting.topic_name == COMPRESSION_TYPE:
         _check_codec(name, text)
     return text
@@ -314,12 +326,15 @@ def _check_codec(name: str, text: str) -> None:
 
 
 def _check_range(name: str, text: str, number: float, minimum: float | None, maximum: float | None) -> None:
-    if not number == number:
-        raise ConfigError(f"{name}={text!r}: must be a number")
     if minimum is not None and number < minimum:
-        raise ConfigError(f"{name}={text}: must be at least {minimum}")
+        raise _invalid(name, text, f"Value must be at least {minimum}")
     if maximum is not None and number > maximum:
-        raise ConfigError(f"{name}={text}: must be at most {maximum}")
+        raise _invalid(name, text, f"Value must be no more than {maximum}")
+
+
+def _invalid(name: str, text: str, why: str) -> ConfigError:
+    """In the words of Kafka's ConfigException."""
+    return ConfigError(f"Invalid value {text} for configuration {name}: {why}")
 
 
 def _endpoints(name: str, items: object) -> tuple[Endpoint, ...]:

@@ -111,7 +111,7 @@ SETTINGS: tuple[Setting, ...] = (
         "log.cleanup.policy",
         "list",
         ["delete"],
-        choices=("delete", "compact"),
+        choices=("compact", "delete"),
         topic_name="cleanup.policy",
     ),
     Setting("log.cleaner.enable", "bool", True),
@@ -175,24 +175,42 @@ class Inert:
     """
 
     kind: Kind
+    default: str
+    """What is done, as Kafka says it."""
     accepted: tuple[str, ...]
     """The values that are taken; empty: `settings.validate_topic_config` decides."""
     because: str
+    broker_name: str | None
+    """Kafka's setting of a broker that gives the default."""
 
 
+_FOR_EVER = str(_LONG_MAX)
+_EVERY_RECORD = "it asks for the time of every record"
 _NO_REMOTE = "there is no remote storage"
 MESSAGE_FORMAT = "message.format.version"
 
 INERT_TOPIC_SETTINGS: dict[str, Inert] = {
-    "preallocate": Inert("bool", ("false",), "files grow as they are written"),
-    MESSAGE_FORMAT: Inert("str", (), "batches are kept in Kafka 0.11's format"),
-    "message.downconversion.enable": Inert("bool", ("true", "false"), "no client is served that would need it"),
-    "message.timestamp.before.max.ms": Inert("long", (str(_LONG_MAX),), "it asks for the time of every record"),
-    "message.timestamp.difference.max.ms": Inert("long", (str(_LONG_MAX),), "it asks for the time of every record"),
-    "remote.storage.enable": Inert("bool", ("false",), _NO_REMOTE),
-    "remote.log.copy.disable": Inert("bool", ("false",), _NO_REMOTE),
-    "remote.log.delete.on.disable": Inert("bool", ("false",), _NO_REMOTE),
-    "local.retention.ms": Inert("long", ("-2",), _NO_REMOTE),
-    "local.retention.bytes": Inert("long", ("-2",), _NO_REMOTE),
+    "preallocate": Inert("bool", "false", ("false",), "files grow as they are written", "log.preallocate"),
+    MESSAGE_FORMAT: Inert(
+        "str", "3.0-IV1", (), "batches are kept in Kafka 0.11's format", "log.message.format.version"
+    ),
+    "message.downconversion.enable": Inert(
+        "bool",
+        "true",
+        ("true", "false"),
+        "no client is served that would need it",
+        "log.message.downconversion.enable",
+    ),
+    "message.timestamp.before.max.ms": Inert(
+        "long", _FOR_EVER, (_FOR_EVER,), _EVERY_RECORD, "log.message.timestamp.before.max.ms"
+    ),
+    "message.timestamp.difference.max.ms": Inert(
+        "long", _FOR_EVER, (_FOR_EVER,), _EVERY_RECORD, "log.message.timestamp.difference.max.ms"
+    ),
+    "remote.storage.enable": Inert("bool", "false", ("false",), _NO_REMOTE, None),
+    "remote.log.copy.disable": Inert("bool", "false", ("false",), _NO_REMOTE, None),
+    "remote.log.delete.on.disable": Inert("bool", "false", ("false",), _NO_REMOTE, None),
+    "local.retention.ms": Inert("long", "-2", (), _NO_REMOTE, "log.local.retention.ms"),
+    "local.retention.bytes": Inert("long", "-2", (), _NO_REMOTE, "log.local.retention.bytes"),
 }
 """With `TOPIC_SETTINGS`, all topic settings of Kafka 3.9: topics can be moved here with all settings that they have."""

@@ -47,7 +47,6 @@ _INT32_MAX = 2**31 - 1
 _CONFIG_BYTES_MAX = 512 * 1024
 """They go into one znode, and that into one ZooKeeper request."""
 _LISTS = frozenset(name for table in (BY_NAME, TOPIC_SETTINGS) for name, one in table.items() if one.kind == "list")
-_KINDS = {TOPIC: "TOPIC", BROKER: "BROKER"}
 
 
 class Operation(IntEnum):
@@ -203,10 +202,11 @@ def check_config(
     except ConfigError as error:
         if str(error).startswith("Unknown topic config name"):
             raise ConfigRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
-        where = f"ConfigResource(type={_KINDS[kind]}, name='{name}')"
-        # A broker's own refusals are of another number in Kafka (KAFKA-13609).
-        code = ErrorCode.INVALID_CONFIG if kind == TOPIC else ErrorCode.INVALID_REQUEST
-        raise ConfigRefused(code, f"Invalid config value for resource {where}: {error}") from None
+        if kind == BROKER:
+            # Of another number in Kafka, and without the resource (KAFKA-13609).
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
+        where = f"ConfigResource(type=TOPIC, name='{name}')"
+        raise ConfigRefused(ErrorCode.INVALID_CONFIG, f"Invalid config value for resource {where}: {error}") from None
 
 
 def _check_rate(name: str, value: str) -> None:

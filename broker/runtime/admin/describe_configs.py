@@ -5,8 +5,10 @@ Source: kafka.server.ConfigHelper, DescribeConfigsResponse.ConfigSource and Conf
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import dropwhile
 
+from broker.config.documentation import of_broker_setting, of_topic_setting
 from broker.config.settings import Settings
 from broker.config.table import BY_NAME, INERT_TOPIC_SETTINGS, TOPIC_SETTINGS
 from broker.core.admin import topic_names
@@ -33,14 +35,17 @@ TOPIC_SOURCE, BROKER_SOURCE, ALL_BROKERS_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_S
 _TYPES = {"bool": 1, "str": 2, "int": 3, "long": 5, "float": 6, "list": 7}
 _UNKNOWN_TYPE = 0
 _LONG_TYPE = _TYPES["long"]
-_BROKER_NAMES = {
+_BROKER_NAMES: Mapping[str, tuple[str, ...]] = {
     **{setting.topic_name: (setting.name,) for setting in BY_NAME.values() if setting.topic_name},
+    **{name: (inert.broker_name,) for name, inert in INERT_TOPIC_SETTINGS.items() if inert.broker_name},
     "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),
     "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     "flush.ms": ("log.flush.interval.ms",),
 }
 """Topic settings → the broker's settings that give their default, the one that counts first."""
+_GROUPS = tuple(names for names in _BROKER_NAMES.values() if len(names) > 1)
+_INERT_DEFAULTS = {inert.broker_name: inert.default for inert in INERT_TOPIC_SETTINGS.values() if inert.broker_name}
 
 
 class ConfigHandlers:
@@ -74,6 +79,8 @@ class ConfigHandlers:
 
         def reply() -> None:
             results = [self._describe(resource, body.include_synonyms) for resource in body.resources]
+            if body.include_documentation:
+                _document(results)
             respond(request, DescribeConfigsResponse(results=results).encode(version))
 
         if topics:
@@ -93,7 +100,6 @@ class ConfigHandlers:
             result.configs = _topic_rows(self._settings, self._dynamic, overrides, keys, synonyms)
         elif kind == TOPIC:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            result.error_message = clipped(f"Topic '{name}' does not exist.")
         elif kind == BROKER and not name:
             result.configs = _all_brokers_rows(self._dynamic, keys, synonyms)
         elif kind == BROKER:
@@ -123,42 +129,33 @@ def _topic_rows(
     synonyms: bool,
 ) -> list[DescribeConfigsResourceResult]:
     rows = []
-    for name in sorted({*TOPIC_SETTINGS, *overrides}):
+    for name in sorted({*TOPIC_SETTINGS, *INERT_TOPIC_SETTINGS, *overrides}):
         if keys is not None and name not in keys:
             continue
-        if name not in TOPIC_SETTINGS:
-            rows.append(_idle_row(name, overrides[name], synonyms))
-            continue
-        default = settings.topic_defaults[name]
-        broker_name = _broker_name(settings, dynamic, name)
-        default_source = DEFAULT_SOURCE if broker_name is None else _source(settings, dynamic, broker_name)
-        row = DescribeConfigsResourceResult(
-            name=name,
-            value=overrides.get(name, default),
-            config_source=TOPIC_SOURCE if name in overrides else default_source,
-            config_type=_TYPES[TOPIC_SETTINGS[name].kind],
+        known = TOPIC_SETTINGS.get(name) or INERT_TOPIC_SETTINGS.get(name)
+        layers = _synonyms(settings, dynamic, *_BROKER_NAMES.get(name, ()))
+        if name in overrides:
+            layers.insert(0, DescribeConfigsSynonym(name, overrides[name], TOPIC_SOURCE))
+        default = (
+            INERT_TOPIC_SETTINGS[name].default if name in INERT_TOPIC_SETTINGS else settings.topic_defaults.get(name)
         )
-        if synonyms:
-            if name in overrides:
-                row.synonyms.append(DescribeConfigsSynonym(name, overrides[name], TOPIC_SOURCE))
-            if broker_name is not None:
-                row.synonyms += _broker_synonyms(settings, dynamic, broker_name)
-            elif name not in overrides:
-                row.synonyms.append(DescribeConfigsSynonym(name, default, DEFAULT_SOURCE))
-        rows.append(row)
+        rows.append(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=overrides.get(name, default),
+                config_source=layers[0].source if layers else DEFAULT_SOURCE,
+                config_type=_UNKNOWN_TYPE if known is None else _TYPES[known.kind],
+                synonyms=layers if synonyms else [],
+            )
+        )
     return rows
 
 
-def _idle_row(name: str, value: str, synonyms: bool) -> DescribeConfigsResourceResult:
-    """An override that this broker does not go by."""
-    inert = INERT_TOPIC_SETTINGS.get(name)
-    return DescribeConfigsResourceResult(
-        name=name,
-        value=value,
-        config_source=TOPIC_SOURCE,
-        config_type=_UNKNOWN_TYPE if inert is None else _TYPES[inert.kind],
-        synonyms=[DescribeConfigsSynonym(name, value, TOPIC_SOURCE)] if synonyms else [],
-    )
+def _document(results: Iterable[DescribeConfigsResult]) -> None:
+    for result in results:
+        text_of = of_topic_setting if result.resource_type == TOPIC else of_broker_setting
+        for row in result.configs:
+            row.documentation = text_of(row.name)
 
 
 def _broker_rows(
@@ -168,17 +165,17 @@ def _broker_rows(
     for name in sorted({*BY_NAME, *dynamic.own, *dynamic.of_all}):
         if keys is not None and name not in keys:
             continue
-        layers = _broker_synonyms(settings, dynamic, name)
-        row = DescribeConfigsResourceResult(
-            name=name,
-            value=layers[0].value,
-            read_only=name not in DYNAMIC,
-            config_source=layers[0].source,
-            config_type=_TYPES[BY_NAME[name].kind] if name in BY_NAME else _LONG_TYPE,
+        layers = _synonyms(settings, dynamic, *next((names for names in _GROUPS if name in names), (name,)), first=name)
+        rows.append(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=layers[0].value if layers else None,
+                read_only=name not in DYNAMIC,
+                config_source=layers[0].source if layers else DEFAULT_SOURCE,
+                config_type=_TYPES[BY_NAME[name].kind] if name in BY_NAME else _LONG_TYPE,
+                synonyms=layers if synonyms else [],
+            )
         )
-        if synonyms:
-            row.synonyms = layers
-        rows.append(row)
     return rows
 
 
@@ -199,33 +196,27 @@ def _all_brokers_rows(
     ]
 
 
-def _broker_synonyms(settings: Settings, dynamic: DynamicConfig, name: str) -> list[DescribeConfigsSynonym]:
-    """Where a broker's setting has a value, the one that counts first."""
+def _synonyms(
+    settings: Settings, dynamic: DynamicConfig, *names: str, first: str | None = None
+) -> list[DescribeConfigsSynonym]:
+    """Where the settings of these names have values, the one that counts first.
+
+    As Kafka does, what comes before the one called `first` (the first of the names) is left out, and all where that has
+    no value.
+    """
+    first = first or next(iter(names), None)
     layers = [
         DescribeConfigsSynonym(name, values[name], source)
         for values, source in (
             (dynamic.own, BROKER_SOURCE),
             (dynamic.of_all, ALL_BROKERS_SOURCE),
             (settings.given, STATIC_BROKER_SOURCE),
+            (_DEFAULTS, DEFAULT_SOURCE),
         )
+        for name in names
         if name in values
     ]
-    if name in BY_NAME:
-        layers.append(DescribeConfigsSynonym(name, _text(BY_NAME[name].default), DEFAULT_SOURCE))
-    return layers
-
-
-def _broker_name(settings: Settings, dynamic: DynamicConfig, topic_name: str) -> str | None:
-    """The broker's setting from which a topic has its default, None where there is none."""
-    names = _BROKER_NAMES.get(topic_name, ())
-    for name in names:
-        if name in dynamic.own or name in dynamic.of_all or name in settings.given:
-            return name
-    return names[-1] if names else None
-
-
-def _source(settings: Settings, dynamic: DynamicConfig, name: str) -> int:
-    return _broker_synonyms(settings, dynamic, name)[0].source
+    return list(dropwhile(lambda layer: layer.name != first, layers))
 
 
 def _text(value: object) -> str | None:
@@ -236,6 +227,13 @@ def _text(value: object) -> str | None:
     if isinstance(value, list):
         return ",".join(map(str, value))
     return str(value)
+
+
+_DEFAULTS: Mapping[str, str] = {
+    **{name: text for name, one in BY_NAME.items() if (text := _text(one.default)) is not None},
+    **_INERT_DEFAULTS,
+}
+"""Of Kafka's settings of brokers, those that have one."""
 
 
 def created_configs(

@@ -146,9 +146,13 @@ def test_port_in_use_names_the_address_and_costs_no_clean_mark(cluster: Cluster,
 @pytest.mark.parametrize(
     ("override", "code", "words"),
     [
-        ("num.partitions=zero", 2, "num.partitions='zero': must be a whole number"),
+        ("num.partitions=zero", 2, "Invalid value zero for configuration num.partitions: Not a number"),
         ("listeners=PLAINTEXT://nowhere", 2, "listeners='PLAINTEXT://nowhere': must look like PLAINTEXT://host:9092"),
-        ("replica.truncation=never", 2, "replica.truncation='never': must be one of"),
+        (
+            "replica.truncation=never",
+            2,
+            "Invalid value never for configuration replica.truncation: String must be one of",
+        ),
         ("no-equals-sign", 2, "--override 'no-equals-sign': must be NAME=VALUE"),
         ("zookeeper.connect=127.0.0.1:1", 1, "no ZooKeeper responded at zookeeper.connect=127.0.0.1:1 within 1000 ms"),
     ],

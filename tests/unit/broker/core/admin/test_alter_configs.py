@@ -64,13 +64,19 @@ def test_append_to_what_is_no_list_is_refused() -> None:
     ("kind", "config", "error", "text"),
     [
         (TOPIC, {"no.such": "1"}, ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"),
-        (TOPIC, {"retention.ms": "x"}, ErrorCode.INVALID_CONFIG, r"ConfigResource\(type=TOPIC, name=.t.\): retention"),
+        (TOPIC, {"retention.ms": "x"}, ErrorCode.INVALID_CONFIG, r"name='t'\): Invalid value x for configuration"),
         (TOPIC, {THROTTLED: "0:1," * 200_000}, ErrorCode.INVALID_CONFIG, "at most 524288 bytes"),
         (TOPIC, {THROTTLED: "0-1"}, ErrorCode.INVALID_CONFIG, "must be the literal"),
         (BROKER, {"num.partitions": "2"}, ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: num"),
         (BROKER, {"min.insync.replicas": "2"}, ErrorCode.INVALID_REQUEST, "for a single broker: min.insync"),
         (BROKER, {"log.segment.bytes": "1"}, ErrorCode.INVALID_REQUEST, "at least 14"),
         (BROKER, {"leader.replication.throttled.rate": "-5"}, ErrorCode.INVALID_REQUEST, "bytes per second"),
+        (
+            BROKER,
+            {"log.retention.ms": "xx"},
+            ErrorCode.INVALID_REQUEST,
+            "^Invalid value xx for configuration log.retention.ms: Not a number of type LONG$",
+        ),
     ],
 )
 def test_config_that_cannot_be_is_refused(kind: int, config: dict[str, str], error: ErrorCode, text: str) -> None:
@@ -95,7 +101,7 @@ def test_config_that_may_be_is_taken(kind: int, config: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "stored"),
     [
-        (TOPIC, {"no.such": "1", "preallocate": "true", "remote.storage.enable": "true"}),
+        (TOPIC, {"no.such": "1", "preallocate": "true", "message.timestamp.before.max.ms": "5"}),
         (BROKER, {"no.such": "1", "num.partitions": "2"}),
     ],
 )

@@ -76,7 +76,7 @@ def test_manual_assignment_is_kept_in_order() -> None:
         (topic(factor=4), ErrorCode.INVALID_REPLICATION_FACTOR, "4 larger than available brokers: 3."),
         (topic(factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (topic(no_such="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"),
-        (topic(remote_storage_enable="true"), ErrorCode.INVALID_CONFIG, "there is no remote storage"),
+        (topic(remote_storage_enable="true"), ErrorCode.INVALID_CONFIG, "Tiered Storage functionality is disabled"),
         (topic(segment_bytes="1"), ErrorCode.INVALID_CONFIG, "segment.bytes"),
         (topic(segment_bytes=None), ErrorCode.INVALID_CONFIG, "Null value"),
         (assigned([1, 9]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "not available"),

@@ -61,18 +61,20 @@ class Store:
 
 
 def describe(
-    kind: int, name: str, stored: Mapping[str, str] | None = None, **given: str
+    kind: int, name: str, stored: Mapping[str, str] | None = None, documentation: bool = False, **given: str
 ) -> dict[str, DescribeConfigsResourceResult]:
     """What a broker answers whose file says `given`, dots as underscores.
 
     stored: of the topic, beside segment.bytes.
     """
-    result = answer(kind, name, stored, **given)
+    result = answer(kind, name, stored, documentation, **given)
     assert result.error_code == 0
     return {row.name: row for row in result.configs}
 
 
-def answer(kind: int, name: str, stored: Mapping[str, str] | None = None, **given: str) -> DescribeConfigsResult:
+def answer(
+    kind: int, name: str, stored: Mapping[str, str] | None = None, documentation: bool = False, **given: str
+) -> DescribeConfigsResult:
     """The same with its error."""
     settings = Settings.parse({"zookeeper.connect": "x:1", **{key.replace("_", "."): given[key] for key in given}})
     loop, worker, store = FakeLoop(), Worker(), Store(stored or {})
@@ -83,7 +85,7 @@ def answer(kind: int, name: str, stored: Mapping[str, str] | None = None, **give
     configs, dynamic = TopicConfigCache(store, worker, loop), DynamicConfig(settings, 1, store, worker, loop)
     handlers = ConfigHandlers(settings, 1, cache, configs, dynamic)
     slot = FakeSlot()
-    body = DescribeConfigsRequest([DescribeConfigsResource(kind, name, None)], True).encode(4)
+    body = DescribeConfigsRequest([DescribeConfigsResource(kind, name, None)], True, documentation).encode(4)
     handlers.handle_describe_configs(
         Request(ApiKey.DESCRIBE_CONFIGS, 4, 1, "", memoryview(bytearray(body)), slot, True)
     )
@@ -122,13 +124,23 @@ def test_topic_settings_have_kafkas_types() -> None:
         "follower.replication.throttled.replicas": LIST,
         "index.interval.bytes": INT,
         "leader.replication.throttled.replicas": LIST,
+        "local.retention.bytes": LONG,
+        "local.retention.ms": LONG,
         "max.compaction.lag.ms": LONG,
         "max.message.bytes": INT,
+        "message.downconversion.enable": BOOLEAN,
+        "message.format.version": STRING,
         "message.timestamp.after.max.ms": LONG,
+        "message.timestamp.before.max.ms": LONG,
+        "message.timestamp.difference.max.ms": LONG,
         "message.timestamp.type": STRING,
         "min.cleanable.dirty.ratio": DOUBLE,
         "min.compaction.lag.ms": LONG,
         "min.insync.replicas": INT,
+        "preallocate": BOOLEAN,
+        "remote.log.copy.disable": BOOLEAN,
+        "remote.log.delete.on.disable": BOOLEAN,
+        "remote.storage.enable": BOOLEAN,
         "retention.bytes": LONG,
         "retention.ms": LONG,
         "segment.bytes": INT,
@@ -146,13 +158,17 @@ def test_broker_settings_have_kafkas_types() -> None:
 
 
 def test_topics_default_from_the_brokers_file_says_so_and_names_its_setting() -> None:
-    rows = describe(TOPIC, "t", log_retention_hours="1", log_flush_interval_ms="50")
+    rows = describe(TOPIC, "t", log_retention_ms="5", log_retention_hours="1", log_flush_interval_ms="50")
     retention = rows["retention.ms"]
-    assert (retention.value, retention.config_source) == ("3600000", STATIC_BROKER_SOURCE)
+    assert (retention.value, retention.config_source) == ("5", STATIC_BROKER_SOURCE)
     assert [(s.name, s.value, s.source) for s in retention.synonyms] == [
+        ("log.retention.ms", "5", STATIC_BROKER_SOURCE),
         ("log.retention.hours", "1", STATIC_BROKER_SOURCE),
         ("log.retention.hours", "168", DEFAULT_SOURCE),
     ]
+    # Apache Kafka 3.9 leaves out what comes before log.retention.ms, and that is all where only the hours are set.
+    hours = describe(TOPIC, "t", log_retention_hours="1")["retention.ms"]
+    assert (hours.value, hours.config_source, hours.synonyms) == ("3600000", DEFAULT_SOURCE, [])
     assert rows["flush.ms"].config_source == STATIC_BROKER_SOURCE
     assert rows["segment.ms"].config_source == DEFAULT_SOURCE
     assert rows["segment.bytes"].config_source == TOPIC_SOURCE
@@ -177,10 +193,82 @@ def test_stored_form_of_topics_is_described_with_where_it_comes_from() -> None:
 
 
 def test_overrides_that_change_nothing_here_are_described_all_the_same() -> None:
-    assert "preallocate" not in describe(TOPIC, "t")
+    idle = describe(TOPIC, "t")["preallocate"]
+    assert (idle.value, idle.config_source) == ("false", DEFAULT_SOURCE)
+    assert [(s.name, s.value, s.source) for s in idle.synonyms] == [("log.preallocate", "false", DEFAULT_SOURCE)]
     rows = describe(TOPIC, "t", {"preallocate": "true", "no.such": "x", "local.retention.ms": "-2"})
     expected = {"preallocate": ("true", BOOLEAN), "no.such": ("x", 0), "local.retention.ms": ("-2", LONG)}
     assert {name: (rows[name].value, rows[name].config_type) for name in expected} == expected
     assert [(s.name, s.value, s.source) for s in rows["no.such"].synonyms] == [("no.such", "x", TOPIC_SOURCE)]
     assert rows["no.such"].config_source == TOPIC_SOURCE
     assert rows["segment.bytes"].value == "100"
+
+
+KAFKAS = {
+    "cleanup.policy": ("delete", "log.cleanup.policy"),
+    "compression.gzip.level": ("-1", "compression.gzip.level"),
+    "compression.lz4.level": ("9", "compression.lz4.level"),
+    "compression.type": ("producer", "compression.type"),
+    "compression.zstd.level": ("3", "compression.zstd.level"),
+    "delete.retention.ms": ("86400000", "log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": ("60000", "log.segment.delete.delay.ms"),
+    "flush.messages": ("9223372036854775807", "log.flush.interval.messages"),
+    "flush.ms": ("9223372036854775807", None),
+    "follower.replication.throttled.replicas": ("", None),
+    "index.interval.bytes": ("4096", "log.index.interval.bytes"),
+    "leader.replication.throttled.replicas": ("", None),
+    "local.retention.bytes": ("-2", "log.local.retention.bytes"),
+    "local.retention.ms": ("-2", "log.local.retention.ms"),
+    "max.compaction.lag.ms": ("9223372036854775807", "log.cleaner.max.compaction.lag.ms"),
+    "max.message.bytes": ("1048588", "message.max.bytes"),
+    "message.downconversion.enable": ("true", "log.message.downconversion.enable"),
+    "message.format.version": ("3.0-IV1", "log.message.format.version"),
+    "message.timestamp.after.max.ms": ("9223372036854775807", "log.message.timestamp.after.max.ms"),
+    "message.timestamp.before.max.ms": ("9223372036854775807", "log.message.timestamp.before.max.ms"),
+    "message.timestamp.difference.max.ms": ("9223372036854775807", "log.message.timestamp.difference.max.ms"),
+    "message.timestamp.type": ("CreateTime", "log.message.timestamp.type"),
+    "min.cleanable.dirty.ratio": ("0.5", "log.cleaner.min.cleanable.ratio"),
+    "min.compaction.lag.ms": ("0", "log.cleaner.min.compaction.lag.ms"),
+    "min.insync.replicas": ("1", "min.insync.replicas"),
+    "preallocate": ("false", "log.preallocate"),
+    "remote.log.copy.disable": ("false", None),
+    "remote.log.delete.on.disable": ("false", None),
+    "remote.storage.enable": ("false", None),
+    "retention.bytes": ("-1", "log.retention.bytes"),
+    "retention.ms": ("604800000", None),
+    "segment.index.bytes": ("10485760", "log.index.size.max.bytes"),
+    "segment.jitter.ms": ("0", None),
+    "segment.ms": ("604800000", None),
+    "unclean.leader.election.enable": ("false", "unclean.leader.election.enable"),
+}
+"""What Apache Kafka 3.9.1 with ZooKeeper says of a topic without overrides: values, and synonyms of their defaults."""
+
+
+def test_topic_without_overrides_is_described_as_kafka_does_it() -> None:
+    rows = describe(TOPIC, "t")
+    found = {}
+    for name, row in rows.items():
+        if name not in ("segment.bytes", "flush.policy"):
+            assert row.config_source == DEFAULT_SOURCE
+            assert [s.value for s in row.synonyms] == [row.value] * len(row.synonyms)
+            found[name] = (row.value, row.synonyms[0].name if row.synonyms else None)
+    assert found == KAFKAS
+
+
+def test_settings_without_a_value_have_no_synonym() -> None:
+    rows = describe(BROKER, "1", log_roll_hours="3")
+    for name in ("log.retention.ms", "log.retention.minutes", "log.roll.ms", "log.flush.interval.ms"):
+        assert (rows[name].value, rows[name].config_source, rows[name].synonyms) == (None, DEFAULT_SOURCE, [])
+    assert [s.name for s in rows["log.roll.hours"].synonyms] == ["log.roll.hours", "log.roll.hours"]
+
+
+def test_every_setting_is_documented_where_that_is_asked_for() -> None:
+    for kind, name in ((TOPIC, "t"), (BROKER, "1")):
+        assert all(row.documentation is None for row in describe(kind, name).values())
+        documented = describe(kind, name, documentation=True)
+        assert [name for name, row in documented.items() if not (row.documentation or "").endswith(".")] == []
+
+
+def test_topic_that_is_not_there_has_the_error_alone() -> None:
+    result = answer(TOPIC, "nope")
+    assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)

@@ -47,7 +47,7 @@ def test_stored_override_that_cannot_work_gives_way_to_the_default(caplog: pytes
     stored = {"min.insync.replicas": "two", "segment.bytes": "100", "not.ours": "x"}
     with caplog.at_level(logging.ERROR):
         assert usable_overrides("t", stored) == {"segment.bytes": "100", "not.ours": "x"}
-    assert "min.insync.replicas='two'" in caplog.text
+    assert "Invalid value two for configuration min.insync.replicas" in caplog.text
 
 
 class Worker:
