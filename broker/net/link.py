@@ -106,6 +106,19 @@ class Link:
             self._loop.modify(self._socket.fileno(), READABLE)
             self._on_event(LinkEvent.CONNECTED)
 
+    def look(self) -> None:
+        """See now whether the connection has ended, and report it, without waiting for the loop's next turn."""
+        if self._socket is None or not self._connected:
+            return
+        try:
+            ended = not self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError:
+            ended = True
+        if ended:
+            self._read()
+
     def _read(self) -> None:
         assert self._socket is not None
         try:

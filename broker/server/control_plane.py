@@ -38,6 +38,7 @@ from broker.runtime.ports import Loop, Peer
 from broker.runtime.produce.producer_id_blocks import ProducerIdBlocks
 from broker.runtime.replicas.alter_partition_manager import AlterPartitionManager
 from broker.runtime.replicas.log_dir_failure import LogFailureNotice
+from broker.runtime.requests.leader_doubts import LeaderDoubts
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
 from broker.zk.admin_store import ZkAdminStore
@@ -249,15 +250,19 @@ class ControlPlane:
         """The handlers behind `handlers`."""
         settings, id_, loop = self.settings, self.broker_id, self._loop
         self.producer_ids = ProducerIdBlocks(store, self.worker, loop)
+        leader_doubts = LeaderDoubts(loop, self.suspicion)
+        self.cache.add_listener(leader_doubts.check)
+        if self.suspicion is not None:
+            self.suspicion.add_doubt_listener(leader_doubts.check)
         self._metadata = MetadataHandlers(
-            self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None, loop
+            self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None, loop, leader_doubts
         )
         self._configs = ConfigHandlers(settings, id_, self.cache, self.configs, self.dynamic)
         self._alter_configs = AlterConfigHandlers(settings, id_, admin_store, self.worker, loop, store.topic_exists)
         self._partitions = PartitionHandlers(self.cache, admin_store, self.worker, loop, lambda: self.controller.active)
         self._controller_admin = ControllerAdminHandlers(self.controller, self.cache, loop)
         self._controller_handlers = ControllerHandlers(self.controller)
-        self._find_coordinator = FindCoordinatorHandler(self.cache, self.topics.auto_create)
+        self._find_coordinator = FindCoordinatorHandler(self.cache, self.topics.auto_create, leader_doubts)
 
     def handlers(self) -> dict[ApiKey, Handler]:
         """What this part serves. LeaderAndIsr and StopReplica are the replica manager's; see `gated`."""

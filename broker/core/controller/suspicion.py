@@ -62,6 +62,11 @@ class LinkState:
                 self.evidence = Evidence.GONE
 
     @property
+    def lost(self) -> bool:
+        """A connection was lost, and there is none yet in its place."""
+        return self.was_connected and self.evidence is not Evidence.THERE
+
+    @property
     def suspicious(self) -> bool:
         """A connection was lost, and reconnecting is refused."""
         return self.was_connected and self.evidence is Evidence.GONE

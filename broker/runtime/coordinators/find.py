@@ -12,8 +12,10 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.core.coordination import OFFSETS_TOPIC, partition_of
+from broker.model.ids import BrokerId
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.leader_doubts import LeaderDoubts
 from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -30,8 +32,9 @@ CreateTopic = Callable[[str], ErrorCode]
 class FindCoordinatorHandler:
     """See the module."""
 
-    def __init__(self, cache: MetadataCache, create_topic: CreateTopic) -> None:
+    def __init__(self, cache: MetadataCache, create_topic: CreateTopic, leader_doubts: LeaderDoubts) -> None:
         self._cache = cache
+        self._leader_doubts = leader_doubts
         self._create_topic = create_topic
 
     def handle(self, request: Request) -> None:
@@ -39,6 +42,19 @@ class FindCoordinatorHandler:
         body = decode_or_refuse(request, FindCoordinatorRequest)
         if body is None:
             return
+        keys = body.coordinator_keys if request.api_version >= _MANY_KEYS_FROM else [body.key]
+        self._leader_doubts.after(
+            lambda brokers: any(self._leader(key, body.key_type) in brokers for key in keys),
+            lambda: self._respond(request, body),
+        )
+
+    def _leader(self, key: str, key_type: int) -> BrokerId:
+        """−1 where nobody leads the key's partition, or it is not known."""
+        topic = _TOPICS.get(key_type, "")
+        known = self._cache.topics.get(topic)
+        return -1 if known is None else self._cache.leader_of(topic, partition_of(key, len(known.partitions)))[0]
+
+    def _respond(self, request: Request, body: FindCoordinatorRequest) -> None:
         version = request.api_version
         if version >= _MANY_KEYS_FROM:
             found = [self._coordinator(key, body.key_type) for key in body.coordinator_keys]
@@ -64,7 +80,7 @@ class FindCoordinatorHandler:
             if self._cache.live_brokers() is not None:
                 self._create_topic(topic)
             return Coordinator(key, *_NOWHERE, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
-        leader, _ = self._cache.leader_of(topic, partition_of(key, len(known.partitions)))
+        leader = self._leader(key, key_type)
         address = self._cache.address(leader)
         if address is None:
             return Coordinator(key, *_NOWHERE, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)

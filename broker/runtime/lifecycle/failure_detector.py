@@ -34,6 +34,9 @@ _EVIDENCE_TIMEOUT_MS = 250.0
 _ROUND_MS = 20.0
 _QUICK_ROUNDS = 40
 _ROUND_MAX_MS = 500.0
+_LOOK_AGAIN_MS = 1.0
+_DOUBT_MAX_MS = 1000.0
+"""A broker whose process is gone is out of office long before; who is not, is only cut off from this one."""
 
 
 class Link(Protocol):
@@ -41,6 +44,10 @@ class Link(Protocol):
 
     def close(self) -> None:
         """No more attempts, no more events."""
+        ...
+
+    def look(self) -> None:
+        """Report at once if the connection has ended."""
         ...
 
 
@@ -80,7 +87,18 @@ class SuspicionSink(Protocol):
 class _Watched:
     """One registration of one other broker. known_epoch: its broker epoch by UpdateMetadata, if that has one."""
 
-    __slots__ = ("address", "broker_epoch", "gathering", "known_epoch", "link", "noted", "peer", "rounds", "state")
+    __slots__ = (
+        "address",
+        "broker_epoch",
+        "doubted_until_ms",
+        "gathering",
+        "known_epoch",
+        "link",
+        "noted",
+        "peer",
+        "rounds",
+        "state",
+    )
 
     def __init__(self, address: Address, known_epoch: int | None) -> None:
         self.address = address
@@ -93,6 +111,7 @@ class _Watched:
         """The registration that what the link has shown since the last connection is about, once it is known."""
         self.noted = False
         self.rounds = 0
+        self.doubted_until_ms = 0.0
 
     def close(self) -> None:
         for one in (self.link, self.peer):
@@ -122,6 +141,28 @@ class FailureDetector:
         self._watched: dict[BrokerId, _Watched] = {}
         self._finished: set[Suspect] = set()
         self._closed = False
+        self._looked_ms = -1.0
+        self._doubt_listeners: list[Callable[[], None]] = []
+
+    def add_doubt_listener(self, listener: Callable[[], None]) -> None:
+        """Called when a broker is not doubted any more, since it is reached again."""
+        self._doubt_listeners.append(listener)
+
+    def doubted(self) -> dict[BrokerId, float]:
+        """Brokers whose connection to this one has just ended, and until when, by the loop's clock, that may mean their
+        end: within that time it is decided whether they are gone. Looks at the connections themselves.
+        """
+        now_ms = self._loop.now_ms()
+        if now_ms - self._looked_ms >= _LOOK_AGAIN_MS:
+            self._looked_ms = now_ms
+            for watched in list(self._watched.values()):
+                if watched.link is not None:
+                    watched.link.look()
+        return {
+            id_: watched.doubted_until_ms
+            for id_, watched in self._watched.items()
+            if watched.state.lost and watched.doubted_until_ms > now_ms
+        }
 
     def close(self) -> None:
         """Close all links; suspect nobody any more."""
@@ -158,7 +199,13 @@ class FailureDetector:
     def _on_link(self, id_: BrokerId, watched: _Watched, event: LinkEvent) -> None:
         if self._watched.get(id_) is not watched:
             return
+        was_lost = watched.state.lost
         watched.state.apply(event)
+        if watched.state.lost and not was_lost:
+            watched.doubted_until_ms = self._loop.now_ms() + _DOUBT_MAX_MS
+        elif was_lost and not watched.state.lost:
+            for listener in self._doubt_listeners:
+                listener()
         if event is LinkEvent.CONNECTED:
             watched.rounds = 0
             watched.noted = False

@@ -12,15 +12,17 @@ Source: KafkaApis.handleTopicMetadataRequest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from broker.core.admin import topic_names
+from broker.model.ids import BrokerId
 from broker.runtime.metadata.cache import KnownTopic, MetadataCache
 from broker.runtime.ports import Loop
 from broker.runtime.requests import authorized_operations
 from broker.runtime.requests.condition_waits import Waits
 from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.leader_doubts import LeaderDoubts
 from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_cluster import (
@@ -68,8 +70,15 @@ class _Query(NamedTuple):
 class MetadataHandlers:
     """See the module."""
 
-    def __init__(self, cache: MetadataCache, create_topic: CreateTopic | None, loop: Loop) -> None:
+    def __init__(
+        self,
+        cache: MetadataCache,
+        create_topic: CreateTopic | None,
+        loop: Loop,
+        leader_doubts: LeaderDoubts | None = None,
+    ) -> None:
         """create_topic: None where auto.create.topics.enable is false."""
+        self._leader_doubts = leader_doubts or LeaderDoubts(loop, None)
         self._cache = cache
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
@@ -90,7 +99,23 @@ class MetadataHandlers:
         body = decode_or_refuse(request, MetadataRequest)
         if body is None:
             return
-        self._after_first_update(lambda: self._respond_metadata(request, body))
+        self._after_first_update(
+            lambda: self._leader_doubts.after(
+                lambda brokers: self._leads_asked(body, brokers), lambda: self._respond_metadata(request, body)
+            )
+        )
+
+    def _leads_asked(self, body: MetadataRequest, brokers: Collection[BrokerId]) -> bool:
+        """Whether one of the brokers leads a partition that the request asks about."""
+        cache = self._cache
+        if not body.topics:
+            asked: Iterable[KnownTopic | None] = cache.topics.values()
+        else:
+            names = (topic.name or cache.name_of(topic.topic_id) or "" for topic in body.topics)
+            asked = (cache.topics.get(name) for name in names)
+        return any(
+            state.leader in brokers for topic in asked if topic is not None for state in topic.partitions.values()
+        )
 
     def _after_first_update(self, then: Callable[[], None]) -> None:
         self._waits.until(lambda: self._cache.live_brokers() is not None, _FIRST_UPDATE_WAIT_MS, then, then)

@@ -7,10 +7,12 @@ import pytest
 from broker.core.coordination import OFFSETS_TOPIC, partition_of
 from broker.runtime.coordinators.find import FindCoordinatorHandler
 from broker.runtime.metadata.cache import MetadataCache
+from broker.runtime.requests.leader_doubts import LeaderDoubts
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from tests.support.fake_loop import FakeLoop
 from tests.support.memory_node import FakeSlot
 from tests.support.metadata_updates import EPOCH, partition, update
 
@@ -21,7 +23,7 @@ class Asking:
     def __init__(self) -> None:
         self.cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
         self.made: list[str] = []
-        self.handler = FindCoordinatorHandler(self.cache, self._create)
+        self.handler = FindCoordinatorHandler(self.cache, self._create, LeaderDoubts(FakeLoop(), None))
 
     def _create(self, topic: str) -> ErrorCode:
         self.made.append(topic)

@@ -25,11 +25,15 @@ DEAD = [LinkEvent.CONNECTED, LinkEvent.CLOSED, LinkEvent.REFUSED]
 
 
 class FakeLink:
-    def __init__(self) -> None:
+    def __init__(self, on_look: Callable[[], None] = lambda: None) -> None:
         self.closed = False
+        self.on_look = on_look
 
     def close(self) -> None:
         self.closed = True
+
+    def look(self) -> None:
+        self.on_look()
 
 
 class Witness(FakePeer):
@@ -300,3 +304,43 @@ def test_witness_says_nothing_of_a_registration_that_it_does_not_know() -> None:
     world.happen(TARGET, *DEAD)
     assert world.witness(TARGET, TARGET, 77) == Evidence.GONE
     assert world.witness(TARGET, TARGET, 78) == Evidence.UNKNOWN
+
+
+def test_a_broker_whose_connection_ended_is_doubted_for_a_second() -> None:
+    world = World()
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    assert world.suspicion.doubted() == {}
+    world.happen(TARGET, LinkEvent.CLOSED)
+    until_ms = world.loop.now + 1000
+    assert world.suspicion.doubted() == {TARGET: until_ms}
+    world.loop.advance(10)
+    world.happen(TARGET, LinkEvent.REFUSED)
+    assert world.suspicion.doubted() == {TARGET: until_ms}
+    world.loop.advance(990)
+    assert world.suspicion.doubted() == {}
+
+
+def test_a_doubt_ends_when_the_broker_is_reached_again() -> None:
+    world = World()
+    ended: list[int] = []
+    world.suspicion.add_doubt_listener(lambda: ended.append(1))
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    world.happen(TARGET, LinkEvent.CLOSED)
+    assert not ended
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    assert ended
+    assert world.suspicion.doubted() == {}
+
+
+def test_a_broker_that_was_never_reached_is_not_doubted() -> None:
+    world = World()
+    world.happen(TARGET, LinkEvent.REFUSED)
+    assert world.suspicion.doubted() == {}
+
+
+def test_who_asks_for_doubts_looks_at_the_connections_first() -> None:
+    """The kernel may know of an end that the loop has yet to come to."""
+    world = World()
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    world.links[TARGET].on_look = lambda: world.events[TARGET](LinkEvent.CLOSED)
+    assert list(world.suspicion.doubted()) == [TARGET]

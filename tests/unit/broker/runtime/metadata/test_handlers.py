@@ -8,6 +8,7 @@ import pytest
 
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.metadata.handlers import MetadataHandlers
+from broker.runtime.requests.leader_doubts import LeaderDoubts
 from broker.runtime.requests.request import Request
 from broker.wire.api import ApiKey, response_header_version
 from broker.wire.errors import ErrorCode
@@ -227,6 +228,35 @@ def test_encoded_response_is_not_kept_over_an_update(cache: MetadataCache) -> No
     cache.update(update({"t": [partition(2, [1, 2], epoch=4)]}))
     after = MetadataResponse.decode(9, answer_of(handlers, body, 9))
     assert after.topics[0].partitions[0].leader_id == 2
+
+
+@pytest.mark.parametrize("topics", [["t"], None])
+def test_metadata_of_a_leader_in_doubt_waits_for_another(cache: MetadataCache, topics: list[str] | None) -> None:
+    class Doubts:
+        def doubted(self) -> dict[int, float]:
+            return {1: 5_000.0}
+
+    loop = FakeLoop()
+    doubts = LeaderDoubts(loop, Doubts())
+    cache.add_listener(doubts.check)
+    cache.update(update({"t": [partition(1, [1, 2])], "u": [partition(2, [2, 1])]}))
+    handlers = MetadataHandlers(cache, None, loop, doubts)
+
+    def sent(names: list[str] | None) -> FakeSlot:
+        wanted = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        body, slot = memoryview(bytearray(MetadataRequest(wanted).encode(9))), FakeSlot()
+        handlers.handle_metadata(Request(ApiKey.METADATA, 9, 7, "", body, slot, True))
+        return slot
+
+    assert sent(["u"]).done
+    waiting = sent(topics)
+    assert not waiting.done
+    cache.update(update({"t": [partition(2, [1, 2], epoch=4)]}))
+    assert waiting.response is not None
+    leaders = {
+        topic.name: topic.partitions[0].leader_id for topic in MetadataResponse.decode(9, waiting.response[5:]).topics
+    }
+    assert leaders["t"] == 2
 
 
 def test_metadata_waits_for_the_controllers_first_update() -> None:
