@@ -137,6 +137,9 @@ class Writer:
         elif kind == "bytes" and nullable is None:
             self.used.add("byte_string")
             typed, call = "bytes", f'byte_string("{versions}"{more})'
+        elif kind == "float64":
+            self.used.add("float64")
+            typed, call = "float", f'float64("{versions}"{more})'
         elif kind == "uuid":
             self.used.add("uuid")
             typed, call = "str", f'uuid("{versions}"{more})'

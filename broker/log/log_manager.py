@@ -7,7 +7,7 @@ Source: kafka LogManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from broker.log.environment import Environment
 from broker.log.log import PartitionLog
@@ -15,6 +15,7 @@ from broker.log.manager.checkpointing import Checkpointing
 from broker.log.manager.closing import LogClosing
 from broker.log.manager.creation import LogCreation
 from broker.log.manager.deletion import LogDeletion
+from broker.log.manager.describing import LogDescribing, OnSpaces
 from broker.log.manager.loading import LogLoading
 from broker.log.manager.log_dirs import LogDirs
 from broker.log.manager.maintenance import LogMaintenance, OnDamage, ignore_damage
@@ -24,6 +25,7 @@ from broker.log.manager.topic_settings import TopicConfigs, TopicSettings
 from broker.log.manager.unclean_logs import UncleanLogs
 from broker.log.recovery.loader import RecoveryReport
 from broker.model.ids import Offset, TopicPartition
+from broker.model.log_dir_info import LogDirInfo
 from broker.model.log_errors import CorruptLog, LogDirFailed
 
 
@@ -65,6 +67,7 @@ class LogManager:
         self._loading = LogLoading(
             self._dirs, self._logs, self._unclean, self._settings, self._checkpointing, self._deletion, environment
         )
+        self._describing = LogDescribing(self._dirs, self._logs, environment)
         self._closing = LogClosing(self._dirs, self._logs, self._unclean, self._deletion)
         try:
             self._dirs.lock()
@@ -82,6 +85,14 @@ class LogManager:
     def offline_dirs(self) -> list[str]:
         """A partition unknown to `logs` may live in one of these."""
         return self._dirs.offline
+
+    def describe_dirs(self, wanted: Collection[TopicPartition] | None) -> list[LogDirInfo]:
+        """Every dir, in the order of log.dirs, with those of its open logs that are wanted; None: all."""
+        return self._describing.infos(wanted)
+
+    def measure_dirs(self, then: OnSpaces) -> None:
+        """Call `then` with the space of each dir that works, by its path, once its file system has said it."""
+        self._describing.spaces(then)
 
     def check_any_dir(self) -> None:
         """Raise LogDirFailed when every dir is offline: a broker without one has nothing to do."""

@@ -23,6 +23,7 @@ from broker.runtime.fetch.offset_requests import OffsetsHandler
 from broker.runtime.follower.fetcher_manager import Peers, ReplicaFetcherManager
 from broker.runtime.follower.response_processor import ResponseProcessor
 from broker.runtime.ports import LogStore, Loop, Timer
+from broker.runtime.produce.describe_producers import DescribeProducersHandler
 from broker.runtime.produce.handler import ProduceHandler
 from broker.runtime.produce.producer_ids import ProducerIdHandler
 from broker.runtime.replicas.append import Appender
@@ -101,6 +102,7 @@ class ReplicaManager:
         )
         self.offsets = OffsetsHandler(self.replicas, event_log)
         self.producer_ids = ProducerIdHandler(producer_ids)
+        self.describe_producers = DescribeProducersHandler(self.replicas, loop, wall_ms)
         self.remade_logs = RemadeLogs(broker_epoch)
         truncation = ReplicaTruncation(broker_id, loop, log_store, event_log, self.remade_logs)
         self.fetchers = ReplicaFetcherManager(
@@ -212,6 +214,9 @@ class ReplicaManager:
 
     def handle_init_producer_id(self, request: Request) -> None:
         self.producer_ids.handle(request)
+
+    def handle_describe_producers(self, request: Request) -> None:
+        self.describe_producers.handle(request)
 
     def apply_leader_and_isr(self, request: LeaderAndIsrRequest, api_version: int) -> LeaderAndIsrResponse:
         return self.role_changes.apply_leader_and_isr(request, api_version)

@@ -17,9 +17,14 @@ from broker.config.settings import Settings, topic_bool, topic_int
 from broker.core.controller.cluster_state import NO_BROKER_EPOCH, Broker, BrokerEndpoint
 from broker.model.ids import BrokerId
 from broker.runtime.admin.alter_configs import AlterConfigHandlers
+from broker.runtime.admin.client_quotas import handle_alter_client_quotas, handle_describe_client_quotas
 from broker.runtime.admin.controller_operations import ControllerAdminHandlers
 from broker.runtime.admin.create_partitions import PartitionHandlers
 from broker.runtime.admin.describe_configs import ConfigHandlers
+from broker.runtime.admin.scram_credentials import (
+    handle_alter_user_scram_credentials,
+    handle_describe_user_scram_credentials,
+)
 from broker.runtime.admin.topics import TopicHandlers
 from broker.runtime.controller.controller import Controller
 from broker.runtime.controller.handlers import ControllerHandlers
@@ -282,6 +287,10 @@ class ControlPlane:
             ApiKey.ELECT_LEADERS: self._controller_admin.handle_elect_leaders,
             ApiKey.ALTER_PARTITION_REASSIGNMENTS: self._controller_admin.handle_alter_partition_reassignments,
             ApiKey.LIST_PARTITION_REASSIGNMENTS: self._controller_admin.handle_list_partition_reassignments,
+            ApiKey.DESCRIBE_CLIENT_QUOTAS: handle_describe_client_quotas,
+            ApiKey.ALTER_CLIENT_QUOTAS: handle_alter_client_quotas,
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: handle_describe_user_scram_credentials,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: handle_alter_user_scram_credentials,
             ApiKey.ALTER_PARTITION: self._controller_handlers.handle_alter_partition,
             ApiKey.CONTROLLED_SHUTDOWN: self._controller_handlers.handle_controlled_shutdown,
         }

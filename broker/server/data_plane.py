@@ -25,6 +25,7 @@ from broker.net.loop import EpollLoop
 from broker.net.peer import FETCHED_BYTES_MAX, BrokerPeer
 from broker.net.resolver import Resolver
 from broker.net.send import FileFailure
+from broker.runtime.admin.log_dirs import LogDirHandlers
 from broker.runtime.event_log import EventLog
 from broker.runtime.metadata.cache import Address
 from broker.runtime.ports import Peer, ResponseSlot
@@ -174,6 +175,7 @@ class DataPlane:
         )
 
     def _client_handlers(self, manager: ReplicaManager) -> dict[ApiKey, Handler]:
+        log_dirs = LogDirHandlers(self.settings.log_dirs, self.store, manager.replicas)
         return {
             ApiKey.PRODUCE: manager.handle_produce,
             ApiKey.FETCH: manager.handle_fetch,
@@ -181,6 +183,9 @@ class DataPlane:
             ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
             ApiKey.DELETE_RECORDS: manager.handle_delete_records,
             ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
+            ApiKey.DESCRIBE_PRODUCERS: manager.handle_describe_producers,
+            ApiKey.DESCRIBE_LOG_DIRS: log_dirs.handle_describe_log_dirs,
+            ApiKey.ALTER_REPLICA_LOG_DIRS: log_dirs.handle_alter_replica_log_dirs,
         }
 
     def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:

@@ -113,6 +113,10 @@ int32 = _integer("int32")
 int64 = _integer("int64")
 
 
+def float64(versions: str, *, ignorable: bool = False) -> float:
+    return _declare("float64", versions, 0.0, ignorable=ignorable)  # type: ignore[no-any-return]
+
+
 def string(versions: str, default: str = "", *, ignorable: bool = False) -> str:
     return _declare("string", versions, default, ignorable=ignorable)  # type: ignore[no-any-return]
 

@@ -20,7 +20,7 @@ from broker.wire.api import FLEXIBLE_FROM, SUPPORTED, ApiKey
 from broker.wire.fields import SPEC, Spec
 from broker.wire.primitives import MalformedFrame, Reader, Writer
 
-_FORMAT: Final = {"boolean": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
+_FORMAT: Final = {"boolean": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d"}
 
 _ReadValue = Callable[[Reader], Any]
 _WriteValue = Callable[[Writer, Any], None]

@@ -17,6 +17,9 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from tests.support.brokers import Cluster, wait_until
@@ -232,3 +235,44 @@ def test_operations_that_a_client_may_carry_out_are_in_its_response(cluster: Clu
     assert {one.name for one in found} == of_both | {"CLUSTER_ACTION", "IDEMPOTENT_WRITE"}
     topics = admin.describe_topics(TopicCollection([name]), include_authorized_operations=True)
     assert {one.name for one in topics[name].result(20).authorized_operations} == of_both | {"READ", "WRITE", "DELETE"}
+
+
+def test_what_kafka_python_asks_of_a_cluster_is_answered(
+    cluster: Cluster, admin: AdminClient, python_admin: Any
+) -> None:
+    name = new_topic(cluster, admin)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+    producer.produce(name, b"x" * 1000, partition=0)
+    assert producer.flush(20) == 0
+    described = python_admin.describe_cluster()
+    assert {broker["broker_id"] for broker in described["brokers"]} == {1, 2, 3}
+    (partition,) = python_admin.describe_producers([TopicPartition(name, 0)]).values()
+    (state,) = partition.active_producers
+    assert (state.producer_epoch, state.last_sequence) == (0, 0)
+    sizes = {
+        i: next(broker.folder.glob(f"data/{name}-0/*.log")).stat().st_size for i, broker in cluster.brokers.items()
+    }
+    assert min(sizes.values()) > 1000
+    dirs = {one["broker"]: one["log_dirs"] for one in python_admin.describe_log_dirs()}
+    for broker_id, broker in cluster.brokers.items():
+        (found,) = dirs[broker_id]
+        assert (found["error_code"], found["log_dir"]) == (0, str(broker.folder / "data"))
+        assert found["total_bytes"] > found["usable_bytes"] > 0
+        (topic,) = [one for one in found["topics"] if one["name"] == name]
+        assert topic["partitions"] == [
+            {"partition_index": 0, "partition_size": sizes[broker_id], "offset_lag": 0, "is_future_key": False}
+        ]
+
+
+def test_credentials_are_not_there_and_cannot_be_set(admin: AdminClient) -> None:
+    everybody: Any = admin.describe_user_scram_credentials()
+    assert everybody.result(20) == {}
+    named: Any = admin.describe_user_scram_credentials(["u"])
+    with pytest.raises(KafkaException) as absent:
+        named["u"].result(20)
+    assert absent.value.args[0].code() == KafkaError.RESOURCE_NOT_FOUND
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
+    with pytest.raises(KafkaException) as refused:
+        admin.alter_user_scram_credentials([UserScramCredentialUpsertion("u", info, b"pw")])["u"].result(20)
+    assert refused.value.args[0].code() == KafkaError.UNSUPPORTED_SASL_MECHANISM
+    assert "keeps no credentials" in refused.value.args[0].str()

@@ -318,6 +318,7 @@ class MemoryBrokers:
             ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
             ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
             ApiKey.DELETE_RECORDS: manager.handle_delete_records,
+            ApiKey.DESCRIBE_PRODUCERS: manager.handle_describe_producers,
         }
         handlers[ApiKey(request.api_key)](request)
 

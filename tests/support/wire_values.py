@@ -36,6 +36,7 @@ _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "int16": INT16,
     "int32": INT32,
     "int64": INT64,
+    "float64": st.floats(allow_nan=False),
     "string": TEXT,
     "bytes": st.binary(max_size=300),
     "uuid": TOPIC_ID,

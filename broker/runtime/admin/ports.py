@@ -1,12 +1,29 @@
-"""What administration needs of ZooKeeper, as Protocols. Blocking; worker thread; methods raise StoreUnavailable."""
+"""What administration needs of ZooKeeper and of the logs, as Protocols.
+
+The stores' methods block, on the worker's thread, and raise StoreUnavailable; `DescribedDirs` is for the loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from broker.core.admin.stored import StoredConfig, StoredTopic
 from broker.core.controller.cluster_state import Topic
+from broker.model.ids import TopicPartition
+from broker.model.log_dir_info import DiskSpace, LogDirInfo
+
+
+class DescribedDirs(Protocol):
+    """The log dirs, to say what is in them."""
+
+    def describe_dirs(self, wanted: Collection[TopicPartition] | None) -> list[LogDirInfo]:
+        """Every dir, in the order of log.dirs, with those of its open logs that are wanted; None: all."""
+        ...
+
+    def measure_dirs(self, then: Callable[[Mapping[str, DiskSpace]], None]) -> None:
+        """Call `then`, later or at once, with the space of each dir that says it, by its path."""
+        ...
 
 
 class PartitionStore(Protocol):

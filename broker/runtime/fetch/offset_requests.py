@@ -21,7 +21,7 @@ from broker.runtime.requests.decoding import decode_or_refuse
 from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
 from broker.wire.isolation import READ_COMMITTED
-from broker.wire.list_offsets_timestamps import EARLIEST, LATEST, MAX_TIMESTAMP
+from broker.wire.list_offsets_timestamps import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -40,7 +40,8 @@ from broker.wire.record_batch import HEADER_SIZE, CorruptBatch, read_header
 
 _EPOCH_FROM = 4
 _OFFSET_NOT_AVAILABLE_FROM = 5
-_MAX_TIMESTAMP_FROM = 7
+_TIMESTAMPS_FROM = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+"""Timestamps with a meaning of their own, and the first version in which they have it."""
 
 
 class _Led(NamedTuple):
@@ -116,12 +117,14 @@ class OffsetsHandler:
                     return not_available
                 self._log_visible(replica, role, limit)
             return ListOffsetsPartitionResponse(index, 0, -1, limit, epoch)
-        if requested.timestamp == EARLIEST:
+        if requested.timestamp < 0 and version < _TIMESTAMPS_FROM.get(requested.timestamp, version + 1):
+            return ListOffsetsPartitionResponse(index, ErrorCode.UNSUPPORTED_VERSION)
+        if requested.timestamp in (EARLIEST, EARLIEST_LOCAL):
             start = log.log_start_offset
             return ListOffsetsPartitionResponse(index, 0, -1, start, log.epoch_at(start))
-        newest = requested.timestamp == MAX_TIMESTAMP and version >= _MAX_TIMESTAMP_FROM
-        if requested.timestamp < 0 and not newest:
-            return ListOffsetsPartitionResponse(index, ErrorCode.UNSUPPORTED_VERSION)
+        if requested.timestamp == LATEST_TIERED:  # nothing is in remote storage
+            return ListOffsetsPartitionResponse(index, 0, -1, -1, -1)
+        newest = requested.timestamp == MAX_TIMESTAMP
         try:
             found = log.offset_for_timestamp(log.newest_timestamp() if newest else requested.timestamp, limit)
         except NoDescriptorFree:

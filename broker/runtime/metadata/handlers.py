@@ -51,6 +51,8 @@ _NO_LEADER = -1
 _ALL_TOPICS_IS_NULL_FROM = 1
 _IDS_FROM = 10
 _BY_ID_FROM = 12
+_BROKERS, _CONTROLLERS = 1, 2
+"""Types of endpoints in DescribeCluster."""
 
 CreateTopic = Callable[[str], ErrorCode]
 """Begin to create a topic with the broker's defaults; the error for the client, NONE where it began."""
@@ -246,6 +248,9 @@ class MetadataHandlers:
 
     def _respond_describe_cluster(self, request: Request, body: DescribeClusterRequest) -> None:
         cache = self._cache
+        if body.endpoint_type != _BROKERS:
+            respond(request, _endpoint_refusal(body.endpoint_type).encode(request.api_version))
+            return
         response = DescribeClusterResponse(
             cluster_id=cache.cluster_id,
             controller_id=cache.controller_id,
@@ -264,6 +269,15 @@ def _query(version: int, names: tuple[str, ...] | None, body: MetadataRequest) -
 
 def _on_cluster(requested: bool) -> int:
     return authorized_operations.ON_CLUSTER if requested else authorized_operations.NOT_REQUESTED
+
+
+def _endpoint_refusal(endpoint_type: int) -> DescribeClusterResponse:
+    """To a question about controllers that are no brokers (KIP-919), of which ZooKeeper's clusters have none."""
+    if endpoint_type == _CONTROLLERS:
+        text = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        return DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=text)
+    text = f"Unsupported endpoint type {endpoint_type}"
+    return DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=text)
 
 
 def _refusal(topics: list[MetadataRequestTopic]) -> MetadataResponse:

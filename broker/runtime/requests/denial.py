@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from broker.core.admin.alter_configs import TOPIC as TOPIC_RESOURCE
+from broker.runtime.requests.denial_administration import ADMINISTRATION
 from broker.runtime.requests.denial_coordination import COORDINATION
 from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.api import ApiKey
@@ -272,4 +273,5 @@ _RESPONSES: Final[dict[ApiKey, Callable[[int, Body], bytes | Message | Sequence[
     ApiKey.REPLICA_REPORT: _always(ReplicaReportResponse(_CLUSTER)),
     ApiKey.PEER_EVIDENCE: _always(PeerEvidenceResponse(_CLUSTER)),
     **COORDINATION,
+    **ADMINISTRATION,
 }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.wire.api import ApiKey
-from broker.wire.fields import array, boolean, int16, int32, nullable_string, string
+from broker.wire.fields import array, boolean, int8, int16, int32, nullable_string, string
 from broker.wire.schema import Message, Struct
 
 
@@ -19,6 +19,7 @@ class DescribeClusterRequest(Message):
     API: ClassVar[ApiKey] = ApiKey.DESCRIBE_CLUSTER
 
     include_cluster_authorized_operations: bool = boolean("0+")
+    endpoint_type: int = int8("1+", 1)
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class DescribeClusterResponse(Message):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = nullable_string("0+")
+    endpoint_type: int = int8("1+", 1)
     cluster_id: str = string("0+")
     controller_id: int = int32("0+", -1)
     brokers: list[DescribeClusterBroker] = array(DescribeClusterBroker, "0+")

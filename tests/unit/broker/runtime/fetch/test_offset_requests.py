@@ -62,7 +62,7 @@ def test_list_offsets_returns_the_watermark_to_consumers_and_the_end_to_follower
     assert cluster.list_offsets(1, timestamp=-2).offset == 0
 
 
-@pytest.mark.parametrize("version", range(1, 8))
+@pytest.mark.parametrize("version", range(1, 10))
 def test_list_offsets_returns_the_epoch_in_versions_that_have_room_for_it(cluster: MemoryCluster, version: int) -> None:
     cluster.produce(1, "a", acks=1)
     for timestamp in (-1, -2):
@@ -85,7 +85,28 @@ def test_list_offsets_of_the_newest_record_finds_the_first_that_has_the_largest_
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (0, 1, 9, 0)
     # KIP-734: known from version 7 on.
     assert cluster.list_offsets(1, timestamp=-3, version=6).error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert cluster.list_offsets(1, timestamp=-4).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_list_offsets_of_what_is_tiered_is_answered_as_without_remote_storage(cluster: MemoryCluster) -> None:
+    """KIP-405, KIP-1005: all is local, so it begins where the log begins, and nothing is tiered."""
+    for value in ("a", "b"):
+        cluster.produce(1, value)
+    cluster.settle()
+    cluster.nodes[1].log.maybe_raise_log_start(1)
+    local = cluster.list_offsets(1, timestamp=-4, version=8)
+    assert (local.error_code, local.offset, local.timestamp, local.leader_epoch) == (0, 1, -1, 0)
+    tiered = cluster.list_offsets(1, timestamp=-5, version=9)
+    assert (tiered.error_code, tiered.offset, tiered.timestamp, tiered.leader_epoch) == (0, -1, -1, -1)
+
+
+@pytest.mark.parametrize(("timestamp", "first"), [(-3, 7), (-4, 8), (-5, 9), (-6, None), (-(2**63), None)])
+def test_list_offsets_of_a_timestamp_that_its_version_does_not_know_is_refused(
+    cluster: MemoryCluster, timestamp: int, first: int | None
+) -> None:
+    for version in range(1, 10):
+        error = cluster.list_offsets(1, timestamp=timestamp, version=version).error_code
+        known = first is not None and version >= first
+        assert error == (ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION)
 
 
 @pytest.mark.guarantee("R4")

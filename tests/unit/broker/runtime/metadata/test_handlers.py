@@ -188,6 +188,32 @@ def test_description_of_the_cluster_has_operations_for_those_who_request_them(
     assert DescribeClusterResponse.decode(0, slot.response[5:]).cluster_authorized_operations == told
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "error", "text"),
+    [
+        (1, ErrorCode.NONE, None),
+        (
+            2,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        ),
+        (0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 0"),
+        (-5, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type -5"),
+    ],
+)
+def test_description_of_the_cluster_is_of_its_brokers(
+    cache: MetadataCache, endpoint: int, error: ErrorCode, text: str | None
+) -> None:
+    slot, body = FakeSlot(), memoryview(bytearray(DescribeClusterRequest(False, endpoint).encode(1)))
+    MetadataHandlers(cache, None, FakeLoop()).handle_describe_cluster(
+        Request(ApiKey.DESCRIBE_CLUSTER, 1, 1, "", body, slot, True)
+    )
+    assert slot.response is not None
+    response = DescribeClusterResponse.decode(1, slot.response[5:], exact=True)
+    assert (response.error_code, response.error_message, response.endpoint_type) == (error, text, 1)
+    assert bool(response.brokers) == (error is ErrorCode.NONE)
+
+
 def test_metadata_of_no_topics_is_empty_from_version_1(cache: MetadataCache) -> None:
     assert ask(cache, [], 1).topics == []
     assert len(ask(cache, [], 0).topics) == 1
