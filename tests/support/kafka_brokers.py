@@ -14,11 +14,12 @@ from tests.support.brokers import wait_until
 
 @contextmanager
 def kafka_brokers(folder: Path, count: int) -> Iterator[tuple[ZooKeeper, list[Broker]]]:
-    """With small indexes, quick cleanings and one partition for transactions."""
+    """With small indexes, quick cleanings, and one partition for groups and for transactions."""
     settings = {
         "log.index.interval.bytes": "500",
         "log.cleaner.backoff.ms": "100",
         "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
         "transaction.state.log.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
