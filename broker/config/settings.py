@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker.config.table import BY_NAME, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
+from broker.config.table import BY_NAME, IDLE_SETTINGS, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
 from broker.wire.compression import CodecMissing, Compression, check_installed
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
@@ -221,21 +221,23 @@ def without_effect(overrides: Mapping[str, str]) -> str:
 
 def validate_broker_config(name: str, value: str) -> None:
     """Raises ConfigError unless `value` is in the range of this broker setting."""
-    setting = BY_NAME.get(name)
+    setting = BY_NAME.get(name) or IDLE_SETTINGS.get(name)
     if setting is None:
         raise ConfigError(f"{name} is no setting of a broker")
     _convert(name, setting, value)
 
 
-def retake_topic_defaults(settings: Settings, dynamic: Mapping[str, str]) -> None:
+def retake_topic_defaults(settings: Settings, dynamic: Mapping[str, str]) -> Settings:
     """Make the running broker's defaults for topics those of its file with `dynamic` on top, in place.
 
-    Whatever resolves a topic's settings reads `topic_defaults` each time. Raises ConfigError.
+    Whatever resolves a topic's settings reads `topic_defaults` each time. Returns all settings as they would be with
+    `dynamic` in the file. Raises ConfigError.
     """
-    fresh = Settings.parse({**settings.given, **dynamic}).topic_defaults
+    fresh = Settings.parse({**settings.given, **dynamic})
     live = settings.topic_defaults
     assert isinstance(live, dict)
-    live.update(fresh)
+    live.update(fresh.topic_defaults)
+    return fresh
 
 
 def validate_topic_configs(overrides: Mapping[str, str], settings: Settings) -> None:

@@ -6,6 +6,7 @@ Source: kafka.server.KafkaConfig and org.apache.kafka.storage.internals.log.LogC
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -149,6 +150,18 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("group.max.size", "int", 2**31 - 1, 1),
     Setting("lab.event.log", "str", None),
 )
+
+IDLE_SETTINGS: Mapping[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        Setting("num.io.threads", "int", 8, 1),
+        Setting("num.network.threads", "int", 3, 1),
+        Setting("num.replica.fetchers", "int", 1, 1),
+        Setting("num.recovery.threads.per.data.dir", "int", 1, 1),
+        Setting("background.threads", "int", 10, 1),
+    )
+}
+"""Settings of brokers that Kafka can change at run time, and that have no effect here: nothing has these threads."""
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 

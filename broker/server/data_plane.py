@@ -122,6 +122,8 @@ class DataPlane:
         self.cleaner: LogCleaner | None = None
         self._cleaner_processes = ProcessRunner(loop.call_soon_threadsafe)
         self._listeners: list[Listener] = []
+        self._effective = settings
+        """With what was changed at run time."""
         self._rechecked_ms = -_RECHECK_MS
 
     def build(self, control: ControlPlane, resolver: Resolver, event_log: EventLog | None, incarnation: str) -> None:
@@ -191,6 +193,9 @@ class DataPlane:
     def _on_broker_config(self, control: ControlPlane, manager: ReplicaManager) -> None:
         """Settings of this broker changed at run time, and with them the defaults of topics without overrides."""
         manager.quotas.set_rates(*control.dynamic.throttle_rates)
+        self._effective = control.dynamic.effective
+        if self.cleaner is not None:
+            self.cleaner.settings = _cleaner_settings(self._effective)
         if self.store.update_defaults(self.settings.topic_defaults):
             manager.hosting.on_defaults(control.configs.knows)
 
@@ -242,20 +247,12 @@ class DataPlane:
         self._loop.call_later(interval_ms, run)
 
     def _make_cleaner(self, manager: ReplicaManager) -> LogCleaner:
-        settings = self.settings
-        rate = settings.log_cleaner_io_max_bytes_per_second
         replicas = CleanableReplicas(manager.replicas)
         return LogCleaner(
             self.store,
             replicas,
             self._cleaner_processes,
-            CleanerSettings(
-                settings.log_cleaner_threads,
-                settings.log_cleaner_dedupe_buffer_size,
-                settings.log_cleaner_io_buffer_load_factor,
-                settings.log_cleaner_io_buffer_size,
-                float("inf") if rate is None else rate,
-            ),
+            _cleaner_settings(self._effective),
             lambda: time.time_ns() / 1e6,
             replicas.on_damage,
         )
@@ -316,3 +313,14 @@ class DataPlane:
         self._files.close()
         self._flushes.close()
         self._deletions.close()
+
+
+def _cleaner_settings(settings: Settings) -> CleanerSettings:
+    rate = settings.log_cleaner_io_max_bytes_per_second
+    return CleanerSettings(
+        settings.log_cleaner_threads,
+        settings.log_cleaner_dedupe_buffer_size,
+        settings.log_cleaner_io_buffer_load_factor,
+        settings.log_cleaner_io_buffer_size,
+        float("inf") if rate is None else rate,
+    )

@@ -1,7 +1,7 @@
 """What AlterConfigs and IncrementalAlterConfigs make of an entity's overrides, and what they refuse. Pure.
 
 Errors and texts are Kafka's, but for the part that says what is wrong with a value. A broker's setting may be changed
-at run time when it is the default of a topic setting, or a replication throttle.
+at run time when it is the default of a topic setting, a replication throttle, one of the cleaner's, or has no effect.
 Source: kafka.server.ConfigAdminManager, ZkAdminManager.alterConfigs, DynamicBrokerConfig.validate.
 """
 
@@ -19,7 +19,7 @@ from broker.config.settings import (
     validate_topic_config,
     validate_topic_configs,
 )
-from broker.config.table import BY_NAME, TOPIC_SETTINGS
+from broker.config.table import BY_NAME, IDLE_SETTINGS, TOPIC_SETTINGS
 from broker.core.admin import topic_names
 from broker.core.admin.create_topics import clipped
 from broker.model.ids import BrokerId
@@ -40,6 +40,14 @@ DYNAMIC = (
     frozenset(setting.name for setting in BY_NAME.values() if setting.topic_name is not None)
     | {"log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.flush.interval.ms"}
     | THROTTLE_RATES
+    | IDLE_SETTINGS.keys()
+    | {
+        "log.cleaner.threads",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.io.max.bytes.per.second",
+    }
 )
 """Settings of brokers that may change while they run."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")

@@ -144,7 +144,7 @@ class LogCleaner:
         self._store = store
         self._replicas = replicas
         self._runner = runner
-        self._settings = settings
+        self.settings = settings
         self._wall_ms = wall_ms
         self._on_damage = on_damage
         self._running: dict[TopicPartition, _Cleaning] = {}
@@ -165,7 +165,7 @@ class LogCleaner:
                 cleaning.log.cleaning.abandon_swap()
             elif not cleaning.log.config.compacts:
                 self._call_off(cleaning)
-        while len(self._running) < self._settings.threads:
+        while len(self._running) < self.settings.threads:
             chosen = self._dirtiest(logs)
             if chosen is None:
                 return
@@ -248,7 +248,7 @@ class LogCleaner:
 
     def _start(self, chosen: _Candidate) -> None:
         log, found = chosen.log, chosen.found
-        tp, config, settings = log.topic_partition, log.config, self._settings
+        tp, config, settings = log.topic_partition, log.config, self.settings
         segments = log.cleaning.inactive_segments(found.first_uncleanable)
         job = CleaningJob(
             directory=log.path,

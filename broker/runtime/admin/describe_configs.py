@@ -10,7 +10,7 @@ from itertools import dropwhile
 
 from broker.config.documentation import of_broker_setting, of_topic_setting
 from broker.config.settings import Settings
-from broker.config.table import BY_NAME, INERT_TOPIC_SETTINGS, TOPIC_SETTINGS
+from broker.config.table import BY_NAME, IDLE_SETTINGS, INERT_TOPIC_SETTINGS, TOPIC_SETTINGS
 from broker.core.admin import topic_names
 from broker.core.admin.alter_configs import DYNAMIC, ConfigRefused, broker_of
 from broker.core.admin.create_topics import clipped
@@ -162,7 +162,7 @@ def _broker_rows(
     settings: Settings, dynamic: DynamicConfig, keys: Collection[str] | None, synonyms: bool
 ) -> list[DescribeConfigsResourceResult]:
     rows = []
-    for name in sorted({*BY_NAME, *dynamic.own, *dynamic.of_all}):
+    for name in sorted({*BY_NAME, *IDLE_SETTINGS, *dynamic.own, *dynamic.of_all}):
         if keys is not None and name not in keys:
             continue
         layers = _synonyms(settings, dynamic, *next((names for names in _GROUPS if name in names), (name,)), first=name)
@@ -172,7 +172,7 @@ def _broker_rows(
                 value=layers[0].value if layers else None,
                 read_only=name not in DYNAMIC,
                 config_source=layers[0].source if layers else DEFAULT_SOURCE,
-                config_type=_TYPES[BY_NAME[name].kind] if name in BY_NAME else _LONG_TYPE,
+                config_type=_type_of(name),
                 synonyms=layers if synonyms else [],
             )
         )
@@ -188,7 +188,7 @@ def _all_brokers_rows(
             name=name,
             value=value,
             config_source=ALL_BROKERS_SOURCE,
-            config_type=_TYPES[BY_NAME[name].kind] if name in BY_NAME else _LONG_TYPE,
+            config_type=_type_of(name),
             synonyms=[DescribeConfigsSynonym(name, value, ALL_BROKERS_SOURCE)] if synonyms else [],
         )
         for name, value in sorted(dynamic.of_all.items())
@@ -219,6 +219,12 @@ def _synonyms(
     return list(dropwhile(lambda layer: layer.name != first, layers))
 
 
+def _type_of(name: str) -> int:
+    """Of a broker's setting."""
+    setting = BY_NAME.get(name) or IDLE_SETTINGS.get(name)
+    return _LONG_TYPE if setting is None else _TYPES[setting.kind]
+
+
 def _text(value: object) -> str | None:
     if value is None:
         return None
@@ -230,7 +236,11 @@ def _text(value: object) -> str | None:
 
 
 _DEFAULTS: Mapping[str, str] = {
-    **{name: text for name, one in BY_NAME.items() if (text := _text(one.default)) is not None},
+    **{
+        name: text
+        for name, one in (*BY_NAME.items(), *IDLE_SETTINGS.items())
+        if (text := _text(one.default)) is not None
+    },
     **_INERT_DEFAULTS,
 }
 """Of Kafka's settings of brokers, those that have one."""

@@ -60,6 +60,8 @@ class DynamicConfig:
         """Overrides of all brokers."""
         self.own: Mapping[str, str] = {}
         """Overrides of this broker."""
+        self.effective = settings
+        """What the file would say if it had the overrides; of use to whom a setting can reach at run time."""
 
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Called after a change, on the loop's thread."""
@@ -113,10 +115,10 @@ class DynamicConfig:
         merged = {**self.of_all, **self.own}
         static = {name: value for name, value in merged.items() if name not in THROTTLE_RATES}
         try:
-            retake_topic_defaults(self._settings, static)
+            self.effective = retake_topic_defaults(self._settings, static)
         except ConfigError as error:
             _log.error("settings changed at run time contradict each other, none is used: %s", error)
-            retake_topic_defaults(self._settings, {})
+            self.effective = retake_topic_defaults(self._settings, {})
 
 
 def _sound(config: Mapping[str, str], of_one: bool = False) -> dict[str, str]:

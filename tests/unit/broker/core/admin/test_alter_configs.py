@@ -73,6 +73,12 @@ def test_append_to_what_is_no_list_is_refused() -> None:
         (BROKER, {"leader.replication.throttled.rate": "-5"}, ErrorCode.INVALID_REQUEST, "bytes per second"),
         (
             BROKER,
+            {"num.io.threads": "0"},
+            ErrorCode.INVALID_REQUEST,
+            "^Invalid value 0 for configuration num.io.threads: ",
+        ),
+        (
+            BROKER,
             {"log.retention.ms": "xx"},
             ErrorCode.INVALID_REQUEST,
             "^Invalid value xx for configuration log.retention.ms: Not a number of type LONG$",
@@ -91,6 +97,7 @@ def test_config_that_cannot_be_is_refused(kind: int, config: dict[str, str], err
         (TOPIC, {"min.insync.replicas": "2", THROTTLED: "*"}),
         (TOPIC, {THROTTLED: "0:1,12:3"}),
         (TOPIC, {THROTTLED: ""}),
+        (BROKER, {"log.cleaner.threads": "4", "num.io.threads": "16", "background.threads": "1"}),
         (BROKER, {"log.retention.ms": "-1", "follower.replication.throttled.rate": "1000"}),
     ],
 )

@@ -269,6 +269,14 @@ def test_every_setting_is_documented_where_that_is_asked_for() -> None:
         assert [name for name, row in documented.items() if not (row.documentation or "").endswith(".")] == []
 
 
+def test_settings_of_threads_that_nothing_has_are_described_as_such() -> None:
+    rows = describe(BROKER, "1")
+    assert (rows["num.io.threads"].value, rows["num.io.threads"].config_type) == ("8", INT)
+    assert not rows["num.io.threads"].read_only
+    assert not rows["log.cleaner.threads"].read_only
+    assert rows["log.cleaner.backoff.ms"].read_only
+
+
 def test_topic_that_is_not_there_has_the_error_alone() -> None:
     result = answer(TOPIC, "nope")
     assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
