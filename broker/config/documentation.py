@@ -46,6 +46,8 @@ _BROKER = {
     "controlled.shutdown.retry.backoff.ms": "How long it waits between two tries.",
     "controlled.shutdown.farewell.ms": "How long a broker that stops goes on telling clients who leads now.",
     "failure.suspicion.enable": "Whether a broker whose process is gone is taken for dead before its session ends.",
+    "inter.broker.addresses.only": "Whether requests that only brokers send are refused from addresses at "
+    "which no broker is registered.",
     "request.timeout.ms": "How long a broker waits for another's response.",
     "socket.request.max.bytes": "The largest request that is read. A larger one closes its connection.",
     "socket.send.buffer.bytes": "The size of a connection's send buffer. -1: as the system chooses.",

@@ -78,6 +78,7 @@ class Settings:
     controller_socket_timeout_ms: int
     controlled_shutdown_enable: bool
     failure_suspicion_enable: bool
+    inter_broker_addresses_only: bool
     controlled_shutdown_max_retries: int
     controlled_shutdown_retry_backoff_ms: int
     controlled_shutdown_farewell_ms: int

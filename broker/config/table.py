@@ -1,7 +1,8 @@
 """Every broker setting that highwater reads: Kafka's name, type, default and range, in one table.
 
 Source: kafka.server.KafkaConfig and org.apache.kafka.storage.internals.log.LogConfig (3.9). Settings that start with
-`lab.`, `failure.`, `controlled.shutdown.farewell.ms`, `replica.truncation` and `flush.policy` are highwater's own.
+`lab.`, `failure.`, `controlled.shutdown.farewell.ms`, `inter.broker.addresses.only`, `replica.truncation` and
+`flush.policy` are highwater's own.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("controller.socket.timeout.ms", "int", 30000, 1),
     Setting("controlled.shutdown.enable", "bool", True),
     Setting("failure.suspicion.enable", "bool", True),
+    # Highwater's own: what only brokers send is taken from addresses of registered brokers alone.
+    Setting("inter.broker.addresses.only", "bool", False),
     Setting("controlled.shutdown.max.retries", "int", 3, 0),
     Setting("controlled.shutdown.retry.backoff.ms", "long", 5000, 0),
     # Highwater's own: how long a shutdown keeps sending clients the new leaders.

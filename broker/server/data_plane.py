@@ -35,10 +35,13 @@ from broker.runtime.replicas.controller_requests import ControllerRequests
 from broker.runtime.replicas.replica_reports import ReplicaReports
 from broker.runtime.requests.context import RequestContext
 from broker.runtime.requests.dispatch import Dispatcher
+from broker.runtime.requests.inter_broker import InterBrokerGate
 from broker.server.control_plane import ControlPlane, Handler
 from broker.server.coordinators import Coordinators
+from broker.server.peer_addresses import PeerAddresses
 from broker.server.workers import DeletionWorker, FileWorker, FlushWorkers
 from broker.wire.api import ApiKey
+from broker.zk.registration import registered_hosts
 
 _FLUSH_CHECK_MS = 1000.0
 _RECHECK_MS = 1000.0
@@ -165,16 +168,19 @@ class DataPlane:
             manager.controller_fence,
         )
         control.cache.add_listener(reports.on_metadata)
-        self._dispatcher = Dispatcher(
-            {
-                **control.handlers(),
-                ApiKey.LEADER_AND_ISR: control.gated(requests.handle_leader_and_isr),
-                ApiKey.STOP_REPLICA: requests.handle_stop_replica,
-                ApiKey.REPLICA_REPORT: reports.handle,
-                **self._client_handlers(manager),
-                **self.coordinators.handlers(),
-            }
-        )
+        handlers: dict[ApiKey, Handler] = {
+            **control.handlers(),
+            ApiKey.LEADER_AND_ISR: control.gated(requests.handle_leader_and_isr),
+            ApiKey.STOP_REPLICA: requests.handle_stop_replica,
+            ApiKey.REPLICA_REPORT: reports.handle,
+            **self._client_handlers(manager),
+            **self.coordinators.handlers(),
+        }
+        read = None
+        if self.settings.inter_broker_addresses_only:
+            read = PeerAddresses(self._loop, partial(registered_hosts, control.client)).read
+        gate = InterBrokerGate(control.cache.listener, self._loop.now_ms, read)
+        self._dispatcher = Dispatcher({api: gate.before(api, handler) for api, handler in handlers.items()})
 
     def _client_handlers(self, manager: ReplicaManager) -> dict[ApiKey, Handler]:
         log_dirs = LogDirHandlers(self.settings.log_dirs, self.store, manager.replicas)

@@ -58,6 +58,23 @@ def prepare(client: ZkClient) -> None:
         client.ensure_path(path)
 
 
+def registered_hosts(client: ZkClient) -> set[str]:
+    """Names or addresses under which the registered brokers are reached. Raises StoreUnavailable."""
+    names = [name for name in client.children(paths.BROKER_IDS) or [] if name.isdigit()]
+    nodes = client.get_many([paths.broker_id(int(name)) for name in names])
+    hosts: set[str] = set()
+    for name in names:
+        node = nodes[paths.broker_id(int(name))]
+        if node is not None:
+            try:
+                found = codecs.decode_broker(int(name), node.data, node.czxid)
+            except codecs.MalformedZnode as error:
+                _log.error("a registration is ignored: %s", error)
+            else:
+                hosts |= {endpoint.host for endpoint in found.endpoints}
+    return hosts
+
+
 def cluster_id(client: ZkClient) -> str:
     """Read `/cluster/id`, or make a cluster id of 16 random bytes in Kafka's base64 form."""
     while True:

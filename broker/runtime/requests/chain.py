@@ -207,11 +207,11 @@ class _Throttle:
                     return
             held.popleft()
             if request.open:
-                _handle_late(handler, request)
+                handle_late(handler, request)
         del self._held[context]
 
 
-def _handle_late(handler: Handler, request: Request) -> None:
+def handle_late(handler: Handler, request: Request) -> None:
     """What a connection does around a handler, for one that is called by a timer."""
     try:
         handler(request)
