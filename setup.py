@@ -12,7 +12,7 @@ import sys
 from setuptools import Extension, setup
 
 HOT = {
-    "core/producers": "state transactions",
+    "core/producers": "guards state transactions",
     "core/replication": "epochs fencing follower isr leader partition purgatory watermark",
     "log": "local_log log producers reads swap truncation",
     "log/durability": "durability",

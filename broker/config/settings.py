@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.config.table import BY_NAME, IDLE_SETTINGS, INERT_TOPIC_SETTINGS, MESSAGE_FORMAT, TOPIC_SETTINGS, Setting
+from broker.config.transactions import TransactionSettings
 from broker.wire.compression import CodecMissing, Compression, check_installed
 
 _LISTENER = re.compile(r"^(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]*):(?P<port>\d{1,5})$")
@@ -115,6 +116,7 @@ class Settings:
     group_initial_rebalance_delay_ms: int
     group_max_size: int
     lab_event_log: str | None
+    transactions: TransactionSettings
     topic_defaults: Mapping[str, str]
     """Topic-level names → the broker's default for them, as text: what a topic without overrides has.
 
@@ -169,6 +171,7 @@ class Settings:
             log_dirs=tuple(dict.fromkeys(dirs)),
             zookeeper_connection_timeout_ms=get("zookeeper.connection.timeout.ms")
             or get("zookeeper.session.timeout.ms"),
+            transactions=TransactionSettings.of(values),
             topic_defaults=_topic_defaults(values),
             given=dict(properties),
             unknown=tuple(sorted(set(properties) - set(BY_NAME))),

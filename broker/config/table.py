@@ -151,6 +151,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("group.max.session.timeout.ms", "int", 1800000, 0),
     Setting("group.initial.rebalance.delay.ms", "int", 3000, 0),
     Setting("group.max.size", "int", 2**31 - 1, 1),
+    Setting("transaction.state.log.num.partitions", "int", 50, 1),
+    Setting("transaction.state.log.replication.factor", "int", 3, 1, 2**15 - 1),
+    Setting("transaction.state.log.min.isr", "int", 2, 1),
+    Setting("transaction.state.log.segment.bytes", "int", 104857600, 1),
+    Setting("transaction.max.timeout.ms", "int", 900000, 1),
+    Setting("transactional.id.expiration.ms", "int", 604800000, 1),
+    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", 10000, 1),
+    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", "int", 3600000, 1),
+    Setting("transaction.partition.verification.enable", "bool", True),
     Setting("lab.event.log", "str", None),
 )
 

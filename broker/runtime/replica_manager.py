@@ -39,6 +39,7 @@ from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.replicas.replication_quotas import ReplicationQuotas
 from broker.runtime.replicas.resignation import Resignation
 from broker.runtime.replicas.role_changes import RoleChanges
+from broker.runtime.replicas.transaction_gate import TransactionGate
 from broker.runtime.replicas.truncation import ReplicaTruncation
 from broker.runtime.requests.request import Request
 from broker.wire.errors import ErrorCode
@@ -96,7 +97,9 @@ class ReplicaManager:
         self.isr_manager = IsrManager(self.replicas, loop, event_log, alter_partition, settings.replica_lag_time_max_ms)
         self.appender = Appender(self.replicas, loop, event_log, wall_ms)
         self.delete_records = DeleteRecordsHandler(self.replicas, loop, log_store, self._on_log_start)
-        self.produce = ProduceHandler(self.replicas, self.appender)
+        self.appender.verifies_transactions = settings.transactions.verification
+        self.gate = TransactionGate(self.replicas, loop, settings.transactions.verification)
+        self.produce = ProduceHandler(self.replicas, self.appender, self.gate)
         self.fetch = FetchHandler(
             self.replicas, settings, loop, event_log, self.quotas, self.isr_manager, self.delete_records
         )
@@ -211,9 +214,6 @@ class ReplicaManager:
 
     def handle_delete_records(self, request: Request) -> None:
         self.delete_records.handle(request)
-
-    def handle_init_producer_id(self, request: Request) -> None:
-        self.producer_ids.handle(request)
 
     def handle_describe_producers(self, request: Request) -> None:
         self.describe_producers.handle(request)

@@ -16,9 +16,11 @@ from broker.runtime.group.group_admin import GroupAdminHandlers
 from broker.runtime.group.membership import MembershipHandlers
 from broker.runtime.group.offset_fetch import OffsetFetchHandler
 from broker.runtime.group.offset_handlers import OffsetHandlers
-from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.requests.request import Request
+from broker.runtime.transaction.ports import Peers
+from broker.runtime.transaction.room import TransactionRoom
+from broker.server.control_plane import ControlPlane
 from broker.wire.api import ApiKey
 from broker.wire.compression import Compression
 
@@ -26,30 +28,53 @@ Handler = Callable[[Request], None]
 
 
 class Coordinators:
-    """Of groups."""
+    """Of groups and of transactions."""
 
     def __init__(
         self,
         settings: Settings,
-        cache: MetadataCache,
+        control: ControlPlane,
         manager: ReplicaManager,
         loop: EpollLoop,
+        peers: Callable[[str], Peers],
     ) -> None:
-        """Before the manager's end of turn becomes a hook of the loop: what is appended here belongs to the turn."""
+        """Before the manager's end of turn becomes a hook of the loop: what is appended here belongs to the turn.
+
+        peers: connections to other brokers for a purpose.
+        """
+        cache = control.cache
         self.groups = GroupCoordinator(
             _group_settings(settings), cache, manager.replicas, manager.appender, loop, lambda: str(uuid.uuid4())
         )
         self._membership = MembershipHandlers(self.groups)
-        self._offsets = OffsetHandlers(self.groups, manager.appender.wall_ms, None)
+        self._offsets = OffsetHandlers(self.groups, manager.appender.wall_ms, manager.gate)
         self._offset_fetch = OffsetFetchHandler(self.groups)
         self._admin = GroupAdminHandlers(self.groups)
         manager.add_role_listener(self.groups.partitions.on_role_change)
         cache.add_deletion_listener(self.groups.topic_deleted)
         loop.add_before_send(self.groups.appends.flush)
+        self.transactions = TransactionRoom(
+            settings,
+            manager.replicas,
+            manager.appender,
+            cache,
+            peers("markers"),
+            peers("verification"),
+            control.producer_ids,
+            manager.producer_ids,
+            loop,
+            manager.appender.wall_ms,
+        )
+        self.transactions.writer.on_offsets_marker = self.groups.end_transaction
+        manager.gate.verifier = self.transactions.verifier
+        manager.add_role_listener(self.transactions.coordinator.partitions.on_role_change)
+        cache.add_listener(self.transactions.sender.on_metadata)
+        loop.add_before_send(self.transactions.appends.flush)
 
     def start(self) -> None:
         """Begin the periodic duties."""
         self.groups.start()
+        self.transactions.housekeeping.start()
 
     def handlers(self) -> dict[ApiKey, Handler]:
         """What this part serves."""
@@ -59,11 +84,13 @@ class Coordinators:
             ApiKey.HEARTBEAT: self._membership.handle_heartbeat,
             ApiKey.LEAVE_GROUP: self._membership.handle_leave,
             ApiKey.OFFSET_COMMIT: self._offsets.handle_commit,
+            ApiKey.TXN_OFFSET_COMMIT: self._offsets.handle_txn_commit,
             ApiKey.OFFSET_FETCH: self._offset_fetch.handle,
             ApiKey.OFFSET_DELETE: self._offsets.handle_delete,
             ApiKey.DESCRIBE_GROUPS: self._admin.handle_describe,
             ApiKey.LIST_GROUPS: self._admin.handle_list,
             ApiKey.DELETE_GROUPS: self._admin.handle_delete,
+            **self.transactions.handlers(),
         }
 
 

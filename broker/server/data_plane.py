@@ -52,8 +52,8 @@ def _open_segments_max() -> int:
     return max(1, kept_descriptors() // 2)
 
 
-class FetchPeers:
-    """One fetch connection per broker, at the address of the last UpdateMetadata."""
+class BrokerPeers:
+    """One connection per broker, at the address of the last UpdateMetadata."""
 
     def __init__(
         self, loop: EpollLoop, resolver: Resolver, address: Callable[[BrokerId], Address | None], client_id: str
@@ -137,7 +137,7 @@ class DataPlane:
             self.store,
             event_log,
             control.alter_partition,
-            FetchPeers(
+            BrokerPeers(
                 self._loop,
                 resolver,
                 control.cache.address,
@@ -156,7 +156,12 @@ class DataPlane:
         control.configs.add_listener(lambda topic, _: manager.hosting.on_topic_config(topic))
         control.dynamic.add_listener(lambda: self._on_broker_config(control, manager))
         self._on_broker_config(control, manager)
-        self.coordinators = Coordinators(self.settings, control.cache, manager, self._loop)
+
+        def peers(purpose: str) -> BrokerPeers:
+            client_id = f"broker-{self.settings.broker_id}-{purpose}"
+            return BrokerPeers(self._loop, resolver, control.cache.address, client_id)
+
+        self.coordinators = Coordinators(self.settings, control, manager, self._loop, peers)
         self._loop.add_before_send(manager.end_of_turn)
         requests = ControllerRequests(manager.role_changes)
         reports = ReplicaReports(
@@ -190,7 +195,6 @@ class DataPlane:
             ApiKey.LIST_OFFSETS: manager.handle_list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
             ApiKey.DELETE_RECORDS: manager.handle_delete_records,
-            ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
             ApiKey.DESCRIBE_PRODUCERS: manager.handle_describe_producers,
             ApiKey.DESCRIBE_LOG_DIRS: log_dirs.handle_describe_log_dirs,
             ApiKey.ALTER_REPLICA_LOG_DIRS: log_dirs.handle_alter_replica_log_dirs,

@@ -140,26 +140,11 @@ _ADVERTISED_OTHERWISE: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(0, 9),
 }
 
-# Codec only: nothing serves it yet.
-_NOT_ADVERTISED: Final = frozenset(
-    {
-        ApiKey.ADD_PARTITIONS_TO_TXN,
-        ApiKey.ADD_OFFSETS_TO_TXN,
-        ApiKey.END_TXN,
-        ApiKey.WRITE_TXN_MARKERS,
-        ApiKey.TXN_OFFSET_COMMIT,
-        ApiKey.DESCRIBE_TRANSACTIONS,
-        ApiKey.LIST_TRANSACTIONS,
-    }
-)
-
 # Served, but no client is to know of it: ApiVersions does not name it.
 PRIVATE: Final = frozenset({ApiKey.REPLICA_REPORT, ApiKey.PEER_EVIDENCE})
 
 ADVERTISED: Final[Mapping[ApiKey, VersionRange]] = {
-    api: _ADVERTISED_OTHERWISE.get(api, versions)
-    for api, versions in sorted(SUPPORTED.items())
-    if api not in _NOT_ADVERTISED | PRIVATE
+    api: _ADVERTISED_OTHERWISE.get(api, versions) for api, versions in sorted(SUPPORTED.items()) if api not in PRIVATE
 }
 
 # Above every version that the 16 bits of a request's header can say.

@@ -316,7 +316,7 @@ class MemoryBrokers:
             ApiKey.FETCH: manager.handle_fetch,
             ApiKey.LIST_OFFSETS: manager.handle_list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: manager.handle_offset_for_leader_epoch,
-            ApiKey.INIT_PRODUCER_ID: manager.handle_init_producer_id,
+            ApiKey.INIT_PRODUCER_ID: manager.producer_ids.respond_fresh,
             ApiKey.DELETE_RECORDS: manager.handle_delete_records,
             ApiKey.DESCRIBE_PRODUCERS: manager.handle_describe_producers,
         }

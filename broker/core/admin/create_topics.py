@@ -12,7 +12,7 @@ from typing import Protocol
 from broker.config.settings import ConfigError, Settings, validate_topic_config, validate_topic_configs
 from broker.core.admin import topic_names
 from broker.core.controller.assignment import AssignmentRefused, assign, check_manual
-from broker.core.coordination import OFFSETS_TOPIC
+from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from broker.model.ids import BrokerId
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
@@ -157,6 +157,19 @@ def automatic_topic(name: str, settings: Settings) -> CreatableTopic:
             name,
             settings.offsets_topic_num_partitions,
             settings.offsets_topic_replication_factor,
+            [],
+            [CreatableTopicConfig(key, value) for key, value in configs.items()],
+        )
+    if name == TRANSACTION_TOPIC:
+        transactions = settings.transactions
+        configs = {"cleanup.policy": "compact", "compression.type": "uncompressed"}
+        configs["unclean.leader.election.enable"] = "false"
+        configs["min.insync.replicas"] = str(transactions.min_isr)
+        configs["segment.bytes"] = str(transactions.segment_bytes)
+        return CreatableTopic(
+            name,
+            transactions.partitions,
+            transactions.replication_factor,
             [],
             [CreatableTopicConfig(key, value) for key, value in configs.items()],
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from broker.core.producers.guards import Guard, Guards
 from broker.core.producers.transactions import EndedTransaction, Transactions
 from broker.model.ids import Offset
 from broker.wire.errors import ErrorCode
@@ -64,9 +65,10 @@ class ProducerEntry:
 class ProducerStates:
     """All idempotent producers of one partition. `end_offset`: the log is accounted for below it."""
 
-    __slots__ = ("_entries", "_transactional_end", "end_offset", "transactions")
+    __slots__ = ("_entries", "_guards", "_transactional_end", "end_offset", "transactions")
 
     def __init__(self, end_offset: int = 0) -> None:
+        self._guards = Guards()
         self._entries: dict[int, ProducerEntry] = {}
         self._transactional_end: Offset = 0
         """No batch of a transaction and no marker lies at or beyond it."""
@@ -100,6 +102,30 @@ class ProducerStates:
         if first_sequence != 0:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None
         return ErrorCode.NONE, None
+
+    def check_epoch(self, producer_id: int, epoch: int) -> ErrorCode:
+        """Whether a coordinator may append a batch that has no sequence."""
+        entry = self._entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return ErrorCode.NONE
+
+    def in_transaction(self, producer_id: int) -> bool:
+        """Whether this producer has a transaction open here."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.transaction_first_offset != NONE
+
+    def guard(self, producer_id: int, epoch: int, first_sequence: int, now_ms: float) -> Guard | None:
+        """Before a batch of a transaction: what the coordinator has to confirm for it. None where one is open here."""
+        if self.in_transaction(producer_id):
+            return None
+        return self._guards.take(producer_id, epoch, first_sequence, now_ms)
+
+    def check_guard(self, producer_id: int, epoch: int, first_sequence: int) -> ErrorCode:
+        """Whether a batch may begin or continue a transaction; first_sequence: −1 of a coordinator's batch."""
+        if self.in_transaction(producer_id):
+            return ErrorCode.NONE
+        return self._guards.check(producer_id, epoch, first_sequence)
 
     def append(
         self,
@@ -136,6 +162,7 @@ class ProducerStates:
     def begin_transaction(self, producer_id: int, first_offset: Offset, last_offset: Offset) -> None:
         """A transactional batch, just appended: its producer's transaction is open, since now or since before."""
         entry = self._entries[producer_id]
+        self._guards.drop(producer_id)
         self._transactional_end = last_offset + 1
         if entry.transaction_first_offset == NONE:
             entry.transaction_first_offset = first_offset
@@ -162,6 +189,7 @@ class ProducerStates:
         entry = self._entries.get(producer_id)
         if entry is None or epoch > entry.epoch:
             entry = self._begin_epoch(producer_id, epoch, now_ms)
+        self._guards.drop(producer_id)
         self._transactional_end = offset + 1
         first_offset, entry.transaction_first_offset = entry.transaction_first_offset, NONE
         entry.coordinator_epoch = coordinator_epoch
@@ -196,6 +224,7 @@ class ProducerStates:
 
         Not those with an open transaction: its end is still to come.
         """
+        self._guards.expire(now_ms, expiration_ms)
         late = [
             pid
             for pid, entry in self._entries.items()
@@ -210,6 +239,7 @@ class ProducerStates:
 
         It is not known of transactions that began or ended since.
         """
+        self._guards.clear()
         if end_offset < self._transactional_end:
             return False
         begun_since: list[int] = []
@@ -229,6 +259,7 @@ class ProducerStates:
     def clear(self, end_offset: int) -> None:
         """Start over: the caller replays the log from end_offset."""
         self._entries.clear()
+        self._guards.clear()
         self.transactions.clear()
         self._transactional_end = 0
         self.end_offset = end_offset

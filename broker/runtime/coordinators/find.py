@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from broker.core.coordination import OFFSETS_TOPIC, partition_of
+from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC, partition_of
 from broker.model.ids import BrokerId
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.requests.decoding import decode_or_refuse
@@ -21,7 +21,8 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 _GROUP: Final = 0
-_TOPICS: Final = {_GROUP: OFFSETS_TOPIC}
+_TRANSACTION: Final = 1
+_TOPICS: Final = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTION_TOPIC}
 _MANY_KEYS_FROM: Final = 4
 _NOWHERE: Final = (-1, "", -1)
 
@@ -73,7 +74,10 @@ class FindCoordinatorHandler:
     def _coordinator(self, key: str, key_type: int) -> Coordinator:
         topic = _TOPICS.get(key_type)
         if topic is None:
-            text = f"Coordinators of type {key_type} are not served: the type must be {_GROUP} (group)"
+            text = (
+                f"Coordinators of type {key_type} are not served: the type must be {_GROUP} (group) or {_TRANSACTION}"
+                " (transaction)"
+            )
             return Coordinator(key, *_NOWHERE, ErrorCode.INVALID_REQUEST, text)
         known = self._cache.topics.get(topic)
         if known is None:

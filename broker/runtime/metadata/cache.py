@@ -244,6 +244,11 @@ class MetadataCache:
         known = self.topics.get(topic)
         return known is not None and partition in known.partitions
 
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has, 0 where it is not known."""
+        known = self.topics.get(topic)
+        return 0 if known is None else len(known.partitions)
+
     def leader_of(self, topic: str, partition: int) -> tuple[BrokerId, int]:
         """(leader, leader epoch) of the last update; leader −1 where nobody leads, (−1, −1) where it is not known."""
         known = self.topics.get(topic)

@@ -1,6 +1,6 @@
 """Produce: decode, append each partition's batch, respond once all outcomes are known.
 
-What becomes of a batch is decided in `replicas.append`.
+What becomes of a batch is decided in `replicas.append`; batches of transactions pass `replicas.transaction_gate` first.
 Source: kafka.server.KafkaApis.handleProduceRequest.
 """
 
@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from broker.runtime.produce.transactions import check_producers, transactional_header, unverified
 from broker.runtime.replicas.append import ACKS_ALL, Appender, AppendOrigin
 from broker.runtime.replicas.replica import PendingAppend
 from broker.runtime.replicas.replicas import Replicas
+from broker.runtime.replicas.transaction_gate import TransactionGate
 from broker.runtime.requests.old_clients import without_storage_errors
 from broker.runtime.requests.request import Request, refuse, respond, respond_and_hang_up, respond_nothing
 from broker.wire.errors import ErrorCode
@@ -74,12 +76,20 @@ class PartitionAppend(PendingAppend):
         self.handler.arrived(self)
 
 
+class TransactionalAppend(PartitionAppend):
+    """Of a request with a transactional id."""
+
+    __slots__ = ()
+    in_transaction = True
+
+
 class ProduceHandler:
     """All Produce requests of this broker."""
 
-    def __init__(self, replicas: Replicas, appender: Appender) -> None:
+    def __init__(self, replicas: Replicas, appender: Appender, gate: TransactionGate) -> None:
         self._replicas = replicas
         self._appender = appender
+        self._gate = gate
         self._noted: set[tuple[str, ErrorCode]] = set()
         """Clients and kinds of malformed batches that were logged."""
 
@@ -103,16 +113,45 @@ class ProduceHandler:
         if acks not in _ACKS:
             refused = ErrorCode.INVALID_REQUIRED_ACKS
         elif body.transactional_id is not None:
-            refused = ErrorCode.INVALID_TXN_STATE
+            refused = check_producers(body.partitions)
         # What is not refused takes its result's place as it comes in.
         results = [ProducePartitionResult(topic, index, refused) for topic, index, _ in body.partitions]
         if refused is not _NONE or not results:
             self._respond(request, acks, results)
             return
         pending = PendingProduce(request, acks, results, len(results))
+        transactional_id = body.transactional_id
         for place, (topic, index, records) in enumerate(body.partitions):
-            append = PartitionAppend(self, request, (topic, index), acks, body.timeout_ms, pending, place)
+            arguments = (self, request, (topic, index), acks, body.timeout_ms, pending, place)
+            if transactional_id is None:
+                self._append(PartitionAppend(*arguments), records)
+            else:
+                self._append_in_transaction(TransactionalAppend(*arguments), records, transactional_id)
+
+    def _append_in_transaction(
+        self, append: TransactionalAppend, records: memoryview | None, transactional_id: str
+    ) -> None:
+        header = transactional_header(records)
+        if header is None:
             self._append(append, records)
+            return
+
+        def admitted(error: ErrorCode, records: memoryview | None) -> None:
+            if error is not _NONE:
+                append.refuse(*unverified(error))
+                self._appender.take_outcome(append)
+                return
+            self._append(append, records)
+
+        self._gate.admit(
+            append.partition,
+            transactional_id,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            records,
+            admitted,
+        )
 
     def _append(self, append: PartitionAppend, records: memoryview | None) -> None:
         request = append.request

@@ -1,4 +1,4 @@
-"""InitProducerId for idempotent producers. Transactions are refused by name.
+"""InitProducerId for producers without transactions; `runtime.transaction` takes the request, and the others itself.
 
 Source: TransactionCoordinator.handleInitProducerId, RPCProducerIdManager; KIP-98, KIP-360.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 import logging
 
 from broker.runtime.replicas.ports import ProducerIdSource
-from broker.runtime.requests.decoding import decode_or_refuse
 from broker.runtime.requests.request import Request, respond
 from broker.wire.errors import ErrorCode
-from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from broker.wire.messages.init_producer_id import InitProducerIdResponse
 
 logger = logging.getLogger(__name__)
 
@@ -22,18 +21,9 @@ class ProducerIdHandler:
     def __init__(self, source: ProducerIdSource) -> None:
         self._source = source
 
-    def handle(self, request: Request) -> None:
-        """Respond with an id and epoch 0, perhaps after a block is claimed; INVALID_REQUEST for a transactional id."""
-        body = decode_or_refuse(request, InitProducerIdRequest)
-        if body is None:
-            return
+    def respond_fresh(self, request: Request) -> None:
+        """Respond with an id and epoch 0, perhaps after a block is claimed."""
         version = request.api_version
-        if body.transactional_id is not None:
-            logger.warning(
-                "InitProducerId with transactional id %r refused: transactions are not served", body.transactional_id
-            )
-            respond(request, InitProducerIdResponse(0, ErrorCode.INVALID_REQUEST, -1, -1).encode(version))
-            return
 
         def on_id(producer_id: int) -> None:
             respond(request, InitProducerIdResponse(0, 0, producer_id, 0).encode(version))

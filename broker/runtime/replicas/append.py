@@ -17,14 +17,16 @@ from broker.core.replication.leader import Leader
 from broker.model.log_errors import CorruptLog, LogDirFailed
 from broker.runtime.event_log import EventLog
 from broker.runtime.ports import Loop, ResponseSlot
-from broker.runtime.replicas.append_validation import validated
+from broker.runtime.replicas.append_validation import coordinators_header, validated
 from broker.runtime.replicas.replica import PendingAppend, Replica
 from broker.runtime.replicas.replicas import Replicas
 from broker.runtime.requests.deadlines import Deadlines
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import (
+    CONTROL_BIT,
     HEADER_SIZE,
     TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     CorruptBatch,
     InvalidBatch,
@@ -39,9 +41,10 @@ class AppendOrigin(Enum):
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
-    """This broker, into an internal topic; its batches have no sequence that could repeat."""
+    """A coordinator's records, or its markers; they have no sequence that could repeat."""
 
 
+_TRANSACTION_BITS: Final = TRANSACTIONAL_BIT | CONTROL_BIT
 _CLIENT: Final = AppendOrigin.CLIENT
 _NONE: Final = ErrorCode.NONE  # an enum member costs a slow lookup
 
@@ -75,6 +78,8 @@ class Appender:
         self._loop = loop
         self._event_log = event_log
         self.wall_ms = wall_ms
+        self.verifies_transactions = True
+        """Whether the first batch of a transaction has to pass `transaction_gate`."""
         self._turn: list[PendingAppend] = []
         self._ending: list[PendingAppend] = []
         """Appends of the turn whose end is under way."""
@@ -123,6 +128,10 @@ class Appender:
             append.refuse(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         else:
             self._append(append, replica, records, origin, zstd_from)
+        self.take_outcome(append)
+
+    def take_outcome(self, append: PendingAppend) -> None:
+        """Of an append that is staged or refused: handed out when the turn ends or later; with acks=0 at once."""
         if append.acks:
             self._turn.append(append)
         else:
@@ -150,18 +159,31 @@ class Appender:
             isr = sorted(role.isr.committed)
             append.refuse(error, f"ISR {isr} of {replica.name} is below min.insync.replicas {role.min_isr}")
             return
+        if origin is not _CLIENT:
+            header = coordinators_header(append, replica, records)
+            if header is None or records is None or self._unguarded(append, replica, header, -1):
+                return
+            self._stage(append, replica, role, header, records)
+            return
         header = validated(append, replica, records, zstd_from)
         if header is None or records is None:
             return
-        if origin is _CLIENT and header.producer_id >= 0 and self._settled_by_sequence(append, replica, header):
+        if header.producer_id >= 0 and self._settled_by_sequence(append, replica, header):
             return
         self._stage(append, replica, role, header, records)
 
     def _settled_by_sequence(self, append: PendingAppend, replica: Replica, header: BatchHeader) -> bool:
         """True where the producer's sequence refuses the batch, or shows that the log has it already."""
-        error, repeated = replica.log.producers.check(
+        producers = replica.log.producers
+        error, repeated = producers.check(
             header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
         )
+        if header.attributes & TRANSACTIONAL_BIT:
+            if repeated is None and self._unguarded(append, replica, header, header.base_sequence):
+                return True
+        elif producers.transactions and producers.in_transaction(header.producer_id):
+            append.refuse(ErrorCode.INVALID_TXN_STATE, f"producer {header.producer_id} has a transaction open here")
+            return True
         if error is not _NONE:
             append.refuse(
                 error, f"producer {header.producer_id} epoch {header.producer_epoch} sequence {header.base_sequence}"
@@ -175,6 +197,15 @@ class Appender:
         if replica.append_policy is not None:
             append.log_append_time = _stored_append_time(replica, repeated.base_offset)
         return True
+
+    def _unguarded(self, append: PendingAppend, replica: Replica, header: BatchHeader, first_sequence: int) -> bool:
+        """True where the transaction's coordinator may not know that this partition is in it; `append` says so then."""
+        if not self.verifies_transactions or header.attributes & _TRANSACTION_BITS != TRANSACTIONAL_BIT:
+            return False
+        error = replica.log.producers.check_guard(header.producer_id, header.producer_epoch, first_sequence)
+        if error is not _NONE:
+            append.refuse(error, "Record was not part of an ongoing transaction")
+        return error is not _NONE
 
     def _stage(
         self, append: PendingAppend, replica: Replica, role: Leader, header: BatchHeader, records: memoryview

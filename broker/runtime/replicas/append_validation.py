@@ -11,6 +11,7 @@ from typing import Final
 from broker.runtime.replicas.keyless_records import refuse_keyless
 from broker.runtime.replicas.replica import PendingAppend, Replica
 from broker.wire.compression import Compression
+from broker.wire.control_records import marker_of
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
@@ -40,13 +41,39 @@ def validated(
     header = _sound_header(append, records, replica.max_batch_bytes)
     if header is None or records is None:
         return None
+    invalid = validate_produced(header)
+    if invalid is not None:
+        append.refuse_malformed(invalid.error, invalid.reason)
+        return None
     if not (zstd_from is not None or header.attributes & _REFUSED_BITS or replica.compacted):
         return header  # the usual batch: nothing below looks at more of it
     return None if _lacks_feature(append, replica, header, records, zstd_from) else header
 
 
+def coordinators_header(append: PendingAppend, replica: Replica, records: memoryview | None) -> BatchHeader | None:
+    """The header of a batch that a coordinator of this cluster has made; None where `append` now says why not.
+
+    A batch of a transaction and a marker have to fit their producer's epoch, a marker its coordinators' too.
+    """
+    header = _sound_header(append, records, replica.max_batch_bytes)
+    if header is None or records is None:
+        return None
+    if header.producer_id < 0:
+        return header
+    producers = replica.log.producers
+    end = marker_of(header, records) if header.is_control else None
+    if end is None:
+        error = producers.check_epoch(header.producer_id, header.producer_epoch)
+    else:
+        error = producers.check_marker(header.producer_id, header.producer_epoch, end.coordinator_epoch)
+    if error is not ErrorCode.NONE:
+        append.refuse(error, f"producer {header.producer_id} epoch {header.producer_epoch}")
+        return None
+    return header
+
+
 def _sound_header(append: PendingAppend, records: memoryview | None, max_batch_bytes: int) -> BatchHeader | None:
-    """The header of the one batch that `records` must be, whose CRC is right and whose counts can be true."""
+    """The header of the one batch that `records` must be, whose CRC is right."""
     if not records:
         append.refuse_malformed(ErrorCode.INVALID_RECORD, _ONE_BATCH)
         return None
@@ -67,10 +94,6 @@ def _sound_header(append: PendingAppend, records: memoryview | None, max_batch_b
     except CorruptBatch as corrupt:
         append.refuse_malformed(ErrorCode.CORRUPT_MESSAGE, str(corrupt))
         return None
-    invalid = validate_produced(header)
-    if invalid is not None:
-        append.refuse_malformed(invalid.error, invalid.reason)
-        return None
     return header
 
 
@@ -84,12 +107,14 @@ def _lacks_feature(
         append.refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
         return True
     if attributes & _REFUSED_BITS:
-        if attributes & TRANSACTIONAL_BIT:
-            append.refuse(ErrorCode.INVALID_TXN_STATE, "transactions are not served")
-        else:
+        if attributes & TIMESTAMP_TYPE_BIT:
             text = "a producer should not set the timestamp type to LogAppendTime"
             append.refuse(ErrorCode.INVALID_TIMESTAMP, text)
-        return True
+            return True
+        if not append.in_transaction:
+            text = "a batch of a transaction in a request without a transactional id"
+            append.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+            return True
     if replica.compacted:
         invalid = refuse_keyless(header, records, replica.name)
         if invalid is not None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from broker.core.replication.isr import Proposal
 from broker.model.ids import BrokerId, TopicPartition
+from broker.wire.errors import ErrorCode
 
 
 class AlterPartitionResult(NamedTuple):
@@ -46,6 +47,25 @@ class ProducerIdSource(Protocol):
 
     def next_producer_id(self, on_id: Callable[[int], None], on_failure: Callable[[str], None]) -> None:
         """Exactly one callback follows; on_id may be called at once while a block lasts."""
+        ...
+
+
+class TransactionVerifier(Protocol):
+    """Asks coordinators whether partitions are in open transactions; may batch."""
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partition: TopicPartition,
+        on_result: Callable[[ErrorCode], None],
+    ) -> None:
+        """on_result is called exactly once, with NONE where the partition is in; perhaps from within this call.
+
+        Errors as a producer knows them: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, and
+        those upon which it may ask again.
+        """
         ...
 
 

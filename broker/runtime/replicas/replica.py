@@ -26,6 +26,9 @@ class PendingAppend:
     that a producer may send. base_offset, log_start_offset and log_append_time are −1 where there is none to tell.
     """
 
+    in_transaction = False
+    """The request names a transactional id: its batches may be part of a transaction."""
+
     __slots__ = (
         "acks",
         "base_offset",

@@ -15,7 +15,7 @@ from broker.net.loop import EpollLoop
 from broker.net.peer import BrokerPeer
 from broker.net.resolver import Resolver
 from broker.runtime.metadata.cache import Address
-from broker.server.data_plane import FetchPeers
+from broker.server.data_plane import BrokerPeers
 from broker.wire.api import ApiKey
 from broker.wire.headers import encode_response_header
 from tests.integration.net.peers import Broker, Outcomes
@@ -38,7 +38,7 @@ def test_fetch_peer_reads_a_batch_of_any_size_that_its_leader_let_in(
 ) -> None:
     own = Settings.parse({"broker.id": "1", "zookeeper.connect": "zk:2181", "log.dirs": "/none"})
     size = own.socket_request_max_bytes + 1
-    peers = FetchPeers(
+    peers = BrokerPeers(
         loop, Resolver(loop), lambda _: Address("127.0.0.1", broker.listener.port), "broker-1-fetcher-00"
     )
     peer = peers(2)

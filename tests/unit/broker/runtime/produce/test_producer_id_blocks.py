@@ -71,7 +71,7 @@ def test_producer_gets_a_retriable_error_where_no_block_can_be_claimed() -> None
     loop, worker, slot = FakeLoop(), StepWorker(), FakeSlot()
     handler = ProducerIdHandler(ProducerIdBlocks(Blocks(), worker, loop))
     body = memoryview(bytearray(InitProducerIdRequest().encode(4)))
-    handler.handle(Request(ApiKey.INIT_PRODUCER_ID, 4, 1, "", body, slot, True))
+    handler.respond_fresh(Request(ApiKey.INIT_PRODUCER_ID, 4, 1, "", body, slot, True))
     worker.run()
     loop.run_soon()
     assert slot.response is not None

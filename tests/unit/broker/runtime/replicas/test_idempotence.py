@@ -150,12 +150,6 @@ def test_init_producer_id_gives_each_asker_its_own(cluster: MemoryCluster) -> No
     assert ids[0] != ids[1]
 
 
-def test_init_producer_id_with_a_transactional_id_is_refused(cluster: MemoryCluster) -> None:
-    slot = cluster.request(1, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("tx", 60000).encode(4))
-    assert slot.response is not None
-    assert InitProducerIdResponse.decode(4, slot.response[5:]).error_code == ErrorCode.INVALID_REQUEST
-
-
 def test_snapshot_round_trip_keeps_the_newest_batch_of_each_producer() -> None:
     states = ProducerStates()
     states.append(1, 0, 0, 4, 10, 14, 0.0)

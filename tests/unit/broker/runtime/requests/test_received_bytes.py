@@ -95,7 +95,7 @@ def test_describe_cluster_before_the_first_update_holds_nothing_received() -> No
 
 def test_producer_id_to_come_holds_nothing_received() -> None:
     body = InitProducerIdRequest(None, 1000).encode(2)
-    waiting(ApiKey.INIT_PRODUCER_ID, 2, body, ProducerIdHandler(NoIds()).handle)
+    waiting(ApiKey.INIT_PRODUCER_ID, 2, body, ProducerIdHandler(NoIds()).respond_fresh)
 
 
 @pytest.fixture

@@ -1,0 +1,109 @@
+"""Before the first batch of a transaction: the transaction's coordinator has to confirm that the partition is in it.
+
+Otherwise a batch that was late, after its transaction's end, would begin one that nobody knows of and nothing ends:
+readers of committed records would stop there for ever (KAFKA-14402). What waits for the same producer in the same
+partition goes on in the order in which it came, with one answer for all.
+Source: ReplicaManager.handleProduceAppend, maybeStartTransactionVerificationForPartitions; KIP-890.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from broker.core.producers.guards import Guard
+from broker.core.replication.leader import Leader
+from broker.model.ids import TopicPartition
+from broker.runtime.ports import Loop
+from broker.runtime.replicas.ports import TransactionVerifier
+from broker.runtime.replicas.replicas import Replicas
+from broker.wire.errors import ErrorCode
+
+HELD_BYTES_MAX: Final = 128 << 20
+"""Of batches that wait for coordinators' answers; what comes beyond that is to be sent again."""
+
+Then = Callable[[ErrorCode, memoryview | None], None]
+"""then(error, records): the ones that came, or a copy of them, to be appended from within or in the same turn."""
+
+
+class TransactionGate:
+    """`verifier` is plugged in by who builds the transactions' room; without one nothing is confirmed."""
+
+    def __init__(self, replicas: Replicas, loop: Loop, enabled: bool) -> None:
+        self.verifier: TransactionVerifier | None = None
+        self._replicas = replicas
+        self._loop = loop
+        self._enabled = enabled
+        self._held: dict[Guard, list[tuple[memoryview | None, Then]]] = {}
+        """What waits for the answer that confirms a guard."""
+        self._held_bytes = 0
+
+    def admit(
+        self,
+        partition: tuple[str, int],
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        records: memoryview | None,
+        then: Then,
+    ) -> None:
+        """Call `then` once, from within where nothing has to be asked.
+
+        first_sequence: −1 for a coordinator's records. The error is the coordinator's, or NETWORK_EXCEPTION,
+        COORDINATOR_NOT_AVAILABLE where none has answered; INVALID_TXN_STATE where the partition is not in the
+        transaction.
+        """
+        replica = self._replicas.by_partition.get(partition)
+        if not self._enabled or replica is None or not isinstance(replica.partition.role, Leader):
+            then(ErrorCode.NONE, records)  # the append says why it is refused, if it is
+            return
+        guard = replica.log.producers.guard(producer_id, epoch, first_sequence, self._loop.now_ms())
+        if guard is None:
+            then(ErrorCode.NONE, records)
+            return
+        size = 0 if records is None else len(records)
+        if self.verifier is None or self._held_bytes + size > HELD_BYTES_MAX:
+            then(ErrorCode.COORDINATOR_NOT_AVAILABLE, records)
+            return
+        # What was received is another request's from the next turn on.
+        kept = None if records is None else memoryview(bytearray(records))
+        self._held_bytes += size
+        waiting = self._held.get(guard)
+        if waiting is not None and guard.epoch == epoch:
+            waiting.append((kept, then))
+            return
+        held = [(kept, then)]
+        if guard.epoch == epoch:
+            self._held[guard] = held
+
+        def answered(error: ErrorCode) -> None:
+            if guard.epoch == epoch:
+                self._held.pop(guard)
+                guard.confirmed = guard.confirmed or error is ErrorCode.NONE
+            self._go_on(held, error)
+
+        self.verifier.verify(transactional_id, producer_id, epoch, TopicPartition(*partition), answered)
+
+    def _go_on(self, held: list[tuple[memoryview | None, Then]], error: ErrorCode) -> None:
+        for records, then in held:
+            self._held_bytes -= 0 if records is None else len(records)
+            then(error, records)
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partition: tuple[str, int],
+        then: Callable[[ErrorCode], None],
+    ) -> None:
+        """As `admit`, for records that a coordinator of this broker makes once `then` is called with NONE.
+
+        Where nobody answered, COORDINATOR_LOAD_IN_PROGRESS: upon that its clients ask again.
+        """
+
+        def admitted(error: ErrorCode, _: memoryview | None) -> None:
+            then(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if error is ErrorCode.NETWORK_EXCEPTION else error)
+
+        self.admit(partition, transactional_id, producer_id, producer_epoch, -1, None, admitted)

@@ -1,0 +1,78 @@
+"""DescribeTransactions and ListTransactions: what operators look at to find a transaction that hangs (KIP-664).
+
+Source: TransactionCoordinator.handleDescribeTransactions, handleListTransactions.
+"""
+
+from __future__ import annotations
+
+from broker.core.transaction.listing import filter_of
+from broker.core.transaction.states import TransactionState
+from broker.runtime.requests.decoding import decode_or_refuse
+from broker.runtime.requests.request import Request, respond
+from broker.runtime.transaction.coordinator import TransactionCoordinator
+from broker.runtime.transaction.state import by_topic
+from broker.wire.errors import ErrorCode
+from broker.wire.messages.describe_transactions import (
+    DescribedTransaction,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+)
+from broker.wire.messages.list_transactions import (
+    ListedTransaction,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+
+
+class TransactionInspection:
+    """Of what this broker coordinates."""
+
+    def __init__(self, coordinator: TransactionCoordinator) -> None:
+        self._coordinator = coordinator
+
+    def handle_describe(self, request: Request) -> None:
+        """Respond with each id's state and partitions."""
+        body = decode_or_refuse(request, DescribeTransactionsRequest)
+        if body is not None:
+            found = [self._describe(transactional_id) for transactional_id in body.transactional_ids]
+            respond(request, DescribeTransactionsResponse(0, found).encode(request.api_version))
+
+    def _describe(self, transactional_id: str) -> DescribedTransaction:
+        home = self._coordinator.find(transactional_id)
+        if isinstance(home, ErrorCode):
+            return DescribedTransaction(home, transactional_id)
+        transaction = home.transactions.get(transactional_id)
+        if transaction is None or transaction.state is TransactionState.DEAD:
+            return DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id)
+        return DescribedTransaction(
+            ErrorCode.NONE,
+            transactional_id,
+            transaction.state.label,
+            transaction.timeout_ms,
+            transaction.start_ms,
+            transaction.producer_id,
+            transaction.epoch,
+            [TopicData(*topic) for topic in by_topic(transaction.partitions).items()],
+        )
+
+    def handle_list(self, request: Request) -> None:
+        """Respond with the ids that pass the request's filters; COORDINATOR_LOAD_IN_PROGRESS while some are unknown."""
+        body = decode_or_refuse(request, ListTransactionsRequest)
+        if body is None:
+            return
+        version = request.api_version
+        partitions = self._coordinator.partitions
+        if partitions.loading:
+            response = ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            respond(request, response.encode(version))
+            return
+        wanted = filter_of(body.producer_id_filters, body.state_filters, body.duration_filter)
+        now_ms = self._coordinator.wall_ms()
+        found = [
+            ListedTransaction(transaction.transactional_id, transaction.producer_id, transaction.state.label)
+            for _, home in partitions.ready()
+            for transaction in home.transactions.values()
+            if wanted.takes(transaction, now_ms)
+        ]
+        respond(request, ListTransactionsResponse(0, ErrorCode.NONE, list(wanted.unknown), found).encode(version))

@@ -1,0 +1,256 @@
+"""Batches of transactions from producers: verified, guarded, in order, and refused where they have no business."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.model.ids import TopicPartition
+from broker.runtime.replicas import transaction_gate
+from broker.runtime.replicas.append import AppendOrigin
+from broker.runtime.replicas.replica import PendingAppend
+from broker.wire.api import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import produce
+from tests.support.asked_verifier import AskedVerifier
+from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_node import TOPIC, FakeSlot
+from tests.support.transactions import end_marker, transactional
+
+PRODUCER = 7
+
+
+class Leader:
+    """Broker 1, alone, and its verifier."""
+
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self.cluster = MemoryCluster(replicas=1, settings=settings)
+        self.cluster.settle()
+        self.verifier = AskedVerifier()
+        self.manager = self.cluster.nodes[1].up
+        self.manager.gate.verifier = self.verifier
+
+    def produce(self, *batches: memoryview, transactional_id: str | None = "tx", acks: int = -1) -> FakeSlot:
+        parts = [produce.ProducePartition(TOPIC, 0, batch) for batch in batches]
+        body = produce.encode_request(9, produce.ProduceRequest(transactional_id, acks, 30000, parts))
+        return self.cluster.request(1, ApiKey.PRODUCE, 9, body)
+
+    def answer(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        self.verifier.answer(error)
+        self.manager.end_of_turn()
+
+    def marker(self, epoch: int = 0, coordinator_epoch: int = 0, committed: bool = True) -> ErrorCode:
+        """As WriteTxnMarkers appends it."""
+        outcomes: list[PendingAppend] = []
+        batch = end_marker(PRODUCER, committed, epoch=epoch, coordinator_epoch=coordinator_epoch)
+        origin = AppendOrigin.COORDINATOR
+        self.manager.appender.append_records((TOPIC, 0), batch, -1, origin, outcomes.append, 30000)
+        self.manager.end_of_turn()
+        return outcomes[0].error
+
+    @property
+    def end(self) -> int:
+        return self.manager.replicas.by_partition[TOPIC, 0].log.log_end_offset
+
+    @property
+    def stable(self) -> int:
+        return self.manager.replicas.by_partition[TOPIC, 0].last_stable_offset
+
+
+@pytest.fixture
+def leader() -> Leader:
+    return Leader()
+
+
+def result(slot: FakeSlot) -> tuple[ErrorCode, int]:
+    found = produced(slot)
+    assert found is not None
+    return ErrorCode(found.error), found.base_offset
+
+
+def test_first_batch_waits_for_the_coordinators_word(leader: Leader) -> None:
+    slot = leader.produce(transactional("a", PRODUCER))
+    assert (slot.done, leader.end) == (False, 0)
+    assert leader.verifier.asked == [("tx", PRODUCER, 0, TopicPartition(TOPIC, 0))]
+    leader.answer()
+    assert result(slot) == (ErrorCode.NONE, 0)
+    assert (leader.end, leader.stable) == (1, 0)
+
+
+def test_later_batches_of_an_open_transaction_are_not_asked_for(leader: Leader) -> None:
+    leader.produce(transactional("a", PRODUCER))
+    leader.answer()
+    assert result(leader.produce(transactional("b", PRODUCER, 1))) == (ErrorCode.NONE, 1)
+    assert len(leader.verifier.asked) == 1
+
+
+def test_batches_that_come_meanwhile_wait_behind_the_first(leader: Leader) -> None:
+    slots = [leader.produce(transactional(str(n), PRODUCER, n)) for n in range(3)]
+    assert len(leader.verifier.asked) == 1
+    other = leader.produce(transactional("o", PRODUCER + 1), transactional_id="other")
+    leader.answer()
+    assert [result(slot) for slot in slots] == [(ErrorCode.NONE, n) for n in range(3)]
+    assert not other.done
+
+
+def test_held_bytes_are_a_copy(leader: Leader) -> None:
+    batch = transactional("a", PRODUCER)
+    body = produce.encode_request(
+        9, produce.ProduceRequest("tx", -1, 30000, [produce.ProducePartition(TOPIC, 0, batch)])
+    )
+    slot = leader.cluster.request(1, ApiKey.PRODUCE, 9, body)
+    batch[:] = bytes(len(batch))
+    leader.answer()
+    assert result(slot) == (ErrorCode.NONE, 0)
+
+
+@pytest.mark.guarantee("no-hanging-transactions")
+def test_batch_of_a_transaction_that_does_not_have_the_partition_is_refused(leader: Leader) -> None:
+    slot = leader.produce(transactional("a", PRODUCER))
+    leader.answer(ErrorCode.INVALID_TXN_STATE)
+    assert result(slot) == (ErrorCode.INVALID_TXN_STATE, -1)
+    assert (leader.end, leader.stable) == (0, 0)
+
+
+@pytest.mark.guarantee("no-hanging-transactions")
+def test_word_that_a_marker_overtakes_counts_for_nothing(leader: Leader) -> None:
+    """KAFKA-14402: the transaction is verified, then aborted, and the batch of it comes in after its marker."""
+    slot = leader.produce(transactional("a", PRODUCER))
+    assert leader.marker(committed=False) is ErrorCode.NONE
+    leader.answer()
+    assert result(slot) == (ErrorCode.INVALID_TXN_STATE, -1)
+    assert leader.stable == leader.end == 1
+
+
+@pytest.mark.guarantee("no-hanging-transactions")
+def test_word_on_the_transaction_before_does_not_count_for_the_next(leader: Leader) -> None:
+    late = leader.produce(transactional("a", PRODUCER))
+    leader.marker(committed=False)
+    next_one = leader.produce(transactional("b", PRODUCER))
+    assert len(leader.verifier.asked) == 2
+    leader.answer()
+    assert result(late)[0] is ErrorCode.INVALID_TXN_STATE
+    assert not next_one.done
+    leader.answer()
+    assert result(next_one) == (ErrorCode.NONE, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.NETWORK_EXCEPTION, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+    ],
+)
+def test_producer_may_send_again_what_could_not_be_asked(leader: Leader, error: ErrorCode, told: ErrorCode) -> None:
+    slot = leader.produce(transactional("a", PRODUCER))
+    leader.answer(error)
+    assert result(slot) == (told, -1)
+
+
+def test_batch_does_not_overtake_one_that_could_not_be_asked_for(leader: Leader) -> None:
+    first = leader.produce(transactional("a", PRODUCER, 0))
+    leader.answer(ErrorCode.NETWORK_EXCEPTION)
+    second = leader.produce(transactional("b", PRODUCER, 1))
+    leader.answer()
+    assert result(first)[0] is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert result(second)[0] is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    again = leader.produce(transactional("a", PRODUCER, 0))
+    leader.answer()
+    assert result(again) == (ErrorCode.NONE, 0)
+
+
+def test_batch_without_a_transactional_id_is_refused(leader: Leader) -> None:
+    slot = leader.produce(transactional("a", PRODUCER), transactional_id=None)
+    assert result(slot) == (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
+
+
+def test_batches_of_two_producers_in_one_request_are_refused(leader: Leader) -> None:
+    slot = leader.produce(transactional("a", PRODUCER), transactional("b", PRODUCER + 1))
+    assert result(slot) == (ErrorCode.INVALID_PRODUCER_ID_MAPPING, -1)
+    assert leader.verifier.asked == []
+
+
+def test_batch_outside_of_the_producers_open_transaction_is_refused(leader: Leader) -> None:
+    leader.produce(transactional("a", PRODUCER))
+    leader.answer()
+    plain = transactional("b", PRODUCER, 1, transactional=False)
+    assert result(leader.produce(plain)) == (ErrorCode.INVALID_TXN_STATE, -1)
+
+
+@pytest.mark.parametrize("transactional_id", ["tx", None])
+def test_client_writes_no_markers(leader: Leader, transactional_id: str | None) -> None:
+    slot = leader.produce(end_marker(PRODUCER), transactional_id=transactional_id)
+    assert result(slot) == (ErrorCode.INVALID_RECORD, -1)
+    assert leader.verifier.asked == []
+
+
+def test_without_verification_nobody_is_asked() -> None:
+    leader = Leader({"transaction.partition.verification.enable": "false"})
+    assert result(leader.produce(transactional("a", PRODUCER))) == (ErrorCode.NONE, 0)
+    assert leader.verifier.asked == []
+
+
+def test_nothing_is_confirmed_where_nobody_can_be_asked(leader: Leader) -> None:
+    leader.manager.gate.verifier = None
+    slot = leader.produce(transactional("a", PRODUCER))
+    assert result(slot)[0] is ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+def test_held_batches_are_bounded(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = transactional("a", PRODUCER)
+    monkeypatch.setattr(transaction_gate, "HELD_BYTES_MAX", len(first))
+    slot = leader.produce(first)
+    beyond = leader.produce(transactional("b", PRODUCER + 1), transactional_id="other")
+    assert result(beyond)[0] is ErrorCode.NOT_ENOUGH_REPLICAS
+    leader.answer()
+    assert result(slot) == (ErrorCode.NONE, 0)
+    again = leader.produce(transactional("b", PRODUCER + 1), transactional_id="other")
+    leader.answer()
+    assert result(again) == (ErrorCode.NONE, 1)
+
+
+def test_repeat_of_a_batch_gets_the_first_ones_offset_after_the_end(leader: Leader) -> None:
+    leader.produce(transactional("a", PRODUCER))
+    leader.answer()
+    leader.marker()
+    slot = leader.produce(transactional("a", PRODUCER))
+    leader.answer()
+    assert result(slot) == (ErrorCode.NONE, 0)
+
+
+def test_marker_of_an_older_epoch_or_coordinator_is_refused(leader: Leader) -> None:
+    assert leader.marker(epoch=3, coordinator_epoch=5) is ErrorCode.NONE
+    assert leader.marker(epoch=2, coordinator_epoch=5) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert leader.marker(epoch=3, coordinator_epoch=4) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert leader.marker(epoch=3, coordinator_epoch=6) is ErrorCode.NONE
+    assert leader.end == 2
+
+
+def test_zombie_is_fenced_by_the_marker_of_a_raised_epoch(leader: Leader) -> None:
+    leader.produce(transactional("a", PRODUCER))
+    leader.answer()
+    leader.marker(epoch=1, committed=False)
+    slot = leader.produce(transactional("b", PRODUCER, 1))
+    leader.answer(ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert result(slot) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+
+
+def test_coordinators_batch_of_a_transaction_needs_the_word_too(leader: Leader) -> None:
+    def append() -> ErrorCode:
+        outcomes: list[PendingAppend] = []
+        batch, origin = transactional("offsets", PRODUCER, -1), AppendOrigin.COORDINATOR
+        leader.manager.appender.append_records((TOPIC, 0), batch, -1, origin, outcomes.append, 30000)
+        leader.manager.end_of_turn()
+        return outcomes[0].error
+
+    assert append() is ErrorCode.INVALID_TXN_STATE
+    told: list[ErrorCode] = []
+    leader.manager.gate.verify("tx", PRODUCER, 0, (TOPIC, 0), told.append)
+    assert told == []
+    leader.answer()
+    assert told == [ErrorCode.NONE]
+    assert append() is ErrorCode.NONE
+    assert append() is ErrorCode.NONE, "its batches have no sequence that could repeat"

@@ -1,0 +1,290 @@
+"""A coordinator of transactions over appends that a test settles, with markers that it writes when told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import pytest
+
+from broker.config.settings import Settings
+from broker.core.transaction.metadata import TransactionMetadata
+from broker.core.transaction.producer_ids import Claimed
+from broker.core.transaction.states import TransactionState
+from broker.model.ids import TopicPartition
+from broker.runtime.transaction.coordinator import TransactionCoordinator
+from broker.runtime.transaction.housekeeping import TransactionHousekeeping
+from broker.runtime.transaction.state import TransactionPartition
+from broker.wire.errors import ErrorCode
+from broker.wire.record_batch import read_header
+from broker.wire.records import encode_batch
+from tests.support.fake_loop import FakeLoop
+from tests.support.transaction_parts import STATE_0, FakeAppends, FakeCluster
+from tests.support.transactional_ids import P0, P1
+
+S = TransactionState
+TIMEOUT_MS = 60_000
+
+
+class HeldMarkers:
+    """Markers that are written when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[TransactionMetadata, Callable[[], None]]] = []
+
+    def send(self, home: TransactionPartition, transaction: TransactionMetadata, done: Callable[[], None]) -> None:
+        self.jobs.append((transaction, done))
+
+    def write(self) -> None:
+        """All of the oldest."""
+        transaction, done = self.jobs.pop(0)
+        for partition in list(transaction.partitions):
+            transaction.marker_written(partition)
+        done()
+
+
+class Ids:
+    def __init__(self) -> None:
+        self.next_id = 100
+
+    def next_producer_id(self, on_id: Callable[[int], None], on_failure: Callable[[str], None]) -> None:
+        self.next_id += 1
+        on_id(self.next_id)
+
+
+class Coordinating:
+    """Broker 1, coordinator of the only partition of `__transaction_state`."""
+
+    def __init__(self, stored: FakeAppends | None = None) -> None:
+        self.loop = FakeLoop()
+        self.wall_ms = 1_000_000
+        self.appends = FakeAppends()
+        self.markers = HeldMarkers()
+        settings = Settings.parse({"zookeeper.connect": "zk:2181", "transactional.id.expiration.ms": "500000"})
+        self.coordinator = TransactionCoordinator(
+            settings.transactions,
+            None,  # type: ignore[arg-type]
+            FakeCluster({STATE_0: 1}),
+            self.appends,  # type: ignore[arg-type]
+            Ids(),
+            self.loop,
+            lambda: self.wall_ms,
+        )
+        self.coordinator.markers = self.markers  # type: ignore[assignment]
+        self.home = TransactionPartition(0, self.coordinator._on_loaded)
+        self.found: TransactionPartition | ErrorCode = self.home
+        self.coordinator.partitions.find = lambda partition: self.found  # type: ignore[method-assign]
+        self.coordinator.partitions.ready = lambda: iter([(0, self.home)])  # type: ignore[method-assign]
+        if stored is not None and stored.stored:
+            batch = memoryview(bytearray(encode_batch(stored.stored, timestamps=1)))
+            self.home.take_batch(read_header(batch), batch)
+        self.home.loaded()
+
+    def successor(self) -> Coordinating:
+        """Another broker that loads what this one stored."""
+        self.home.unload()
+        return Coordinating(self.appends)
+
+    def init(self, claim: Claimed | None = None, timeout_ms: int = TIMEOUT_MS, id_: str = "tx") -> list[object]:
+        """(error, producer id, epoch), once it is there."""
+        answers: list[object] = []
+        self.coordinator.init_producer(id_, timeout_ms, claim, lambda *answer: answers.append(answer))
+        return answers
+
+    def started(self) -> tuple[int, int]:
+        """A producer that has its id and epoch."""
+        answers = self.init()
+        self.appends.settle()
+        (answer,) = answers
+        assert isinstance(answer, tuple)
+        assert answer[0] is ErrorCode.NONE
+        return answer[1], answer[2]
+
+    def add(self, producer: tuple[int, int], *partitions: TopicPartition) -> list[ErrorCode]:
+        answers: list[ErrorCode] = []
+        self.coordinator.add_partitions("tx", *producer, partitions, answers.append)
+        return answers
+
+    def end(self, producer: tuple[int, int], commit: bool = True) -> list[ErrorCode]:
+        answers: list[ErrorCode] = []
+        self.coordinator.end("tx", *producer, commit, answers.append)
+        return answers
+
+    def opened(self, *partitions: TopicPartition) -> tuple[int, int]:
+        """A producer with an open transaction."""
+        producer = self.started()
+        self.add(producer, *(partitions or (P0,)))
+        self.appends.settle()
+        return producer
+
+    def verified(self, producer: tuple[int, int], partitions: Collection[TopicPartition]) -> list[ErrorCode]:
+        return list(self.coordinator.verify("tx", *producer, partitions).values())
+
+    @property
+    def label(self) -> str:
+        return self.state.label
+
+    @property
+    def state(self) -> TransactionState:
+        return self.home.transactions["tx"].state
+
+
+@pytest.fixture
+def here() -> Coordinating:
+    return Coordinating()
+
+
+def test_transaction_from_the_first_request_to_the_completion(here: Coordinating) -> None:
+    producer = here.started()
+    assert producer == (101, 0)
+    added = here.add(producer, P0, P1)
+    assert added == []
+    assert here.verified(producer, [P0]) == [ErrorCode.TRANSACTION_ABORTABLE]
+    here.appends.settle()
+    assert added == [ErrorCode.NONE]
+    assert here.verified(producer, [P0]) == [ErrorCode.NONE]
+    ended = here.end(producer)
+    assert (ended, here.markers.jobs) == ([], []), "nothing leaves before the decision is stored"
+    here.appends.settle()
+    assert ended == [ErrorCode.NONE]
+    assert here.add(producer, P0) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+    here.markers.write()
+    assert here.label == "PrepareCommit"
+    here.appends.settle()
+    assert here.label == "CompleteCommit"
+    assert here.end(producer) == [ErrorCode.NONE], "a repeat"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_change_that_is_not_stored_is_taken_back(here: Coordinating, error: ErrorCode, told: ErrorCode) -> None:
+    producer = here.opened()
+    ended = here.end(producer)
+    here.appends.settle(error)
+    assert ended == [told]
+    assert here.markers.jobs == []
+    again = here.end(producer, commit=False)
+    here.appends.settle()
+    assert (again, here.state) == ([ErrorCode.NONE], S.PREPARE_ABORT)
+
+
+def test_completion_is_stored_until_it_is(here: Coordinating) -> None:
+    producer = here.opened()
+    here.end(producer)
+    here.appends.settle()
+    here.markers.write()
+    for _ in range(3):
+        here.appends.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+        assert here.appends.waiting == []
+        here.loop.advance(100)
+    here.appends.settle()
+    assert here.state is S.COMPLETE_COMMIT
+
+
+@pytest.mark.guarantee("transactions")
+@pytest.mark.parametrize("commit", [True, False])
+def test_successor_carries_out_a_decision(here: Coordinating, commit: bool) -> None:
+    producer = here.opened(P0, P1)
+    here.end(producer, commit)
+    here.appends.settle()
+    there = here.successor()
+    (job,) = there.markers.jobs
+    assert job[0].partitions == {P0, P1}
+    assert there.end(producer, commit) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+    there.markers.write()
+    there.appends.settle()
+    assert there.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
+
+
+def test_predecessors_work_ends_when_it_is_unloaded(here: Coordinating) -> None:
+    producer = here.opened()
+    ended = here.end(producer)
+    there = here.successor()
+    here.appends.settle()
+    assert ended == [ErrorCode.NOT_COORDINATOR]
+    assert here.markers.jobs == []
+    assert there.state is S.ONGOING
+    assert there.end(producer) == []
+
+
+def test_markers_that_come_back_after_the_unload_store_nothing(here: Coordinating) -> None:
+    producer = here.opened()
+    here.end(producer)
+    here.appends.settle()
+    _, done = here.markers.jobs.pop()
+    here.home.unload()
+    done()
+    assert here.appends.waiting == []
+
+
+def test_second_producer_fences_the_first_and_waits_for_its_abort(here: Coordinating) -> None:
+    old = here.opened()
+    answers = here.init()
+    assert here.end(old) == [ErrorCode.PRODUCER_FENCED], "from now on"
+    here.appends.settle()
+    assert answers == [(ErrorCode.CONCURRENT_TRANSACTIONS, -1, -1)]
+    assert here.init() == [(ErrorCode.CONCURRENT_TRANSACTIONS, -1, -1)]
+    here.markers.write()
+    here.appends.settle()
+    again = here.init()
+    here.appends.settle()
+    assert again == [(ErrorCode.NONE, 101, 2)]
+
+
+def test_time_out_aborts_and_fences(here: Coordinating) -> None:
+    producer = here.opened()
+    TransactionHousekeeping(here.coordinator, here.appends, here.loop, lambda: False).start()  # type: ignore[arg-type]
+    here.wall_ms += TIMEOUT_MS
+    here.loop.advance(10_001)
+    assert here.appends.waiting == []
+    here.wall_ms += 1
+    here.loop.run_soon()
+    here.loop.advance(10_001)
+    here.appends.settle()
+    assert (here.state, here.home.transactions["tx"].epoch) == (S.PREPARE_ABORT, 1)
+    assert here.end(producer) == [ErrorCode.PRODUCER_FENCED]
+
+
+def test_idle_id_is_forgotten_once_its_tombstone_is_stored(here: Coordinating) -> None:
+    here.started()
+    TransactionHousekeeping(here.coordinator, here.appends, here.loop, lambda: False).start()  # type: ignore[arg-type]
+    here.wall_ms += 500_000
+    here.loop.advance(3_600_001)
+    here.appends.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert "tx" in here.home.transactions
+    here.loop.run_soon()
+    here.loop.advance(3_600_001)
+    here.appends.settle()
+    assert here.home.transactions == {}
+    assert here.appends.stored[-1].value is None
+    assert here.successor().home.transactions == {}
+
+
+def test_init_refuses_what_no_transaction_can_have(here: Coordinating) -> None:
+    assert here.init(timeout_ms=900_001) == [(ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)]
+    assert here.init(timeout_ms=0) == [(ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)]
+    assert here.init(id_="") == [(ErrorCode.INVALID_REQUEST, -1, -1)]
+    assert here.init(id_="x" * 32768) == [(ErrorCode.INVALID_REQUEST, -1, -1)]
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_who_does_not_coordinate_says_so(here: Coordinating, error: ErrorCode) -> None:
+    here.found = error
+    assert here.init() == [(error, -1, -1)]
+    assert here.add((1, 0), P0) == [error]
+    assert here.end((1, 0)) == [error]
+    assert here.verified((1, 0), [P0]) == [error]
+
+
+def test_what_is_stored_is_what_is_loaded(here: Coordinating) -> None:
+    here.opened(P1, P0, TopicPartition("ü", 3))
+    there = here.successor().home.transactions["tx"]
+    assert there.partitions == {P0, P1, ("ü", 3)}
+    assert (there.state, there.producer_id, there.epoch, there.timeout_ms) == (S.ONGOING, 101, 0, TIMEOUT_MS)
+    assert (there.start_ms, there.update_ms) == (1_000_000, 1_000_000)
