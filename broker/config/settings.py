@@ -74,6 +74,7 @@ class Settings:
     replica_fetch_response_max_bytes: int
     replica_fetch_backoff_ms: int
     replica_socket_timeout_ms: int
+    replica_selector_class: str | None
     replica_high_watermark_checkpoint_interval_ms: int
     replica_truncation: str
     controller_socket_timeout_ms: int

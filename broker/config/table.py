@@ -35,6 +35,9 @@ class Setting:
 
 _LONG_MAX = 2**63 - 1
 
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""The replica.selector.class that sends consumers to replicas in their rack."""
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("broker.id", "int", -1, -1),
     Setting("broker.rack", "str", None),
@@ -63,6 +66,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("replica.fetch.response.max.bytes", "int", 10485760, 0),
     Setting("replica.fetch.backoff.ms", "int", 1000, 0),
     Setting("replica.socket.timeout.ms", "int", 30000, 1),
+    Setting(
+        "replica.selector.class",
+        "str",
+        None,
+        choices=(
+            "org.apache.kafka.common.replica.LeaderSelector",
+            RACK_AWARE,
+        ),
+    ),
     Setting("replica.high.watermark.checkpoint.interval.ms", "long", 5000, 1),
     Setting("replica.truncation", "str", "leader-epoch", choices=("leader-epoch", "high-watermark")),
     Setting("controller.socket.timeout.ms", "int", 30000, 1),

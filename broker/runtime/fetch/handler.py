@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.config.settings import Settings
+from broker.config.table import RACK_AWARE
 from broker.core.replication.purgatory import Watchers
 from broker.runtime.event_log import EventLog
 from broker.runtime.fetch.follower_progress import FollowerProgress
@@ -39,6 +40,7 @@ from broker.runtime.requests.request import Request, refuse, respond
 from broker.wire.chunks import chunk_length
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.fetch import (
+    CONSUMER_REPLICA_ID,
     DEBUGGING_CONSUMER_ID,
     NO_SESSION_ID,
     FetchPartitionResult,
@@ -73,6 +75,7 @@ class FetchHandler:
         self._event_log = event_log
         self._quotas = quotas
         self._consumer_bytes_max = settings.fetch_max_bytes
+        self._by_rack = settings.replica_selector_class == RACK_AWARE
         self._partitions = PartitionReader(replicas, loop, quotas)
         self._reader = ResponseReader(replicas, event_log, self._partitions)
         self._progress = FollowerProgress(replicas, isr_manager, delete_records, self._partitions)
@@ -114,7 +117,9 @@ class FetchHandler:
             # Changes without an event of their own, as of the log start by retention, are found here.
             opened.scanned_ms = now
             opened.changed = {**opened.changed, **opened.partitions}
-        wait = FetchWait(request, body, opened, full, max_bytes, body.replica_id == DEBUGGING_CONSUMER_ID)
+        rack = body.rack_id if self._by_rack and body.replica_id == CONSUMER_REPLICA_ID else ""
+        any_replica = bool(rack) or body.replica_id == DEBUGGING_CONSUMER_ID
+        wait = FetchWait(request, body, opened, full, max_bytes, any_replica, rack)
         if body.max_wait_ms <= 0 or not opened.partitions:
             self._respond(wait, self._reader.read(wait)[0])
             return

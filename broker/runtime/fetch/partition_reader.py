@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from broker.core.replication import epochs
 from broker.core.replication.fencing import check_current_leader_epoch
 from broker.core.replication.leader import Leader
+from broker.core.replication.nearest_replica import nearest
 from broker.core.replication.partition import Following
+from broker.model.ids import BrokerId
 from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree, OffsetOutOfRange
 from broker.runtime.fetch.sessions import SessionPartition
 from broker.runtime.ports import Loop
@@ -53,9 +55,10 @@ class PartitionReader:
         bytes_left: int,
         min_one_batch: bool,
         any_replica: bool = False,
+        rack: str = "",
     ) -> FetchPartitionResult | None:
         """None where an incremental response (not full) has nothing new to say. any_replica: for a consumer that may
-        read from followers.
+        read from followers. rack: see FetchWait.
         """
         part.at_end = False
         replica = self.replica_of(part)
@@ -97,6 +100,19 @@ class PartitionReader:
         if offset < log_start or offset > log.staged_end_offset:
             # What a follower has not, or not yet, its leader may have.
             return self.error(part, _BEYOND if isinstance(role, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if rack and isinstance(role, Leader):
+            replica_there = nearest(role, rack, self._rack_of, offset)
+            if replica_there is not None:
+                return FetchPartitionResult(
+                    part.topic,
+                    part.topic_id,
+                    part.partition,
+                    0,
+                    high_watermark,
+                    last_stable,
+                    log_start,
+                    preferred_read_replica=replica_there,
+                )
         part.at_end = offset >= limit
         records: Chunk = b""
         aborted: Sequence[AbortedTransaction] = ()
@@ -138,6 +154,10 @@ class PartitionReader:
             -1,
             (records,) if has_records else (),
         )
+
+    def _rack_of(self, broker: BrokerId) -> str | None:
+        endpoint = self._replicas.topic_configs.endpoint_of(broker)
+        return None if endpoint is None else endpoint[2]
 
     def _diverging(
         self, part: SessionPartition, end: epochs.EpochEnd, high_watermark: int, last_stable: int, log_start: int

@@ -36,7 +36,7 @@ class ResponseReader:
         read = self._reader.read
         session = wait.session
         for key, part in list((session.partitions if wait.full else session.changed).items()):
-            result = read(wait.body, part, wait.full, bytes_left, total == 0, wait.any_replica)
+            result = read(wait.body, part, wait.full, bytes_left, total == 0, wait.any_replica, wait.rack)
             if result is None:
                 if part.at_end:
                     session.changed.pop(key, None)
@@ -49,7 +49,7 @@ class ResponseReader:
                 # A follower that has been sent this error, and names the partition no more, would get responses without
                 # end.
                 urgent = urgent or session.follower_id < 0 or result.error != part.error_sent
-            elif result.diverging_epoch >= 0:
+            elif result.diverging_epoch >= 0 or result.preferred_read_replica >= 0:
                 urgent = True
             results.append((key, result))
         if not urgent and 0 < total < wait.body.min_bytes:

@@ -142,10 +142,11 @@ class FetchSession:
 class FetchWait:
     """One fetch request from arrival to response.
 
-    full: the response has every partition, changed or not. any_replica: followers too read for it.
+    full: the response has every partition, changed or not. any_replica: followers too read for it. rack: in which the
+    consumer wants to read, "" where leaders read for all.
     """
 
-    __slots__ = ("any_replica", "armed", "body", "done", "full", "max_bytes", "request", "session")
+    __slots__ = ("any_replica", "armed", "body", "done", "full", "max_bytes", "rack", "request", "session")
 
     def __init__(
         self,
@@ -155,6 +156,7 @@ class FetchWait:
         full: bool,
         max_bytes: int,
         any_replica: bool = False,
+        rack: str = "",
     ) -> None:
         self.request = request
         self.body = body
@@ -162,6 +164,7 @@ class FetchWait:
         self.full = full
         self.max_bytes = max_bytes
         self.any_replica = any_replica
+        self.rack = rack
         self.armed = False
         self.done = False
 
