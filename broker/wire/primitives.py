@@ -18,6 +18,8 @@ from typing import Final, NoReturn
 NO_TOPIC_ID: Final = ""
 _ZERO_ID: Final = bytes(16)
 _TAGS_PER_STRUCT_MAX: Final = 1024
+STRING_BYTES_MAX: Final = 32767
+"""Of UTF-8. The compact form could say more, which Kafka refuses too."""
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -170,6 +172,9 @@ class Reader:
         if length < 0:
             return None
         start = self.pos
+        if length > STRING_BYTES_MAX:
+            # No older version and no record of a coordinator could repeat it.
+            self.fail(field, length, f"a string of more than {STRING_BYTES_MAX} bytes")
         raw = self.take(length, field)
         try:
             return str(raw, "utf-8")

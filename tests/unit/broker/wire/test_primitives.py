@@ -70,6 +70,18 @@ def test_string_null_or_negative_where_required_is_malformed(raw: bytes) -> None
         Reader(raw).string("name", compact=False)
 
 
+def test_string_longer_than_any_older_version_can_say_is_malformed() -> None:
+    for size, good in ((32767, True), (32768, False)):
+        writer = Writer()
+        writer.uvarint(size + 1)
+        raw = bytes(writer.buffer) + b"x" * size
+        if good:
+            assert len(Reader(raw).string("name", compact=True)) == size
+        else:
+            with pytest.raises(MalformedFrame, match="a string of more than 32767 bytes"):
+                Reader(raw).string("name", compact=True)
+
+
 def test_count_hostile_length_is_refused_before_allocation() -> None:
     with pytest.raises(MalformedFrame, match="more array elements than 4 bytes can hold"):
         Reader(b"\x7f\xff\xff\xff" + bytes(4)).count("topics", compact=False, element_size_min=1)
