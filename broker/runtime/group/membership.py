@@ -19,6 +19,7 @@ from broker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from broker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from broker.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from broker.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from broker.wire.primitives import STRING_BYTES_MAX
 
 _KNOWN_MEMBER_IDS_FROM: Final = 4
 """Of JoinGroup: a new dynamic member is given its id first (KIP-394)."""
@@ -72,6 +73,10 @@ class MembershipHandlers:
         def refuse(error: ErrorCode) -> None:
             reply(JoinResult(error, body.member_id))
 
+        if len(request.client_id.encode()) > STRING_BYTES_MAX:
+            # Bytes that are not UTF-8 were replaced by longer ones, and the group's record could not hold them.
+            refuse(ErrorCode.INVALID_REQUEST)
+            return
         hosted = self._find(body.group_id)
         if hosted is None:
             if body.member_id:

@@ -216,3 +216,10 @@ def test_a_static_member_that_returns_waits_for_its_record_and_is_sent_on_when_t
     assert slot.response is None
     world.resign()
     assert joined(slot).error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_client_id_that_no_record_can_hold_joins_no_group(world: GroupWorld) -> None:
+    body = JoinGroupRequest("g", SESSION_MS, REBALANCE_MS, "", None, "consumer", [JoinGroupRequestProtocol("range")])
+    replaced = (b"\xff" * 20_000).decode("utf-8", "replace")
+    assert joined(world.send(body, JOIN, replaced)).error_code == ErrorCode.INVALID_REQUEST
+    assert world.coordinator.find("g") is None
