@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from broker.model.ids import Offset
 
@@ -66,6 +67,12 @@ class GroupOffsets:
             yield partition, found.value
 
     @property
+    def recorded(self) -> Collection[Partition]:
+        """All that the log may have a record of: committed, on its way there, or part of an open transaction."""
+        open_ = chain(*self._transactional.values(), *self._transactional_pending.values())
+        return dict.fromkeys(chain(self._committed, self._pending, open_)).keys()
+
+    @property
     def empty(self) -> bool:
         """Nothing is committed, nor about to be."""
         return not (self._committed or self._pending or self._transactional or self._transactional_pending)
@@ -104,9 +111,16 @@ class GroupOffsets:
             self._committed[partition] = _At(position, value)
 
     def remove(self, partitions: Iterable[Partition]) -> None:
-        """Tombstones for these are in the log."""
+        """Tombstones for these are in the log, behind what is known: open transactions commit nothing of it either.
+
+        A compacted log would not have it any more.
+        """
         for partition in partitions:
             self._committed.pop(partition, None)
+            for producer_id in [of for of, offsets in self._transactional.items() if partition in offsets]:
+                del self._transactional[producer_id][partition]
+                if not self._transactional[producer_id]:
+                    del self._transactional[producer_id]
 
     @staticmethod
     def _subtract(counter: Counter[Partition], partitions: Iterable[Partition]) -> None:

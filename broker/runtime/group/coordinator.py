@@ -132,7 +132,7 @@ class GroupCoordinator:
     def topic_deleted(self, topic: str) -> None:
         """Offsets in a topic that is no more would be taken for those of a later topic of that name."""
         for hosted in self.all_groups():
-            gone = [partition for partition, _ in hosted.offsets.items() if partition[0] == topic]
+            gone = [partition for partition in hosted.offsets.recorded if partition[0] == topic]
             if gone:
                 self.remove(hosted, gone, lambda error: None)
 
@@ -142,7 +142,7 @@ class GroupCoordinator:
         Until then nobody may use the group. With an error it stays as it was.
         """
         hosted.being_deleted = True
-        partitions = [partition for partition, _ in hosted.offsets.items()]
+        partitions = hosted.offsets.recorded
 
         def removed(error: ErrorCode) -> None:
             hosted.being_deleted = False

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from broker.core.coordination import OFFSETS_TOPIC
+from broker.core.group.offsets import CommittedOffset
+from broker.runtime.group.records import offset_record
+from broker.wire.control_records import EndOfTransaction, marker
+from broker.wire.coordinator_records.batches import TransactionalProducer, coordinator_batch
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from broker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -227,6 +231,69 @@ def test_a_topic_that_is_deleted_takes_its_offsets_along(world: GroupWorld) -> N
     world.cache.update(update({TOPIC: [partition(-2, [1], index=i, epoch=9) for i in range(3)]}))
     world.settle()
     world.cache.update(update({TOPIC: [partition(1, [1])]}, topic_id="AAAAAAAAAAAAAAAAAAAAAg"))
+    assert world.committed() == (-1, OK)
+    world.resign()
+    world.lead()
+    assert world.committed() == (-1, OK)
+
+
+def lead_with_open_transaction(world: GroupWorld, offset: int, producer: int = 7) -> None:
+    """The coordinator before has taken the offset as part of a transaction that is still open."""
+    world.resign()
+    records = [offset_record("g", (TOPIC, 0), CommittedOffset(offset, -1, "", world.wall_ms))]
+    batch = coordinator_batch(records, world.wall_ms, transaction=TransactionalProducer(producer, 0))
+    world.log.append_as_leader(memoryview(bytearray(batch)), 1)
+    world.log.write()
+    world.lead()
+    assert world.committed(stable=True)[1] is ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+
+def end_transaction(world: GroupWorld, producer: int = 7) -> None:
+    """Its marker, as a coordinator of transactions has it written."""
+    records = [marker(EndOfTransaction(committed=True, coordinator_epoch=0))]
+    batch = encode_batch(
+        records, timestamps=1, producer_id=producer, producer_epoch=0, transactional=True, control=True
+    )
+    world.log.append_as_leader(memoryview(bytearray(batch)), 1)
+    world.log.write()
+    world.settle()
+    world.coordinator.end_transaction(0, producer, True)
+
+
+def test_a_deleted_group_is_not_brought_back_by_a_commit_that_was_on_its_way(world: GroupWorld) -> None:
+    world.commit(1)
+    world.committing = False
+    commit = world.commit(2, 1)
+    deletion = world.send(DeleteGroupsRequest(["g"]), 2)
+    world.committing = True
+    world.settle()
+    assert commit_error(commit) is OK
+    assert answer(deletion, 2, DeleteGroupsResponse).results[0].error_code == OK
+    world.resign()
+    world.lead()
+    assert world.committed(1) == (-1, OK)
+
+
+@pytest.mark.parametrize("committed_before", [True, False])
+def test_a_deleted_group_is_not_brought_back_by_an_open_transaction(world: GroupWorld, committed_before: bool) -> None:
+    if committed_before:
+        world.commit(1)
+    lead_with_open_transaction(world, 5)
+    assert world.ask(DeleteGroupsRequest(["g"]), 2, DeleteGroupsResponse).results[0].error_code == OK
+    end_transaction(world)
+    assert world.committed(stable=True) == (-1, OK)
+    world.resign()
+    world.lead()
+    assert world.committed(stable=True) == (-1, OK)
+
+
+def test_offsets_of_a_deleted_topic_are_not_brought_back_by_an_open_transaction(world: GroupWorld) -> None:
+    world.commit(3, 1)
+    lead_with_open_transaction(world, 5)
+    world.cache.update(update({TOPIC: [partition(-2, [1], index=i, epoch=9) for i in range(3)]}))
+    world.settle()
+    world.cache.update(update({TOPIC: [partition(1, [1])]}, topic_id="AAAAAAAAAAAAAAAAAAAAAg"))
+    end_transaction(world)
     assert world.committed() == (-1, OK)
     world.resign()
     world.lead()
