@@ -81,6 +81,11 @@ class CoordinatorPartitions(Generic[S]):
             return ErrorCode.NOT_COORDINATOR
         return found.state if found.ready else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
+    def loaded(self, partition: int) -> S | None:
+        """The state to keep in step with the log, also while requests are refused; None: it is read when loaded."""
+        found = self._coordinated.get(partition)
+        return found.state if found is not None and found.ready else None
+
     def epoch(self, partition: int) -> Epoch:
         """The leader epoch under which the partition is coordinated here, −1 where it is not."""
         found = self._coordinated.get(partition)

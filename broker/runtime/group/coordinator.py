@@ -117,16 +117,16 @@ class GroupCoordinator:
 
     def note_transaction(self, producer_id: int, hosted: HostedGroup) -> None:
         """The producer's open transaction commits offsets of this group."""
-        found = self.partitions.find(hosted.partition)
-        if not isinstance(found, ErrorCode):
+        found = self.partitions.loaded(hosted.partition)
+        if found is not None:
             found.note_transaction(producer_id, hosted)
 
     # -- what ends -----------------------------------------------------------------------------------------------------
 
     def end_transaction(self, partition: int, producer_id: int, committed: bool) -> None:
         """A marker for the producer's transaction is committed in this partition of `__consumer_offsets`."""
-        found = self.partitions.find(partition)
-        if not isinstance(found, ErrorCode):
+        found = self.partitions.loaded(partition)
+        if found is not None:
             found.end_transaction(producer_id, committed)
 
     def topic_deleted(self, topic: str) -> None:
@@ -166,8 +166,8 @@ class GroupCoordinator:
 
     def forget(self, hosted: HostedGroup) -> None:
         """Let go of a group of which the log has nothing."""
-        found = self.partitions.find(hosted.partition)
-        if not isinstance(found, ErrorCode):
+        found = self.partitions.loaded(hosted.partition)
+        if found is not None:
             found.forget(hosted)
 
     def forget_if_new(self, hosted: HostedGroup) -> None:

@@ -300,6 +300,15 @@ def test_offsets_of_a_deleted_topic_are_not_brought_back_by_an_open_transaction(
     assert world.committed() == (-1, OK)
 
 
+def test_a_transaction_that_ends_while_the_broker_is_fenced_has_ended(world: GroupWorld) -> None:
+    lead_with_open_transaction(world, 5)
+    world.replicas.set_session_deadline_passed(True)
+    end_transaction(world)
+    assert world.committed() == (-1, NOT_HERE)
+    world.replicas.set_session_deadline_passed(False)
+    assert world.committed(stable=True) == (5, OK)
+
+
 def test_records_that_are_no_offsets_are_passed_over(world: GroupWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.commit(1)
     junk = [NewRecord(b"\x00\x63x", b"?"), NewRecord(b"", b""), NewRecord(b"\x00\x01", b"?"), NewRecord(None, b"?")]
