@@ -19,6 +19,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import offset_commit, offset_delete, txn_offset_commit
 
 _NO_RETENTION: Final = -1
+_INT64_MAX: Final = 2**63 - 1
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 Errors = dict[Partition, ErrorCode]
@@ -82,7 +83,9 @@ class OffsetHandlers:
             respond(request, offset_commit.OffsetCommitResponse(topics=topics).encode(request.api_version))
 
         now_ms = self._wall_ms()
-        expire_ms = None if body.retention_time_ms == _NO_RETENTION else now_ms + body.retention_time_ms
+        expire_ms = (
+            None if body.retention_time_ms == _NO_RETENTION else min(now_ms + body.retention_time_ms, _INT64_MAX)
+        )
         wanted = _by_partition((topic.name, topic.partitions) for topic in body.topics)
         errors, offsets = self._sorted_out(wanted, now_ms, expire_ms)
         if not wanted:

@@ -309,6 +309,15 @@ def test_a_transaction_that_ends_while_the_broker_is_fenced_has_ended(world: Gro
     assert world.committed(stable=True) == (5, OK)
 
 
+def test_a_retention_time_without_end_is_kept_as_the_longest_there_is(world: GroupWorld) -> None:
+    assert commit_error(world.commit(1, version=4, retention_time_ms=2**63 - 1), 4) is OK
+    world.advance(2 * RETENTION_MS)
+    assert world.committed() == (1, OK)
+    world.resign()
+    world.lead()
+    assert world.committed() == (1, OK)
+
+
 def test_records_that_are_no_offsets_are_passed_over(world: GroupWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.commit(1)
     junk = [NewRecord(b"\x00\x63x", b"?"), NewRecord(b"", b""), NewRecord(b"\x00\x01", b"?"), NewRecord(None, b"?")]
