@@ -39,6 +39,11 @@ def _begin_a_turn() -> None:
     """Does nothing: the loop only has to wake up, and end a turn."""
 
 
+def _size(record: NewRecord) -> int:
+    """Bytes in a batch, at most."""
+    return len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_MAX
+
+
 @dataclass(slots=True)
 class _Batch:
     """Records that will lie in one batch. parts: whose they are, as (index of the first record, done)."""
@@ -84,7 +89,7 @@ class CoordinatorAppends:
     def _add(
         self, partition: int, records: Sequence[NewRecord], done: Done, producer: TransactionalProducer | None
     ) -> None:
-        size = sum(len(r.key or b"") + len(r.value or b"") + _RECORD_OVERHEAD_MAX for r in records)
+        size = sum(map(_size, records))
         if not self._staged:
             # The call may come from the end of a turn; then another turn has to follow.
             self._loop.call_soon(_begin_a_turn)
@@ -96,6 +101,17 @@ class CoordinatorAppends:
         last.parts.append((len(last.records), done))
         last.records.extend(records)
         last.size += size
+
+    def in_batches(self, partition: int, records: Sequence[NewRecord]) -> list[Sequence[NewRecord]]:
+        """These records (at least one) in groups that a batch of the partition can hold, each to be added by itself."""
+        bytes_max = self._max(partition)
+        begins, size = [0], HEADER_SIZE
+        for index, record in enumerate(records):
+            size += _size(record)
+            if size > bytes_max and index > begins[-1]:
+                begins.append(index)
+                size = HEADER_SIZE + _size(record)
+        return [records[begin:end] for begin, end in zip(begins, [*begins[1:], len(records)], strict=True)]
 
     def _max(self, partition: int) -> int:
         replica = self._replicas.by_partition.get((self._topic, partition))

@@ -209,12 +209,19 @@ class HostedGroup:
             done(ErrorCode.NONE)
             return
 
-        def appended(error: ErrorCode, _: Offset) -> None:
-            if error is ErrorCode.NONE:
-                self.offsets.remove(partitions)
-            done(commit_error(error))
+        batches = self._around.appends.in_batches(self.partition, tombstones)
+        errors: list[ErrorCode] = []
 
-        self._around.appends.add(self.partition, tombstones, appended)
+        def appended(error: ErrorCode, _: Offset) -> None:
+            errors.append(error)
+            if len(errors) == len(batches):
+                failed = next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE)
+                if failed is ErrorCode.NONE:
+                    self.offsets.remove(partitions)
+                done(commit_error(failed))
+
+        for batch in batches:
+            self._around.appends.add(self.partition, batch, appended)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

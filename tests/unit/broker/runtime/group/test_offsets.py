@@ -213,6 +213,16 @@ def test_a_deletion_that_fails_leaves_the_group_as_it_was(world: GroupWorld) -> 
     assert world.committed() == (2, OK)
 
 
+def test_a_group_whose_tombstones_fill_more_than_one_batch_can_be_deleted(world: GroupWorld) -> None:
+    for index in range(3):
+        assert commit_error(world.commit(index, index)) is OK
+    world.replica.max_batch_bytes = 100
+    assert world.ask(DeleteGroupsRequest(["g"]), 2, DeleteGroupsResponse).results[0].error_code == OK
+    world.resign()
+    world.lead()
+    assert [world.committed(index) for index in range(3)] == [(-1, OK)] * 3
+
+
 def test_offset_delete_removes_what_it_names(world: GroupWorld) -> None:
     world.commit(1)
     world.commit(2, 1)
