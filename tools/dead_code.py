@@ -34,6 +34,8 @@ ALLOWED = (
     Allowed("broker/wire/errors.py", "*", "the protocol's list of errors is whole"),
     Allowed("broker/wire/api.py", "*", "the protocol's list of requests is whole"),
     Allowed("broker/wire/messages/*.py", "*", "a message has all fields of its definition"),
+    Allowed("broker/wire/coordinator_records/*.py", "*", "a record has all fields of its definition"),
+    Allowed("broker/server/log_lines.py", "formatException", "logging calls it"),
     Allowed("broker/config/settings.py", "*", "Settings has a field for each row of the table"),
     Allowed(
         "broker/log/config.py", "max_message_bytes", "checked with a topic's other settings; appending reads its text"

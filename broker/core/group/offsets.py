@@ -83,11 +83,6 @@ class GroupOffsets:
             partition in offsets for offsets in self._transactional_pending.values()
         )
 
-    @property
-    def open_producers(self) -> Collection[int]:
-        """Producers whose transactions have offsets in here."""
-        return self._transactional.keys() | self._transactional_pending.keys()
-
     # -- commits ---------------------------------------------------------------------------------------------------
 
     def begin(self, partitions: Iterable[Partition]) -> None:
