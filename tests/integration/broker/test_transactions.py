@@ -221,6 +221,7 @@ def test_batch_that_comes_after_its_transactions_end_begins_no_other(cluster: Cl
     client = producer(cluster)
     write(client, "a")
     client.abort_transaction(30)
+    comes_to(cluster, "CompleteAbort")  # the answer comes before the markers
     _, producer_id, epoch = described(cluster)
     state = cluster.state("t", 0)
     assert state is not None
