@@ -33,6 +33,14 @@ from broker.wire.messages.metadata import (
 from broker.wire.record_batch import read_header, stamp
 
 _LENGTH = struct.Struct(">i")
+_SERVED = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.API_VERSIONS,
+    ApiKey.CREATE_TOPICS,
+)
 
 # What to do with one request instead of answering it: given its header, the raw answer frame to send, or None to close.
 Misbehaviour = Callable[[RequestHeader], bytes | None]
@@ -126,7 +134,7 @@ class FakeBroker:
         version = header.api_version
         match api:
             case ApiKey.API_VERSIONS:
-                keys = [ApiVersion(key, first, last) for key, (first, last) in ADVERTISED.items()]
+                keys = [ApiVersion(key, *ADVERTISED[key]) for key in _SERVED]
                 return ApiVersionsResponse(api_keys=keys).encode(version)
             case ApiKey.METADATA:
                 return self._metadata().encode(version)
