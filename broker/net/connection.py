@@ -223,8 +223,8 @@ class Connection:
                 on_frame(self, frame, slot)
                 if not self.open or self._reading_done:
                     return
-        except (FrameSizeError, MalformedFrame) as error:
-            self.close(str(error))
+        except (FrameSizeError, MalformedFrame) as malformed:
+            self.close(str(malformed))
         except Exception as error:
             reason = f"its request could not be handled, {type(error).__name__}"
             if self._complaints.first(self.address, reason):
