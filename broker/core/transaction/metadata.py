@@ -185,7 +185,7 @@ class TransactionMetadata:
 
     def _check_follows(self, state: TransactionState, before: TransactionState) -> None:
         if self.pending is not None or before not in PREDECESSORS[state]:
-            raise IllegalTransition(f"{self!r} cannot become {state.label}")
+            raise IllegalTransition(f"{self!r} cannot become {state.kafkas_name}")
 
     def _mark_pending(self, transit: Transit) -> Transit:
         self.pending = transit.state
@@ -240,8 +240,8 @@ class TransactionMetadata:
         self.partitions.discard(partition)
 
     def __repr__(self) -> str:
-        pending = "" if self.pending is None else f" → {self.pending.label}"
+        pending = "" if self.pending is None else f" → {self.pending.kafkas_name}"
         return (
             f"TransactionMetadata({self.transactional_id!r}, producer {self.producer_id} epoch {self.epoch},"
-            f" {self.state.label}{pending}, {len(self.partitions)} partitions)"
+            f" {self.state.kafkas_name}{pending}, {len(self.partitions)} partitions)"
         )

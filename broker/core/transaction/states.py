@@ -6,47 +6,15 @@ Source: kafka.coordinator.transaction.TransactionState.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Final
 
+from broker.wire.coordinator_records.transaction_log import TransactionStatus
 
-class TransactionState(IntEnum):
-    """Numbers as the records of `__transaction_state` have them."""
-
-    EMPTY = 0
-    """Has a producer id and epoch, and no transaction since they were given out."""
-    ONGOING = 1
-    PREPARE_COMMIT = 2
-    """The decision is stored; markers are on their way."""
-    PREPARE_ABORT = 3
-    COMPLETE_COMMIT = 4
-    """Every partition has its marker."""
-    COMPLETE_ABORT = 5
-    DEAD = 6
-    """Expired: its tombstone is being stored."""
-    PREPARE_EPOCH_FENCE = 7
-    """The epoch is being raised, so that an abort fences its producer. Never stored."""
-
-    @property
-    def label(self) -> str:
-        """As DescribeTransactions and ListTransactions name it."""
-        return _LABELS[self]
-
-
+TransactionState = TransactionStatus
 _S = TransactionState
 
-_LABELS: Final[Mapping[TransactionState, str]] = {
-    _S.EMPTY: "Empty",
-    _S.ONGOING: "Ongoing",
-    _S.PREPARE_COMMIT: "PrepareCommit",
-    _S.PREPARE_ABORT: "PrepareAbort",
-    _S.COMPLETE_COMMIT: "CompleteCommit",
-    _S.COMPLETE_ABORT: "CompleteAbort",
-    _S.DEAD: "Dead",
-    _S.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
-}
-
-BY_LABEL: Final[Mapping[str, TransactionState]] = {label: state for state, label in _LABELS.items()}
+BY_LABEL: Final[Mapping[str, TransactionState]] = {state.kafkas_name: state for state in _S}
+"""As DescribeTransactions and ListTransactions name them."""
 
 PREDECESSORS: Final[Mapping[TransactionState, frozenset[TransactionState]]] = {
     _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),

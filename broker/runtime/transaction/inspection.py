@@ -48,7 +48,7 @@ class TransactionInspection:
         return DescribedTransaction(
             ErrorCode.NONE,
             transactional_id,
-            transaction.state.label,
+            transaction.state.kafkas_name,
             transaction.timeout_ms,
             transaction.start_ms,
             transaction.producer_id,
@@ -70,7 +70,7 @@ class TransactionInspection:
         wanted = filter_of(body.producer_id_filters, body.state_filters, body.duration_filter)
         now_ms = self._coordinator.wall_ms()
         found = [
-            ListedTransaction(transaction.transactional_id, transaction.producer_id, transaction.state.label)
+            ListedTransaction(transaction.transactional_id, transaction.producer_id, transaction.state.kafkas_name)
             for _, home in partitions.ready()
             for transaction in home.transactions.values()
             if wanted.takes(transaction, now_ms)

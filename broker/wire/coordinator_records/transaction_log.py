@@ -18,13 +18,18 @@ class TransactionStatus(IntEnum):
     """The numbers of Kafka's TransactionState."""
 
     EMPTY = 0
+    """Has a producer id and epoch, and no transaction since they were given out."""
     ONGOING = 1
     PREPARE_COMMIT = 2
+    """The decision is stored; markers are on their way."""
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
+    """Every partition has its marker."""
     COMPLETE_ABORT = 5
     DEAD = 6
+    """Expired: its tombstone is being stored."""
     PREPARE_EPOCH_FENCE = 7
+    """The epoch is being raised, so that an abort fences its producer. Never stored."""
 
     @property
     def kafkas_name(self) -> str:

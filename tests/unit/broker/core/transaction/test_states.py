@@ -24,7 +24,7 @@ S = TransactionState
 def test_states_every_one_has_predecessors_and_a_label() -> None:
     assert set(PREDECESSORS) == set(S)
     assert set(BY_LABEL.values()) == set(S)
-    assert [state.label for state in S] == [
+    assert [state.kafkas_name for state in S] == [
         "Empty",
         "Ongoing",
         "PrepareCommit",

@@ -121,7 +121,7 @@ class Coordinating:
 
     @property
     def label(self) -> str:
-        return self.state.label
+        return self.state.kafkas_name
 
     @property
     def state(self) -> TransactionState:
