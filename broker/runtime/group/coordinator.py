@@ -16,7 +16,6 @@ from broker.core.group.offsets import Partition
 from broker.core.group.settings import GroupSettings, Sources
 from broker.core.group.snapshot import GroupSnapshot
 from broker.core.group.states import GroupState
-from broker.model.ids import Epoch
 from broker.runtime.coordinators.appends import CoordinatorAppends
 from broker.runtime.coordinators.partitions import CoordinatorPartitions
 from broker.runtime.group.group_partition import GroupPartition
@@ -66,7 +65,7 @@ class GroupCoordinator:
         self.appends = CoordinatorAppends(
             OFFSETS_TOPIC, appender, replicas, loop, settings.commit_timeout_ms, settings.compression
         )
-        around = Surroundings(loop, self.appends, appender.wall_ms)
+        around = Surroundings(loop, self.appends)
         self.partitions: CoordinatorPartitions[GroupPartition] = CoordinatorPartitions(
             OFFSETS_TOPIC,
             replicas,
@@ -210,9 +209,3 @@ class GroupCoordinator:
             if topics is not None:
                 return hosted.offsets.expired(now_ms, retention_ms, kept_topics=topics)
         return []
-
-    # -- coordinators' common duties -----------------------------------------------------------------------------------
-
-    def epoch(self, partition: int) -> Epoch:
-        """The leader epoch under which this broker coordinates the partition, −1 where it does not."""
-        return self.partitions.epoch(partition)

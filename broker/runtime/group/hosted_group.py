@@ -42,11 +42,10 @@ class Waiter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all groups of a partition share. wall_ms: ms since 1970, for timestamps that are stored."""
+    """What all groups of a partition share."""
 
     loop: Loop
     appends: CoordinatorAppends
-    wall_ms: Callable[[], int]
 
 
 class HostedGroup:

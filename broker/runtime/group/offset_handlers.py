@@ -5,8 +5,8 @@ A commit is replied to when its records are committed. Source: KafkaApis.handleO
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
 
 from broker.core.coordination import OFFSETS_TOPIC
 from broker.core.group.offsets import CommittedOffset, Partition
@@ -23,6 +23,7 @@ _INT64_MAX: Final = 2**63 - 1
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 Errors = dict[Partition, ErrorCode]
+R = TypeVar("R")
 
 
 class TransactionVerifier(Protocol):
@@ -49,6 +50,19 @@ class _Offset(Protocol):
     committed_metadata: str | None
 
 
+class _Indexed(Protocol):
+    partition_index: int
+
+
+class _Topic(Protocol):
+    """A topic in a request, whichever API's."""
+
+    name: str
+
+    @property
+    def partitions(self) -> Sequence[_Indexed]: ...
+
+
 class OffsetHandlers:
     """See the module. OffsetFetch is in `offset_fetch`."""
 
@@ -70,13 +84,7 @@ class OffsetHandlers:
         def reply(errors: Errors) -> None:
             topics = [
                 offset_commit.OffsetCommitResponseTopic(
-                    topic.name,
-                    [
-                        offset_commit.OffsetCommitResponsePartition(
-                            entry.partition_index, errors[topic.name, entry.partition_index]
-                        )
-                        for entry in topic.partitions
-                    ],
+                    topic.name, _results(topic, errors, offset_commit.OffsetCommitResponsePartition)
                 )
                 for topic in body.topics
             ]
@@ -157,13 +165,7 @@ class OffsetHandlers:
         def reply(errors: Errors) -> None:
             topics = [
                 txn_offset_commit.TxnOffsetCommitResponseTopic(
-                    topic.name,
-                    [
-                        txn_offset_commit.TxnOffsetCommitResponsePartition(
-                            entry.partition_index, errors[topic.name, entry.partition_index]
-                        )
-                        for entry in topic.partitions
-                    ],
+                    topic.name, _results(topic, errors, txn_offset_commit.TxnOffsetCommitResponsePartition)
                 )
                 for topic in body.topics
             ]
@@ -209,13 +211,7 @@ class OffsetHandlers:
             """error: of the whole request, which then names no partitions."""
             topics = [
                 offset_delete.OffsetDeleteResponseTopic(
-                    topic.name,
-                    [
-                        offset_delete.OffsetDeleteResponsePartition(
-                            entry.partition_index, errors[topic.name, entry.partition_index]
-                        )
-                        for entry in topic.partitions
-                    ],
+                    topic.name, _results(topic, errors, offset_delete.OffsetDeleteResponsePartition)
                 )
                 for topic in (body.topics if error is ErrorCode.NONE else ())
             ]
@@ -244,6 +240,11 @@ class OffsetHandlers:
             reply(ErrorCode.NONE, {**errors, **dict.fromkeys(gone, error)})
 
         self._coordinator.remove(hosted, [p for p in gone if hosted.offsets.get(p) is not None], removed)
+
+
+def _results(topic: _Topic, errors: Mapping[Partition, ErrorCode], result: Callable[[int, int], R]) -> list[R]:
+    """A topic's partitions, as requested. result: of a partition and its error."""
+    return [result(entry.partition_index, errors[topic.name, entry.partition_index]) for entry in topic.partitions]
 
 
 def _by_partition(topics: Iterable[tuple[str, Iterable[_Offset]]]) -> dict[Partition, _Offset]:
