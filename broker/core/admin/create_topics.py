@@ -153,24 +153,16 @@ def automatic_topic(name: str, settings: Settings) -> CreatableTopic:
     if name == OFFSETS_TOPIC:
         configs = {"cleanup.policy": "compact", "compression.type": "producer"}
         configs["segment.bytes"] = str(settings.offsets_topic_segment_bytes)
-        return CreatableTopic(
-            name,
-            settings.offsets_topic_num_partitions,
-            settings.offsets_topic_replication_factor,
-            [],
-            [CreatableTopicConfig(key, value) for key, value in configs.items()],
-        )
-    if name == TRANSACTION_TOPIC:
+        partitions, factor = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
+    elif name == TRANSACTION_TOPIC:
         transactions = settings.transactions
         configs = {"cleanup.policy": "compact", "compression.type": "uncompressed"}
         configs["unclean.leader.election.enable"] = "false"
         configs["min.insync.replicas"] = str(transactions.min_isr)
         configs["segment.bytes"] = str(transactions.segment_bytes)
-        return CreatableTopic(
-            name,
-            transactions.partitions,
-            transactions.replication_factor,
-            [],
-            [CreatableTopicConfig(key, value) for key, value in configs.items()],
-        )
-    return CreatableTopic(name=name, num_partitions=_BROKER_DEFAULT, replication_factor=_BROKER_DEFAULT)
+        partitions, factor = transactions.partitions, transactions.replication_factor
+    else:
+        return CreatableTopic(name=name, num_partitions=_BROKER_DEFAULT, replication_factor=_BROKER_DEFAULT)
+    return CreatableTopic(
+        name, partitions, factor, [], [CreatableTopicConfig(key, value) for key, value in configs.items()]
+    )
