@@ -23,6 +23,7 @@ from broker.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import HeldPeer, SentRequest
 from tests.support.transaction_parts import FakeCluster
 from tests.support.transactional_ids import P0, P1, PRODUCER, known
 
@@ -30,32 +31,21 @@ S = TransactionState
 P2 = TopicPartition("u", 0)
 
 
-class OtherBroker:
+class OtherBroker(HeldPeer):
     """Keeps the requests that it is sent."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.requests: list[WriteTxnMarkersRequest] = []
-        self._waiting: list[tuple[Callable[[memoryview], None], Callable[[str], None]]] = []
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        assert (api_key, api_version) == (ApiKey.WRITE_TXN_MARKERS, 1)
-        self.requests.append(WriteTxnMarkersRequest.decode(1, memoryview(body)))
-        self._waiting.append((on_response, on_failure))
-        return 0
-
-    def close(self) -> None: ...
+    def receive(self, request: SentRequest) -> None:
+        assert (request.api_key, request.api_version) == (ApiKey.WRITE_TXN_MARKERS, 1)
+        self.requests.append(request.decode(WriteTxnMarkersRequest))
+        super().receive(request)
 
     def respond(self, error: ErrorCode = ErrorCode.NONE) -> None:
         """To the oldest, with this for every partition."""
-        request = self.requests[len(self.requests) - len(self._waiting)]
+        request = self.requests[len(self.requests) - len(self.sent)]
         markers = [
             WritableTxnMarkerResult(
                 marker.producer_id,
@@ -69,10 +59,10 @@ class OtherBroker:
             )
             for marker in request.markers
         ]
-        self._waiting.pop(0)[0](memoryview(WriteTxnMarkersResponse(markers).encode(1)))
+        self.sent.pop(0).respond(WriteTxnMarkersResponse(markers))
 
     def fail(self) -> None:
-        self._waiting.pop(0)[1]("reset: gone")
+        self.sent.pop(0).on_failure("reset: gone")
 
 
 class OwnWriter:
@@ -271,6 +261,6 @@ def test_few_requests_are_under_way_at_once_and_none_is_lost(sending: Sending) -
 
 def test_garbage_for_a_response_is_no_answer(sending: Sending) -> None:
     sending.send(P0)
-    sending.others[2]._waiting.pop(0)[0](memoryview(b"\x7f\xff"))
+    sending.others[2].sent.pop(0).on_response(memoryview(b"\x7f\xff"))
     sending.wait()
     assert len(sending.others[2].requests) == 2

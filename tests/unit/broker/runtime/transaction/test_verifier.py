@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -18,16 +18,17 @@ from broker.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from tests.support.fake_loop import FakeLoop
+from tests.support.fake_peer import HeldPeer, SentRequest
 from tests.support.transaction_parts import STATE_0, FakeCluster
 from tests.support.transactional_ids import P0, P1, PRODUCER
 
 
-class Coordinator:
+class Coordinator(HeldPeer):
     """Broker 2 as this broker's connection, and this broker's own."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.requests: list[AddPartitionsToTxnRequest] = []
-        self.callbacks: list[tuple[Callable[[memoryview], None], Callable[[str], None]]] = []
         self.own = ErrorCode.NONE
 
     def partition_of(self, transactional_id: str) -> int:
@@ -38,21 +39,10 @@ class Coordinator:
     ) -> Mapping[TopicPartition, ErrorCode]:
         return dict.fromkeys(partitions, self.own)
 
-    def send(
-        self,
-        api_key: int,
-        api_version: int,
-        body: bytes,
-        on_response: Callable[[memoryview], None],
-        on_failure: Callable[[str], None],
-        timeout_ms: float,
-    ) -> int:
-        assert (api_key, api_version) == (ApiKey.ADD_PARTITIONS_TO_TXN, 4)
-        self.requests.append(AddPartitionsToTxnRequest.decode(4, memoryview(body)))
-        self.callbacks.append((on_response, on_failure))
-        return 0
-
-    def close(self) -> None: ...
+    def receive(self, request: SentRequest) -> None:
+        assert (request.api_key, request.api_version) == (ApiKey.ADD_PARTITIONS_TO_TXN, 4)
+        self.requests.append(request.decode(AddPartitionsToTxnRequest))
+        super().receive(request)
 
     def respond(self, error: ErrorCode, whole: ErrorCode = ErrorCode.NONE) -> None:
         request = self.requests[-1]
@@ -69,7 +59,7 @@ class Coordinator:
             for transaction in request.transactions
         ]
         response = AddPartitionsToTxnResponse(error_code=whole, results_by_transaction=results)
-        self.callbacks.pop(0)[0](memoryview(response.encode(4)))
+        self.sent.pop(0).respond(response)
 
 
 class Asking:
@@ -135,14 +125,14 @@ def test_request_that_is_refused_as_a_whole_answers_all(asking: Asking) -> None:
 def test_connection_that_breaks_and_garbage_are_network_errors(asking: Asking) -> None:
     asking.ask("a", P0)
     asking.loop.run_soon()
-    asking.coordinator.callbacks.pop(0)[1]("reset: gone")
+    asking.coordinator.sent.pop(0).on_failure("reset: gone")
     asking.ask("b", P0)
     asking.loop.run_soon()
-    asking.coordinator.callbacks.pop(0)[0](memoryview(b"\x00"))
+    asking.coordinator.sent.pop(0).on_response(memoryview(b"\x00"))
     asking.ask("c", P0)
     asking.loop.run_soon()
     nothing = AddPartitionsToTxnResponse(results_by_transaction=[]).encode(4)
-    asking.coordinator.callbacks.pop(0)[0](memoryview(nothing))
+    asking.coordinator.sent.pop(0).on_response(memoryview(nothing))
     assert asking.answers == [(name, ErrorCode.NETWORK_EXCEPTION) for name in "abc"]
 
 
