@@ -7,7 +7,7 @@ are paired as both sides give them out. No time-out comes into play: a sequence 
 from __future__ import annotations
 
 import random
-import select
+import selectors
 import struct
 import time
 from collections.abc import Iterator
@@ -113,10 +113,12 @@ class Beside:
         expected = {sent.waiter for sent in self.waiting if not self.driven.waits(sent.waiter)}
         got: dict[int, Message] = {}
         while time.monotonic() < deadline and (set(got) != expected or not expected):
-            by_socket = {sent.client.socket: sent for sent in self.waiting if sent.waiter not in got}
-            ready, _, _ = select.select(list(by_socket), [], [], SETTLE_S)
-            for socket in ready:
-                sent = by_socket[socket]
+            with selectors.DefaultSelector() as selector:
+                for sent in self.waiting:
+                    if sent.waiter not in got:
+                        selector.register(sent.client.socket, selectors.EVENT_READ, sent)
+                ready = [key.data for key, _ in selector.select(SETTLE_S)]
+            for sent in ready:
                 frame = memoryview(sent.client.receive())
                 start = decode_response_header(sent.api, sent.version, frame).body_start
                 got[sent.waiter] = RESPONSES[sent.api].decode(sent.version, frame[start:])
