@@ -184,7 +184,7 @@ class Cluster:
         running = self.running
 
         def informed(broker: Broker) -> bool:
-            answer = _metadata(broker)
+            answer = metadata_of(broker.host, broker.port)
             found = [one for one in answer.topics if one.name == topic] if answer is not None else []
             return bool(found) and all(partition.leader_id in running for partition in found[0].partitions)
 
@@ -203,11 +203,11 @@ class Cluster:
         self.zk.close()
 
 
-def _metadata(broker: Broker) -> MetadataResponse | None:
-    """What this broker tells its clients of all brokers and topics; None while it does not answer."""
+def metadata_of(host: str, port: int) -> MetadataResponse | None:
+    """What a broker tells its clients of all brokers and topics; None while it does not answer."""
     request = struct.pack(">hhihi", ApiKey.METADATA, 1, 0, -1, -1)
     try:
-        with socket.create_connection((broker.host, broker.port), timeout=1) as connection:
+        with socket.create_connection((host, port), timeout=1) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
             with connection.makefile("rb") as answers:
                 (size,) = struct.unpack(">i", answers.read(4))
@@ -218,7 +218,7 @@ def _metadata(broker: Broker) -> MetadataResponse | None:
 
 def _known_to(broker: Broker) -> set[int]:
     """Ids of the brokers of which this one tells its clients; none while it does not answer."""
-    answer = _metadata(broker)
+    answer = metadata_of(broker.host, broker.port)
     return set() if answer is None else {known.node_id for known in answer.brokers}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.systems import Broker, kafka
 from benchmarks.zookeeper import ZooKeeper
-from tests.support.brokers import wait_until
+from tests.support.brokers import metadata_of, wait_until
 
 
 @contextmanager
@@ -33,8 +33,9 @@ def kafka_brokers(folder: Path, count: int) -> Iterator[tuple[ZooKeeper, list[Br
         zookeeper.start()
         for broker in brokers:
             broker.daemon.start()
+        everybody = set(range(1, count + 1))
         wait_until(
-            lambda: zookeeper.live_brokers() == set(range(1, count + 1)) and all(b.answers() for b in brokers),
+            lambda: zookeeper.live_brokers() == everybody and all(_knows(b, everybody) for b in brokers),
             "Kafka's brokers serve",
             120,
         )
@@ -43,3 +44,9 @@ def kafka_brokers(folder: Path, count: int) -> Iterator[tuple[ZooKeeper, list[Br
         for broker in brokers:
             broker.daemon.kill()
         zookeeper.close()
+
+
+def _knows(broker: Broker, everybody: set[int]) -> bool:
+    """Whether a broker tells clients of all brokers and of a controller: librdkafka that hears of none pauses long."""
+    told = metadata_of("127.0.0.1", broker.port)
+    return told is not None and told.controller_id in everybody and {one.node_id for one in told.brokers} == everybody
