@@ -55,7 +55,7 @@ from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings
 from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
-from checkers.verdicts.catalogue import ALL, BY_NAME
+from checkers.verdicts.catalogue import ALL, BY_NAME, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
@@ -221,7 +221,7 @@ def _checks(
     missing_evidence = missing_evidence_of(info, health, prepared, rows, marks)
     found = by_checker(rows)
     checks = []
-    for spec in (spec for spec in ALL if info.wants(spec.name)):
+    for spec in (spec for spec in ALL if _wanted(spec, info)):
         mine = found[spec.name]
         allowed = reason_for(
             spec.name,
@@ -242,6 +242,11 @@ def _checks(
             )
         )
     return checks
+
+
+def _wanted(spec: Spec, info: RunInfo) -> bool:
+    """What some workloads alone have is judged only where a workload names it."""
+    return info.wants(spec.name) and not (spec.own and info.checkers is None)
 
 
 def _coverage(
@@ -297,9 +302,10 @@ def _results(
     checks, faults = judged.checks, judged.faults
     unavailable = incidents.unavailable(judged.marks)
     not_fired = incidents.not_fired(info, faults, unavailable)
-    left_out = [spec for spec in ALL if not info.wants(spec.name)]
+    unwanted = [spec for spec in ALL if not _wanted(spec, info)]
+    left_out = [spec for spec in unwanted if not spec.own]
     found = by_checker(judged.rows)
-    unasked = [text for spec in left_out if (text := found_unasked(spec, found[spec.name])) is not None]
+    unasked = [text for spec in unwanted if (text := found_unasked(spec, found[spec.name])) is not None]
     reasons = [*run_reasons(info, health), *unasked]
     verdicts = [check.verdict for check in checks]
     if reasons or not coverage.met:

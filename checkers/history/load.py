@@ -1,8 +1,9 @@
-"""history.jsonl → tables: ops, sends, requests, polls, marks; written as Parquet under the run's folder.
+"""history.jsonl → tables: ops, sends, requests, polls, coordination, marks; written as Parquet under the run's folder.
 
 Decides what an operation is: an invocation joined to its completion, `info` when it has none. Judges nothing. Grains:
 ops one row per client operation; sends one per value; requests one per read, with or without a response, *an empty poll
-has its row*; polls one per record returned; marks one per nemesis or harness line.
+has its row*; polls one per record returned; coordination one per operation of a producer's, transaction's or group's
+coordinator; marks one per nemesis or harness line.
 """
 
 from __future__ import annotations
@@ -14,12 +15,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers.history import schema
 from checkers.history.faults import SKEWS_CLOCK
 from checkers.spark.tables import address, read_table, write_table
+
+COORDINATION = (
+    *("init_producer", "add_partitions", "add_offsets", "txn_offsets", "end_txn"),
+    *("join", "sync", "heartbeat", "leave", "commit_offsets", "fetch_offsets"),
+    *("assign", "revoke", "lost"),
+)
+"""Operations that are rows of `coordination`."""
+
+ASKED = (
+    *("transactional_id", "txn", "producer_id", "producer_epoch", "sequence", "resends", "sources", "commit"),
+    *("group", "member", "instance", "generation", "protocol", "rebalance", "partitions", "offsets"),
+)
+ANSWERED = ("producer_id", "producer_epoch", "member", "generation", "leader", "protocol", "partitions", "offsets")
+"""Fields of an invocation, and of its completion, that stand in the structs `asked` and `answered`."""
 
 TAIL_BYTES = 1 << 20
 """How much of a history's end is searched for its last line's time; a line may hold a whole poll."""
@@ -33,6 +48,7 @@ class History:
     sends: DataFrame
     requests: DataFrame
     polls: DataFrame
+    coordination: DataFrame
     marks: DataFrame
 
 
@@ -62,6 +78,7 @@ def load_history(spark: SparkSession, path: Path, parquet: Path) -> tuple[Histor
             "sends": sends_table(operations),
             "requests": requests_table(operations),
             "polls": polls_table(operations),
+            "coordination": coordination_table(operations),
             "marks": marks_table(raw.where(F.col(schema.CORRUPT).isNull())),
         }
         with ThreadPoolExecutor(2) as pool:
@@ -141,6 +158,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "consumer",
         "client_position",
         "timestamp",
+        F.struct(*ASKED).alias("asked"),
     )
     completions = client.where(F.col("type") != "invoke").select(
         F.col("invoke").alias("op"),
@@ -156,6 +174,7 @@ def joined_operations(raw: DataFrame) -> DataFrame:
         "records",
         F.col("offset").alias("end_offset"),
         "leader_epoch_answered",
+        F.struct(*ANSWERED).alias("answered"),
     )
     return invokes.join(completions, on="op", how="left").withColumn(
         "outcome", F.coalesce("completed_as", F.lit("info"))
@@ -201,8 +220,35 @@ def sends_table(operations: DataFrame) -> DataFrame:
             "error",
             "invoke_ns",
             "complete_ns",
+            *_of_producer(),
+            F.get("asked.sources", F.col("nth")).alias("source"),
         )
     )
+
+
+def coordination_table(operations: DataFrame) -> DataFrame:
+    """One row per operation of COORDINATION. asked, answered: fields of its invocation and of its completion."""
+    return operations.where(F.col("f").isin(*COORDINATION)).select(
+        "op",
+        "f",
+        "process",
+        "phase",
+        "node",
+        "reader",
+        "consumer",
+        "outcome",
+        "error",
+        "invoke_ns",
+        "complete_ns",
+        "asked",
+        "answered",
+    )
+
+
+def _of_producer() -> list[Column]:
+    """transactional_id, txn, producer_id, producer_epoch, sequence, resends of a send; null for plain ones."""
+    names = ("transactional_id", "txn", "producer_id", "producer_epoch", "sequence", "resends")
+    return [F.col(f"asked.{name}").alias(name) for name in names]
 
 
 def requests_table(operations: DataFrame) -> DataFrame:
@@ -243,8 +289,14 @@ def requests_table(operations: DataFrame) -> DataFrame:
             F.array_min("offsets").alias("first_offset"),
             F.array_max("offsets").alias("last_offset"),
             (F.col("offsets") == F.array_sort(F.array_distinct("offsets"))).alias("ascending"),
+            *_of_member(),
         )
     )
+
+
+def _of_member() -> list[Column]:
+    """group, member, generation, txn of a poll; null where it was of no group, in no transaction."""
+    return [F.col(f"asked.{name}").alias(name) for name in ("group", "member", "generation", "txn")]
 
 
 def polls_table(operations: DataFrame) -> DataFrame:
@@ -269,6 +321,7 @@ def polls_table(operations: DataFrame) -> DataFrame:
             F.coalesce("record.intact", F.lit(False)).alias("intact"),
             "invoke_ns",
             "complete_ns",
+            *_of_member(),
         )
     )
 

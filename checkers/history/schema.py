@@ -18,6 +18,9 @@ def _struct(*fields: tuple[str, T.DataType]) -> T.StructType:
 
 _LONG, _INT, _TEXT, _BOOL = T.LongType(), T.IntegerType(), T.StringType(), T.BooleanType()
 
+OFFSET = _struct(("p", _TEXT), ("offset", _LONG))
+"""A committed or fetched offset of a partition, `topic-partition`; -1: there is none."""
+
 RECORD = _struct(("offset", _LONG), ("value", _LONG), ("epoch", _INT), ("intact", _BOOL))
 
 HISTORY_LINE = _struct(
@@ -54,6 +57,24 @@ HISTORY_LINE = _struct(
     ("timestamp", _LONG),
     ("offset", _LONG),
     ("leader_epoch_answered", _INT),
+    # producers and transactions
+    ("transactional_id", _TEXT),
+    ("txn", _LONG),
+    ("producer_id", _LONG),
+    ("producer_epoch", _INT),
+    ("sequence", _INT),
+    ("resends", _LONG),
+    ("sources", T.ArrayType(_LONG)),
+    ("commit", _BOOL),
+    # groups
+    ("group", _TEXT),
+    ("member", _TEXT),
+    ("instance", _TEXT),
+    ("generation", _INT),
+    ("protocol", _TEXT),
+    ("rebalance", _TEXT),
+    ("partitions", T.ArrayType(_TEXT)),
+    ("offsets", T.ArrayType(OFFSET)),
     # nemesis
     ("fault", _TEXT),
     ("fault_id", _LONG),

@@ -21,7 +21,8 @@ HEALED = "healed:"
 class Spec:
     """name: as in results.json. needs: figure → what its absence means. sources: evidence it rests on.
 
-    none: figure → what is said of it; a run in which it is not 0 is not valid.
+    none: figure → what is said of it; a run in which it is not 0 is not valid. own: judges operations that some
+    workloads alone have; a run of another workload leaves nothing out.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Spec:
     sources: tuple[Source, ...] = ("history",)
     linearizability: bool = False
     none: Mapping[str, str] = field(default_factory=dict)
+    own: bool = False
 
 
 _READ = {"records_read": "no poll returned a record"}

@@ -9,7 +9,7 @@ jepsen.generator: one pure generator, one impure interpreter.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
@@ -62,7 +62,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operation that a thread is to begin at time_ns or later. values and sentinel are for sends."""
+    """An operation that a thread is to begin at time_ns or later. values and sentinel are for sends.
+
+    partition: -1 for operations of no single partition. detail: what else the workload's own client needs, a frozen
+    value.
+    """
 
     time_ns: int
     thread: int
@@ -70,6 +74,7 @@ class Op:
     partition: int
     values: tuple[int, ...] = ()
     sentinel: bool = False
+    detail: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,18 @@ from types import MappingProxyType
 from typing import Literal
 
 Outcome = Literal["ok", "fail", "info"]
-F = Literal["send", "poll", "list_offsets"]
+F = str
+"""Name of an operation: `send`, `poll`, `list_offsets`, and those of transactions and groups in
+docs/history-format.md.
+"""
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """An operation that is about to be sent. node: where the request goes, None when no leader is known.
+    """An operation that is about to be sent. node: where the request goes, None when no leader is known. topic and
+    partition: None for operations of a coordinator, which name partitions in their fields.
 
     fields: the invocation's further fields of docs/history-format.md (`values`, `position`, …).
     """
@@ -26,10 +30,17 @@ class Invocation:
     process: int
     f: F
     phase: str
-    topic: str
-    partition: int
+    topic: str | None
+    partition: int | None
     node: str | None
     fields: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def home(self) -> tuple[str, int]:
+        """Topic and partition of an operation that has both."""
+        assert self.topic is not None
+        assert self.partition is not None
+        return self.topic, self.partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,8 @@ class AppendPollClient:
             case "list_offsets":
                 timestamp = LATEST if self._rng.random() < 0.8 else EARLIEST
                 return {"timestamp": timestamp, "isolation": self._isolation, "leader_epoch": epoch}
+            case other:
+                raise AssertionError(f"append-poll has no operation {other}")
 
     def _position(self, partition: int) -> int:
         if partition not in self._positions:
@@ -157,6 +159,8 @@ class AppendPollClient:
                     completion = self._poll(connection, invocation)
                 case "list_offsets":
                     completion = self._list_offsets(connection, invocation)
+                case other:
+                    raise AssertionError(f"append-poll has no operation {other}")
         except ClientError as failure:
             outcome = outcomes.send_outcome(failure.error) if send else outcomes.read_outcome(failure.error)
             completion = Completion(outcome, failure.at_ns, failure.error)
@@ -168,13 +172,14 @@ class AppendPollClient:
         return time.monotonic_ns() + (self._settings.request_timeout_ms + RESPONSE_GRACE_MS) * 1_000_000
 
     def _send(self, connection: Connection, invocation: Invocation) -> Completion:
+        topic, partition = invocation.home
         values, acks = invocation.fields["values"], invocation.fields["acks"]
         assert isinstance(values, list)
         assert isinstance(acks, int)
         produced = produce_one(
             connection,
-            invocation.topic,
-            invocation.partition,
+            topic,
+            partition,
             values,
             acks=acks,
             record_bytes=self._settings.record_bytes,
@@ -182,15 +187,15 @@ class AppendPollClient:
             deadline_ns=self._deadline_ns(),
         )
         if produced.error is None and invocation.fields["sentinel"]:
-            self._shared.sentinels[invocation.partition] = produced.base_offset
+            self._shared.sentinels[partition] = produced.base_offset
         fields = {"base_offset": produced.base_offset} if produced.base_offset >= 0 else {}
         return Completion(outcomes.send_outcome(produced.error), produced.at_ns, produced.error, fields)
 
     def _poll(self, connection: Connection, invocation: Invocation) -> Completion:
-        partition = invocation.partition
+        topic, partition = invocation.home
         polled = fetch_one(
             connection,
-            invocation.topic,
+            topic,
             partition,
             position=_number(invocation, "position"),
             leader_epoch=_number(invocation, "leader_epoch"),
@@ -209,10 +214,11 @@ class AppendPollClient:
         return Completion("ok", polled.at_ns, None, poll_fields(polled))
 
     def _list_offsets(self, connection: Connection, invocation: Invocation) -> Completion:
+        topic, partition = invocation.home
         listed = list_offset(
             connection,
-            invocation.topic,
-            invocation.partition,
+            topic,
+            partition,
             timestamp=_number(invocation, "timestamp"),
             isolation=_number(invocation, "isolation"),
             leader_epoch=_number(invocation, "leader_epoch"),
