@@ -6,10 +6,8 @@ librdkafka (2.16) does not look at the id, and stands still before any broker: c
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from confluent_kafka import ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Cluster, wait_until
+from tests.support.line_program import Ask, java_program, line_program
 
 pytestmark = [pytest.mark.nightly, pytest.mark.guarantee("C8", "K1")]
 _PROGRAM = Path(__file__).with_name("RemadeTopic.java")
@@ -61,30 +60,9 @@ def _make_anew(cluster: Cluster, name: str) -> None:
 
 
 @contextmanager
-def _java(classpath: str, what: str, cluster: Cluster, topic: str) -> Iterator[Callable[[str], str]]:
-    """The program's answer to a line."""
-    if shutil.which("javac") is None:
-        pytest.skip("needs a JDK: Java's compiler is missing")
-    command = ["java", "-cp", classpath, str(_PROGRAM), what, cluster.bootstrap, topic]
-    program = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
-    )
-    assert program.stdin is not None
-    assert program.stdout is not None
-    to_it, from_it = program.stdin, program.stdout
-
-    def ask(line: str) -> str:
-        to_it.write(f"{line}\n")
-        to_it.flush()
-        return from_it.readline().strip()
-
-    try:
+def _java(classpath: str, what: str, cluster: Cluster, topic: str) -> Iterator[Ask]:
+    with line_program(java_program(_PROGRAM, classpath, what, cluster.bootstrap, topic)) as ask:
         yield ask
-    finally:
-        program.kill()
-        program.wait()
-        to_it.close()
-        from_it.close()
 
 
 def test_java_producer_goes_on_with_a_topic_that_was_made_anew(cluster: Cluster, classpath: str) -> None:

@@ -58,9 +58,11 @@ class RawClient:
             data += more
         return data
 
-    def produce(self, topic: str, records: bytes, acks: int = 1) -> produce.ProducePartitionResult:
+    def produce(
+        self, topic: str, records: bytes, acks: int = 1, transactional_id: str | None = None
+    ) -> produce.ProducePartitionResult:
         """One batch to partition 0, and what the broker says to it."""
-        self.send(produce_frame(topic, records, acks))
+        self.send(produce_frame(topic, records, acks, transactional_id))
         (result,) = produce.decode_response(9, memoryview(self.receive())[5:]).results
         return result
 
@@ -74,9 +76,10 @@ def framed(api_key: int, version: int, body: bytes) -> bytes:
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
-def produce_frame(topic: str, records: bytes, acks: int) -> bytes:
+def produce_frame(topic: str, records: bytes, acks: int, transactional_id: str | None = None) -> bytes:
     part = produce.ProducePartition(topic, 0, memoryview(bytearray(records)))
-    return framed(ApiKey.PRODUCE, 9, produce.encode_request(9, produce.ProduceRequest(None, acks, 30_000, [part])))
+    request = produce.ProduceRequest(transactional_id, acks, 30_000, [part])
+    return framed(ApiKey.PRODUCE, 9, produce.encode_request(9, request))
 
 
 def fetch_frame(topic: str, offset: int, max_bytes: int, max_wait_ms: int = 500) -> bytes:
