@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from broker.core.admin import topic_names
 from broker.core.coordination import OFFSETS_TOPIC, partition_of
 from broker.core.transaction.producer_ids import claimed
 from broker.core.transaction.requests import error_for
@@ -128,17 +129,10 @@ class TransactionHandlers:
             )
             answer(_results(asked.topics, verified.__getitem__))
             return
-        unknown = {each for each in partitions if not self._cluster.has_partition(*each)}
-        if unknown:
-            # All or none: those that exist are not added.
-            answer(
-                _results(
-                    asked.topics,
-                    lambda each: (
-                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-                    ),
-                )
-            )
+        refused = {each: error for each in partitions if (error := self._refusal(each)) is not None}
+        if refused:
+            # All or none: those that could be are not added.
+            answer(_results(asked.topics, lambda each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED)))
             return
 
         def done(error: ErrorCode) -> None:
@@ -148,6 +142,12 @@ class TransactionHandlers:
         self._coordinator.add_partitions(
             asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, done
         )
+
+    def _refusal(self, partition: TopicPartition) -> ErrorCode | None:
+        """Why no producer may add the partition. To those of `__consumer_offsets` AddOffsetsToTxn leads alone."""
+        if partition.topic in topic_names.INTERNAL:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return None if self._cluster.has_partition(*partition) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def handle_add_offsets(self, request: Request) -> None:
         """Respond once the group's partition of `__consumer_offsets` is stored in the transaction."""

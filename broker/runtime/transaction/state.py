@@ -38,6 +38,9 @@ class TransactionPartition:
 
     def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
         """Newer records replace older ones of their id. Raises CorruptBatch."""
+        if header.is_control:
+            # A marker that somebody had written here: it says nothing of an id, and its key would pass for one.
+            return
         for record in iter_records(header, batch):
             try:
                 key = TransactionLogKey.decode(record.key or b"").transactional_id

@@ -20,6 +20,7 @@ from broker.wire.records import encode_batch
 from tests.support.fake_loop import FakeLoop
 from tests.support.transaction_parts import STATE_0, FakeAppends, FakeCluster
 from tests.support.transactional_ids import P0, P1
+from tests.support.transactions import end_marker
 
 S = TransactionState
 TIMEOUT_MS = 60_000
@@ -288,3 +289,14 @@ def test_what_is_stored_is_what_is_loaded(here: Coordinating) -> None:
     assert there.partitions == {P0, P1, ("ü", 3)}
     assert (there.state, there.producer_id, there.epoch, there.timeout_ms) == (S.ONGOING, 101, 0, TIMEOUT_MS)
     assert (there.start_ms, there.update_ms) == (1_000_000, 1_000_000)
+
+
+@pytest.mark.guarantee("transactions")
+@pytest.mark.parametrize("committed", [True, False])
+def test_marker_among_the_records_is_no_transactional_id(here: Coordinating, committed: bool) -> None:
+    """Whoever has the right may have one written there, and its key would pass for that of an id."""
+    producer = here.opened()
+    there = here.successor().home
+    batch = end_marker(producer[0], committed)
+    there.take_batch(read_header(batch), batch)
+    assert there.transactions.keys() == {"tx"}
