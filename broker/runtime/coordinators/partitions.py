@@ -1,9 +1,10 @@
 """The partitions of an internal topic that this broker leads, and the state that their logs hold.
 
 Becoming leader of such a partition makes this broker the coordinator of all that belongs to the partition, once the
-state is loaded: its log is read from start to end, a slice a turn, and then the high watermark has to reach that end,
-for what is not committed may yet be lost. Until then requests get COORDINATOR_LOAD_IN_PROGRESS. With the leadership the
-state goes. Loop thread.
+state is loaded: its log is read, a slice a turn, to where this leadership began, and as far beyond as it is committed.
+Then the high watermark has to reach where the leadership began, for what is not committed may yet be lost. Until then
+requests get COORDINATOR_LOAD_IN_PROGRESS. Markers are written meanwhile; who writes one says so once it is committed
+(`loaded`). With the leadership the state goes. Loop thread.
 Source: GroupMetadataManager.doLoadGroupsAndOffsets, GroupCoordinator.onElection, onResignation. Kafka serves a state
 before its end is committed.
 """
@@ -39,7 +40,7 @@ class PartitionState(Protocol):
         ...
 
     def loaded(self) -> None:
-        """Everything was taken and is committed: requests come from now on."""
+        """All that is committed was taken: requests come from now on."""
         ...
 
     def unload(self) -> None:
@@ -51,11 +52,13 @@ S = TypeVar("S", bound=PartitionState)
 
 
 class _Coordinated(Generic[S]):
-    __slots__ = ("began_ms", "epoch", "next_offset", "ready", "replica", "state", "timer")
+    __slots__ = ("began_ms", "began_offset", "epoch", "next_offset", "ready", "replica", "state", "timer")
 
-    def __init__(self, replica: Replica, epoch: Epoch, state: S, began_ms: float) -> None:
+    def __init__(self, replica: Replica, role: Leader, state: S, began_ms: float) -> None:
         self.replica = replica
-        self.epoch = epoch
+        self.epoch: Epoch = role.leader_epoch
+        self.began_offset: Offset = role.epoch_start_offset
+        """What lies before it in the log is another leadership's."""
         self.state = state
         self.began_ms = began_ms
         self.next_offset: Offset = replica.log.log_start_offset
@@ -129,7 +132,7 @@ class CoordinatorPartitions(Generic[S]):
 
     def _begin(self, partition: int, replica: Replica, role: Leader) -> None:
         state = self._new_state(partition, role.leader_epoch)
-        found = _Coordinated(replica, role.leader_epoch, state, self._loop.now_ms())
+        found = _Coordinated(replica, role, state, self._loop.now_ms())
         self._coordinated[partition] = found
         self._go_on(partition, found, 0.0)
 
@@ -146,10 +149,11 @@ class CoordinatorPartitions(Generic[S]):
     def _load(self, partition: int, found: _Coordinated[S]) -> None:
         """Read one slice, or see that nothing is left to read or to wait for."""
         log = found.replica.log
+        limit = min(log.log_end_offset, max(found.began_offset, found.replica.high_watermark))
         try:
             if found.next_offset < log.log_start_offset:
                 found.next_offset = log.log_start_offset
-            slice_ = log.read_bytes(found.next_offset, _SLICE_BYTES, log.log_end_offset, True)
+            slice_ = log.read_bytes(found.next_offset, _SLICE_BYTES, limit, True)
             for position, header in iter_batches(slice_, verify_crc=False, allow_partial_tail=True):
                 found.state.take_batch(header, slice_[position : position + header.size])
                 found.next_offset = header.last_offset + 1
@@ -166,7 +170,7 @@ class CoordinatorPartitions(Generic[S]):
             return
         if slice_:
             self._go_on(partition, found, 0.0)
-        elif found.replica.high_watermark < log.staged_end_offset:
+        elif found.replica.high_watermark < found.began_offset:
             self._go_on(partition, found, _COMMITTED_CHECK_MS)
         else:
             self._finish(partition, found)

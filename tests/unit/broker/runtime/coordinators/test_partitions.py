@@ -108,6 +108,8 @@ def test_nothing_is_served_before_the_end_is_committed(cluster: MemoryCluster) -
     """What the log holds beyond the watermark may be lost with this leader."""
     cluster.hold = lambda message: message.source in (2, 3) or message.target in (2, 3)
     cluster.produce(1, "uncommitted")
+    cluster.elect(1)
+    cluster.settle()
     coordinating = Coordinating(cluster, 1)
     settle(cluster, coordinating)
     cluster.advance(1_000)
@@ -118,6 +120,22 @@ def test_nothing_is_served_before_the_end_is_committed(cluster: MemoryCluster) -
     cluster.advance(1_000)
     settle(cluster, coordinating)
     assert isinstance(coordinating.partitions.find(0), Values)
+
+
+def test_what_is_appended_meanwhile_puts_nothing_off(cluster: MemoryCluster) -> None:
+    """Markers come in while a partition is loaded, one after the other perhaps. They count once they are committed."""
+    cluster.produce(1, "before")
+    cluster.settle()
+    cluster.elect(1)
+    cluster.settle()
+    cluster.produce(1, "committed")
+    cluster.settle()
+    cluster.hold = lambda message: message.source in (2, 3) or message.target in (2, 3)
+    cluster.produce(1, "uncommitted")
+    coordinating = Coordinating(cluster, 1)
+    settle(cluster, coordinating)
+    assert isinstance(coordinating.partitions.find(0), Values)
+    assert coordinating.made[0].values == ["before", "committed"]
 
 
 def test_a_resignation_unloads_and_a_return_loads_anew(cluster: MemoryCluster) -> None:
