@@ -216,7 +216,7 @@ class TransactionCoordinator:
     # -- changes ---------------------------------------------------------------------------------------------------
 
     def store(self, home: TransactionPartition, transaction: TransactionMetadata, transit: Transit, done: Done) -> None:
-        """Have a prepared change stored, and apply it then; a decision is carried out after `done`."""
+        """Store a prepared change, and apply it then. A decision is carried out after `done`, even if that fails."""
 
         def stored(error: ErrorCode, _: Offset) -> None:
             if not home.live:
@@ -228,9 +228,11 @@ class TransactionCoordinator:
                 done(_ERRORS.get(error, error))
                 return
             transaction.completed(transit)
-            done(ErrorCode.NONE)
-            if transit.state in PREPARED:
-                self._finish(home, transaction)
+            try:
+                done(ErrorCode.NONE)
+            finally:
+                if transit.state in PREPARED:
+                    self._finish(home, transaction)
 
         self._appends.add(home.number, [record_of(transaction.transactional_id, transit)], stored)
 

@@ -175,6 +175,20 @@ def test_change_that_is_not_stored_is_taken_back(here: Coordinating, error: Erro
     assert (again, here.state) == ([ErrorCode.NONE], S.PREPARE_ABORT)
 
 
+def test_decision_is_carried_out_whatever_becomes_of_the_response(here: Coordinating) -> None:
+    producer = here.opened()
+
+    def fail(error: ErrorCode) -> None:
+        raise ValueError(error.name)
+
+    here.coordinator.end("tx", *producer, True, fail)
+    with pytest.raises(ValueError, match="NONE"):
+        here.appends.settle()
+    here.markers.write()
+    here.appends.settle()
+    assert here.state is S.COMPLETE_COMMIT
+
+
 def test_completion_is_stored_until_it_is(here: Coordinating) -> None:
     producer = here.opened()
     here.end(producer)
