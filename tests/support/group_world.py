@@ -13,7 +13,7 @@ from broker.runtime.group.coordinator import GroupCoordinator, GroupCoordinatorS
 from broker.runtime.group.group_admin import GroupAdminHandlers
 from broker.runtime.group.membership import MembershipHandlers
 from broker.runtime.group.offset_fetch import OffsetFetchHandler
-from broker.runtime.group.offset_handlers import OffsetHandlers
+from broker.runtime.group.offset_handlers import OffsetHandlers, TransactionVerifier
 from broker.runtime.metadata.cache import MetadataCache
 from broker.runtime.replicas.append import Appender
 from broker.runtime.replicas.replica import Replica
@@ -70,7 +70,13 @@ class _AllTopics:
 class GroupWorld:
     """`committing`: whether the end of a turn also commits what is in the log."""
 
-    def __init__(self, settings: GroupSettings | None = None, log: MemoryLog | None = None) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings | None = None,
+        log: MemoryLog | None = None,
+        verifier: TransactionVerifier | None = None,
+    ) -> None:
+        """verifier: of transactions; without one they are not verified."""
         self.loop = FakeLoop()
         self.wall_ms = 1_700_000_000_000
         self.committing = True
@@ -80,6 +86,7 @@ class GroupWorld:
         )
         self.replicas = Replicas(1, self.loop, None, _AllTopics(), lambda: float("inf"), lambda replica, failure: None)
         appender = Appender(self.replicas, self.loop, None, lambda: self.wall_ms)
+        appender.verifies_transactions = False
         self.appender = appender
         self.log = log or MemoryLog(TopicPartition(OFFSETS_TOPIC, 0), "")
         self.replica = Replica(1, self.log, 0)
@@ -103,7 +110,7 @@ class GroupWorld:
         self.coordinator.start()
         self.cache.add_deletion_listener(self.coordinator.topic_deleted)
         membership = MembershipHandlers(self.coordinator)
-        offsets = OffsetHandlers(self.coordinator, lambda: self.wall_ms, None)
+        offsets = OffsetHandlers(self.coordinator, lambda: self.wall_ms, verifier)
         admin = GroupAdminHandlers(self.coordinator)
         self.handlers = {
             ApiKey.JOIN_GROUP: membership.handle_join,

@@ -19,6 +19,8 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import offset_commit, offset_delete, txn_offset_commit
 
 _NO_RETENTION: Final = -1
+_ABORTABLE_FROM: Final = 4
+"""Of TxnOffsetCommit: from then on clients know TRANSACTION_ABORTABLE (KIP-890)."""
 _INT64_MAX: Final = 2**63 - 1
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -37,7 +39,10 @@ class TransactionVerifier(Protocol):
         partition: tuple[str, int],
         then: Callable[[ErrorCode], None],
     ) -> None:
-        """then(NONE) where data of that transaction may be appended to the partition."""
+        """then(NONE) where data of that transaction may be appended to the partition.
+
+        TRANSACTION_ABORTABLE where the partition is not in it.
+        """
         ...
 
 
@@ -176,6 +181,8 @@ class OffsetHandlers:
 
         def verified(error: ErrorCode) -> None:
             # The answer may have come from another broker: all is looked up anew.
+            if error is ErrorCode.TRANSACTION_ABORTABLE and request.api_version < _ABORTABLE_FROM:
+                error = ErrorCode.INVALID_TXN_STATE
             hosted: HostedGroup | ErrorCode = error
             if error is ErrorCode.NONE:
                 hosted = self._coordinator.find_or_make(body.group_id)

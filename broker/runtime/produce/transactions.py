@@ -52,6 +52,7 @@ def unverified(error: ErrorCode) -> tuple[ErrorCode, str]:
     if error in _RETRIABLE:
         text = f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}"
         return ErrorCode.NOT_ENOUGH_REPLICAS, text
-    if error is ErrorCode.INVALID_TXN_STATE:
-        return error, "Partition was not added to the transaction"
+    if error in (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE):
+        # The former is known from version 11 on, which is not served.
+        return ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction"
     return error, ""

@@ -63,8 +63,8 @@ class TransactionVerifier(Protocol):
     ) -> None:
         """on_result is called exactly once, with NONE where the partition is in; perhaps from within this call.
 
-        Errors as a producer knows them: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, and
-        those upon which it may ask again.
+        TRANSACTION_ABORTABLE where it is not, which older clients know as INVALID_TXN_STATE. Other errors as a producer
+        knows them: INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, and those upon which it may ask again.
         """
         ...
 

@@ -51,8 +51,8 @@ class TransactionGate:
         """Call `then` once, from within where nothing has to be asked.
 
         first_sequence: −1 for a coordinator's records. The error is the coordinator's, or NETWORK_EXCEPTION,
-        COORDINATOR_NOT_AVAILABLE where none has answered; INVALID_TXN_STATE where the partition is not in the
-        transaction.
+        COORDINATOR_NOT_AVAILABLE where none has answered; TRANSACTION_ABORTABLE where the partition is not in
+        the transaction.
         """
         replica = self._replicas.by_partition.get(partition)
         if not self._enabled or replica is None or not isinstance(replica.partition.role, Leader):

@@ -110,8 +110,12 @@ class CoordinatorVerifier:
             self._loop.call_soon(self._send_all)
         questions = self._waiting.setdefault(coordinator, {})
         question = questions.get(transactional_id)
-        if question is not None and (question.producer_id, question.epoch) != (producer_id, epoch):
-            if question.producer_id == producer_id and epoch < question.epoch:
+        if question is not None and question.producer_id != producer_id:
+            # Which of the two is the newer one only the coordinator knows: this one comes again.
+            on_result(ErrorCode.NETWORK_EXCEPTION)
+            return
+        if question is not None and question.epoch != epoch:
+            if epoch < question.epoch:
                 on_result(ErrorCode.INVALID_PRODUCER_EPOCH)
                 return
             question.answer_all(ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -182,10 +186,10 @@ def _fail(questions: _Questions, error: ErrorCode) -> None:
 
 
 def _as_producers_know(error: ErrorCode) -> ErrorCode:
-    """Errors of transaction APIs as answers to Produce: TRANSACTION_ABORTABLE is later than the versions served."""
+    """Errors of transaction APIs as answers to Produce and TxnOffsetCommit."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error in (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+    if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return ErrorCode.INVALID_TXN_STATE
     return error
 

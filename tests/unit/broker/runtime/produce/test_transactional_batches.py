@@ -106,7 +106,7 @@ def test_held_bytes_are_a_copy(leader: Leader) -> None:
 @pytest.mark.guarantee("no-hanging-transactions")
 def test_batch_of_a_transaction_that_does_not_have_the_partition_is_refused(leader: Leader) -> None:
     slot = leader.produce(transactional("a", PRODUCER))
-    leader.answer(ErrorCode.INVALID_TXN_STATE)
+    leader.answer(ErrorCode.TRANSACTION_ABORTABLE)
     assert result(slot) == (ErrorCode.INVALID_TXN_STATE, -1)
     assert (leader.end, leader.stable) == (0, 0)
 

@@ -72,9 +72,16 @@ class Asking:
         )
         self.answers: list[tuple[str, ErrorCode]] = []
 
-    def ask(self, name: str, partition: TopicPartition, epoch: int = 0, transactional_id: str = "tx") -> None:
+    def ask(
+        self,
+        name: str,
+        partition: TopicPartition,
+        epoch: int = 0,
+        transactional_id: str = "tx",
+        producer_id: int = PRODUCER,
+    ) -> None:
         self.verifier.verify(
-            transactional_id, PRODUCER, epoch, partition, lambda error: self.answers.append((name, error))
+            transactional_id, producer_id, epoch, partition, lambda error: self.answers.append((name, error))
         )
 
 
@@ -99,7 +106,7 @@ def test_questions_of_one_turn_are_one_request(asking: Asking) -> None:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
         (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH),
         (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
         (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS),
@@ -142,6 +149,20 @@ def test_nobody_is_asked_where_no_coordinator_is_known(asking: Asking) -> None:
     asking.cluster.leaders[STATE_0] = 3
     asking.ask("b", P0)
     assert asking.answers == [(name, ErrorCode.COORDINATOR_NOT_AVAILABLE) for name in "ab"]
+
+
+@pytest.mark.parametrize("epochs", [(0, 32766), (32766, 0)])
+def test_question_of_another_producer_id_fences_nobody(asking: Asking, epochs: tuple[int, int]) -> None:
+    """Its epochs begin anew, and nobody but the coordinator knows which id came later."""
+    asking.ask("first", P0, epochs[0])
+    asking.ask("second", P0, epochs[1], producer_id=PRODUCER + 1)
+    assert asking.answers == [("second", ErrorCode.NETWORK_EXCEPTION)]
+    asking.loop.run_soon()
+    asking.coordinator.respond(ErrorCode.NONE)
+    assert asking.answers[1:] == [("first", ErrorCode.NONE)]
+    asking.ask("again", P0, epochs[1], producer_id=PRODUCER + 1)
+    asking.loop.run_soon()
+    assert [t.producer_id for t in asking.coordinator.requests[-1].transactions] == [PRODUCER + 1]
 
 
 def test_question_of_a_later_epoch_fences_the_earlier_one(asking: Asking) -> None:
