@@ -11,7 +11,7 @@ from typing import Final
 from broker.runtime.replicas.keyless_records import refuse_keyless
 from broker.runtime.replicas.replica import PendingAppend, Replica
 from broker.wire.compression import Compression
-from broker.wire.control_records import marker_of
+from broker.wire.control_records import EndOfTransaction, marker_of
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import (
     COMPRESSION_MASK,
@@ -58,18 +58,36 @@ def coordinators_header(append: PendingAppend, replica: Replica, records: memory
     header = _sound_header(append, records, replica.max_batch_bytes)
     if header is None or records is None:
         return None
-    if header.producer_id < 0:
-        return header
     producers = replica.log.producers
-    end = marker_of(header, records) if header.is_control else None
-    if end is None:
-        error = producers.check_epoch(header.producer_id, header.producer_epoch)
-    else:
+    if header.is_control:
+        end = _marker(append, header, records)
+        if end is None:
+            return None
         error = producers.check_marker(header.producer_id, header.producer_epoch, end.coordinator_epoch)
+    elif header.producer_id < 0:
+        return header
+    else:
+        error = producers.check_epoch(header.producer_id, header.producer_epoch)
     if error is not ErrorCode.NONE:
         append.refuse(error, f"producer {header.producer_id} epoch {header.producer_epoch}")
         return None
     return header
+
+
+def _marker(append: PendingAppend, header: BatchHeader, records: memoryview) -> EndOfTransaction | None:
+    """What the batch says of its transaction's end: no other control record has a place in a partition."""
+    if header.producer_id < 0 or header.producer_epoch < 0:
+        text = f"a marker of producer {header.producer_id} epoch {header.producer_epoch}: both must be 0 or above"
+        append.refuse_malformed(ErrorCode.INVALID_RECORD, text)
+        return None
+    try:
+        end = marker_of(header, records)
+    except CorruptBatch as corrupt:
+        append.refuse_malformed(ErrorCode.CORRUPT_MESSAGE, str(corrupt))
+        return None
+    if end is None:
+        append.refuse_malformed(ErrorCode.INVALID_RECORD, "a control batch must hold a marker: COMMIT or ABORT")
+    return end
 
 
 def _sound_header(append: PendingAppend, records: memoryview | None, max_batch_bytes: int) -> BatchHeader | None:

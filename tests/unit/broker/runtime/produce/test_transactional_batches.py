@@ -11,6 +11,7 @@ from broker.runtime.replicas.replica import PendingAppend
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import produce
+from broker.wire.records import NewRecord, encode_batch
 from tests.support.asked_verifier import AskedVerifier
 from tests.support.memory_cluster import MemoryCluster, produced
 from tests.support.memory_node import TOPIC, FakeSlot
@@ -254,3 +255,27 @@ def test_coordinators_batch_of_a_transaction_needs_the_word_too(leader: Leader) 
     assert told == [ErrorCode.NONE]
     assert append() is ErrorCode.NONE
     assert append() is ErrorCode.NONE, "its batches have no sequence that could repeat"
+
+
+def test_control_batch_that_is_no_marker_is_refused(leader: Leader) -> None:
+    def append(batch: memoryview) -> tuple[ErrorCode, str]:
+        outcomes: list[PendingAppend] = []
+        origin = AppendOrigin.COORDINATOR
+        leader.manager.appender.append_records((TOPIC, 0), batch, -1, origin, outcomes.append, 30000)
+        leader.manager.end_of_turn()
+        return outcomes[0].error, outcomes[0].message
+
+    def control(key: bytes, value: bytes) -> memoryview:
+        new = [NewRecord(key, value)]
+        data = encode_batch(new, timestamps=1, producer_id=PRODUCER, producer_epoch=0, transactional=True, control=True)
+        return memoryview(bytearray(data))
+
+    no_marker = ErrorCode.INVALID_RECORD, "a control batch must hold a marker: COMMIT or ABORT"
+    assert append(control(b"\x00\x00\x00\x02", b"\x00\x00\x00\x00\x00\x00")) == no_marker, "LEADER_CHANGE"
+    assert append(control(b"\x00", b"")) == no_marker
+    assert append(control(b"\x00\x00\x00\x01", b"\x00")) == no_marker, "no coordinator epoch"
+    for producer, epoch in ((-1, 0), (PRODUCER, -1)):
+        text = f"a marker of producer {producer} epoch {epoch}: both must be 0 or above"
+        assert append(end_marker(producer, epoch=epoch)) == (ErrorCode.INVALID_RECORD, text)
+    assert leader.end == 0
+    assert leader.marker() is ErrorCode.NONE
