@@ -100,10 +100,14 @@ class CoordinatorPartitions(Generic[S]):
             if found.ready:
                 yield partition, found.state
 
+    def unfinished(self) -> list[S]:
+        """All that is being loaded."""
+        return [found.state for found in self._coordinated.values() if not found.ready]
+
     @property
     def loading(self) -> bool:
         """Whether this broker coordinates a partition whose state it does not know yet."""
-        return any(not found.ready for found in self._coordinated.values())
+        return bool(self.unfinished())
 
     def on_role_change(self, replica: Replica) -> None:
         """Take the partition's state up, or let it go; nothing for other topics."""

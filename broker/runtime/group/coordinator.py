@@ -6,7 +6,7 @@ Loop thread. Source: kafka.coordinator.group.GroupCoordinator, GroupMetadataMana
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,7 +70,7 @@ class GroupCoordinator:
             OFFSETS_TOPIC,
             replicas,
             loop,
-            lambda partition, epoch: GroupPartition(partition, self._make_group, around),
+            lambda partition, epoch: GroupPartition(partition, self._make_group, around, self._remove_topics),
         )
 
     def _make_group(self, group_id: str, snapshot: GroupSnapshot | None) -> Group:
@@ -130,8 +130,13 @@ class GroupCoordinator:
 
     def topic_deleted(self, topic: str) -> None:
         """Offsets in a topic that is no more would be taken for those of a later topic of that name."""
-        for hosted in self.all_groups():
-            gone = [partition for partition in hosted.offsets.recorded if partition[0] == topic]
+        for partition in self.partitions.unfinished():
+            partition.deleted_topics.add(topic)
+        self._remove_topics(self.all_groups(), {topic})
+
+    def _remove_topics(self, groups: Iterable[HostedGroup], topics: Collection[str]) -> None:
+        for hosted in groups:
+            gone = [partition for partition in hosted.offsets.recorded if partition[0] in topics]
             if gone:
                 self.remove(hosted, gone, lambda error: None)
 

@@ -6,7 +6,7 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from broker.core.coordination import OFFSETS_TOPIC
@@ -22,6 +22,8 @@ from broker.wire.records import Record, iter_records
 
 logger = logging.getLogger(__name__)
 
+RemoveTopics = Callable[[Iterable[HostedGroup], Collection[str]], None]
+"""remove(groups, topics): the offsets that these groups have in these topics."""
 MakeGroup = Callable[[str, GroupSnapshot | None], Group]
 """make(group id, what the log has of it): None for a group without members so far."""
 
@@ -37,9 +39,14 @@ class _Loading:
 class GroupPartition:
     """Satisfies `coordinators.partitions.PartitionState`. `groups` by group id, complete once it is loaded."""
 
-    def __init__(self, partition: int, make_group: MakeGroup, around: Surroundings) -> None:
+    def __init__(
+        self, partition: int, make_group: MakeGroup, around: Surroundings, remove_topics: RemoveTopics
+    ) -> None:
         self.partition = partition
         self.groups: dict[str, HostedGroup] = {}
+        self.deleted_topics: set[str] = set()
+        """Deleted while the partition is loaded, to which their offsets come all the same."""
+        self._remove_topics = remove_topics
         self._make_group = make_group
         self._around = around
         self._loading: dict[str, _Loading] = {}
@@ -99,6 +106,8 @@ class GroupPartition:
                 self.groups[group_id] = HostedGroup(group, found.offsets, self.partition, self._around)
         if self._unreadable > 1:
             logger.warning("%s-%d: %d records were passed over", OFFSETS_TOPIC, self.partition, self._unreadable)
+        if self.deleted_topics:
+            self._remove_topics(list(self.groups.values()), self.deleted_topics)
 
     def unload(self) -> None:
         """Let all groups go."""

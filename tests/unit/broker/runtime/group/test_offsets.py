@@ -247,6 +247,21 @@ def test_a_topic_that_is_deleted_takes_its_offsets_along(world: GroupWorld) -> N
     assert world.committed() == (-1, OK)
 
 
+def test_a_topic_that_is_deleted_while_its_offsets_are_loaded_takes_them_along(world: GroupWorld) -> None:
+    world.commit(1)
+    world.commit(2, group="other")
+    world.resign()
+    world.lead(load=False)
+    world.cache.update(update({TOPIC: [partition(-2, [1], index=i, epoch=9) for i in range(3)]}))
+    world.settle()
+    world.cache.update(update({TOPIC: [partition(1, [1])]}, topic_id="AAAAAAAAAAAAAAAAAAAAAg"))
+    assert world.committed() == (-1, OK)
+    assert world.committed(group="other") == (-1, OK)
+    world.resign()
+    world.lead()
+    assert world.committed() == (-1, OK)
+
+
 def lead_with_open_transaction(world: GroupWorld, offset: int, producer: int = 7) -> None:
     """The coordinator before has taken the offset as part of a transaction that is still open."""
     world.resign()
