@@ -54,6 +54,7 @@ class TransactionMetadata:
         "partitions",
         "pending",
         "producer_id",
+        "seen",
         "start_ms",
         "state",
         "timeout_ms",
@@ -82,6 +83,8 @@ class TransactionMetadata:
         self.update_ms = update_ms
         self.state = state
         self.partitions = set(partitions)
+        self.seen: set[TopicPartition] = set()
+        """Those of its partitions that were known to exist when they were added here: not stored."""
         self.start_ms = start_ms
         self.last_producer_id = last_producer_id
         self.last_epoch = last_epoch
@@ -208,6 +211,7 @@ class TransactionMetadata:
             self.start_ms = transit.start_ms
         if state not in PREPARED:
             self.partitions = set(transit.partitions)
+            self.seen &= self.partitions
         self.update_ms = transit.update_ms
         self.state = state
         self.pending = None

@@ -180,6 +180,8 @@ class TransactionCoordinator:
             return
         transaction = home.transactions.get(transactional_id)
         change = requests.add_partitions(transaction, producer_id, epoch, partitions, self.wall_ms())
+        if transaction is not None and not isinstance(change, ErrorCode):
+            transaction.seen.update(each for each in partitions if self._cluster.has_partition(*each))
         self._answer(home, transaction, change, done)
 
     def verify(

@@ -33,7 +33,10 @@ logger = logging.getLogger(__name__)
 _VERSION: Final = 1
 _RETRY_MS: Final = 50.0
 _GONE_AFTER_MS: Final = 5000.0
-"""A partition that this broker has not heard of for so long is deleted; a new one may be known later here."""
+"""A partition that this broker has not heard of for so long is deleted; a new one may be known later here.
+
+One that was known when it was added to the transaction here is deleted as soon as it is known no more.
+"""
 _IN_FLIGHT_MAX: Final = 5
 _REQUEST_MARKERS_MAX: Final = 5000
 
@@ -125,7 +128,7 @@ class MarkerSender:
         else:
             now_ms = self._loop.now_ms()
             missing_ms = now_ms if missing_ms is None else missing_ms
-            if now_ms - missing_ms >= _GONE_AFTER_MS:
+            if topic_partition in job.transaction.seen or now_ms - missing_ms >= _GONE_AFTER_MS:
                 logger.info("%s is deleted: %r needs no marker there", topic_partition, job.transaction)
                 self._written(job, topic_partition)
             else:

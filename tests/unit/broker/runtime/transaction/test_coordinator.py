@@ -64,7 +64,7 @@ class Coordinating:
         self.coordinator = TransactionCoordinator(
             settings.transactions,
             None,  # type: ignore[arg-type]
-            FakeCluster({STATE_0: 1}),
+            FakeCluster({STATE_0: 1, P0: 2}),
             self.appends,  # type: ignore[arg-type]
             Ids(),
             self.loop,
@@ -215,6 +215,20 @@ def test_successor_carries_out_a_decision(here: Coordinating, commit: bool) -> N
     there.markers.write()
     there.appends.settle()
     assert there.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
+
+
+def test_partitions_are_remembered_as_seen_until_the_transaction_is_over(here: Coordinating) -> None:
+    producer = here.opened(P0, P1)
+    assert here.home.transactions["tx"].seen == {P0}, "P1 is not known here"
+    here.end(producer)
+    here.appends.settle()
+    assert here.home.transactions["tx"].seen == {P0}
+    here.markers.write()
+    here.appends.settle()
+    assert here.home.transactions["tx"].seen == set()
+    here.add(producer, P0)
+    here.appends.settle()
+    assert here.successor().home.transactions["tx"].seen == set(), "a topic of that name may be another one there"
 
 
 def test_predecessors_work_ends_when_it_is_unloaded(here: Coordinating) -> None:

@@ -197,6 +197,20 @@ def test_partition_that_is_deleted_needs_no_marker(sending: Sending) -> None:
     assert sending.done == 1
 
 
+def test_partition_that_was_known_when_it_was_added_is_deleted_at_once(sending: Sending) -> None:
+    transaction = known(S.PREPARE_COMMIT, partitions=[P0, P2])
+    transaction.seen.add(P0)
+    sending.sender.send(sending.home, transaction, sending._count)
+    sending.run()
+    sending.others[2].respond(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    sending.wait()
+    assert sending.done == 0, "its leader may hear of it later"
+    del sending.cluster.leaders[P0]
+    sending.others[2].respond(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    sending.sender.on_metadata()
+    assert sending.done == 1
+
+
 def test_partition_that_is_known_late_gets_its_marker(sending: Sending) -> None:
     del sending.cluster.leaders[P0]
     sending.send(P0)
