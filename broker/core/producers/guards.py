@@ -8,7 +8,11 @@ Source: VerificationStateEntry, VerificationGuard, ProducerStateManager.maybeCre
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker.wire.errors import ErrorCode
+
+_SEQUENCES: Final = 2**31
 
 
 class Guard:
@@ -38,8 +42,8 @@ class Guards:
         guard = self._held.get(producer_id)
         if guard is None or epoch > guard.epoch:
             guard = self._held[producer_id] = Guard(epoch, first_sequence, now_ms)
-        elif epoch == guard.epoch:
-            guard.lowest_sequence = min(guard.lowest_sequence, first_sequence)
+        elif epoch == guard.epoch and _comes_before(first_sequence, guard.lowest_sequence):
+            guard.lowest_sequence = first_sequence
         return guard
 
     def check(self, producer_id: int, epoch: int, first_sequence: int) -> ErrorCode:
@@ -47,7 +51,7 @@ class Guards:
         guard = self._held.get(producer_id)
         if guard is None or not guard.confirmed or guard.epoch != epoch:
             return ErrorCode.INVALID_TXN_STATE
-        if first_sequence > guard.lowest_sequence:
+        if _comes_before(guard.lowest_sequence, first_sequence):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return ErrorCode.NONE
 
@@ -64,3 +68,8 @@ class Guards:
     def clear(self) -> None:
         """The log was cut, or is read anew."""
         self._held.clear()
+
+
+def _comes_before(sequence: int, other: int) -> bool:
+    """Of a producer's batches that are under way together. After 2^31 − 1 comes 0, which Kafka takes for the lowest."""
+    return 0 < (other - sequence) % _SEQUENCES < _SEQUENCES // 2

@@ -77,6 +77,15 @@ def test_guard_learns_of_an_earlier_batch(states: ProducerStates) -> None:
     assert states.check_guard(PRODUCER, 0, 3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+@pytest.mark.parametrize("order", [(2**31 - 2, 0), (0, 2**31 - 2)])
+def test_guard_knows_that_sequences_wrap(states: ProducerStates, order: tuple[int, int]) -> None:
+    for sequence in order:
+        guard = taken(states, sequence=sequence)
+    guard.confirmed = True
+    assert states.check_guard(PRODUCER, 0, 0) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert states.check_guard(PRODUCER, 0, 2**31 - 2) is OK
+
+
 def test_guard_of_a_later_epoch_takes_the_place(states: ProducerStates) -> None:
     old = taken(states, epoch=0)
     new = taken(states, epoch=1)
