@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from broker.core.transaction.metadata import TransactionMetadata, Transit
+from broker.core.transaction.metadata import IllegalTransition, TransactionMetadata, Transit
 from broker.core.transaction.upkeep import abort_if_late, expire_if_idle
 from broker.model.ids import Offset
 from broker.runtime.coordinators.appends import CoordinatorAppends
@@ -54,7 +54,11 @@ class TransactionHousekeeping:
             some = list(islice(left, _SLICE))
             for home, transaction in some:
                 if home.live and home.transactions.get(transaction.transactional_id) is transaction:
-                    duty(home, transaction)
+                    try:
+                        duty(home, transaction)
+                    except IllegalTransition:
+                        # The others have time-outs too.
+                        logger.exception("%r has been loaded in a state that cannot be", transaction)
             if some:
                 self._loop.call_soon(lambda: go_on(left))
             else:

@@ -280,6 +280,20 @@ def test_time_out_aborts_and_fences(here: Coordinating) -> None:
     assert here.end(producer) == [ErrorCode.PRODUCER_FENCED]
 
 
+def test_time_outs_go_on_where_one_transaction_cannot_be_fenced(here: Coordinating) -> None:
+    """Nobody gives the largest epoch to a producer; a log may have it all the same."""
+    here.opened()
+    bad = TransactionMetadata("bad", 7, 32767, 1, 0, S.ONGOING, [P0], 0)
+    here.home.transactions = {"bad": bad, **here.home.transactions}
+    TransactionHousekeeping(here.coordinator, here.appends, here.loop, lambda: False).start()  # type: ignore[arg-type]
+    here.wall_ms += TIMEOUT_MS + 1
+    for _ in range(2):
+        here.loop.advance(10_001)
+        here.loop.run_soon()
+    here.appends.settle()
+    assert here.state is S.PREPARE_ABORT
+
+
 def test_idle_id_is_forgotten_once_its_tombstone_is_stored(here: Coordinating) -> None:
     here.started()
     TransactionHousekeeping(here.coordinator, here.appends, here.loop, lambda: False).start()  # type: ignore[arg-type]
