@@ -128,7 +128,7 @@ class ReplicaManager:
                 self.fetch.on_high_watermark,
             ),
         )
-        self.controller_fence = ControllerFence(broker_epoch)
+        self.controller_fence = ControllerFence(broker_epoch, loop.now_ms)
         self._resignation = Resignation(
             self.appender, self.delete_records, self.fetchers, self.write, self._on_role_change
         )

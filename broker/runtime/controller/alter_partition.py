@@ -12,6 +12,7 @@ from typing import NamedTuple
 from broker.core.controller import alter_partition as alter
 from broker.core.controller.stored import StateWrite
 from broker.model.ids import TopicPartition
+from broker.model.repeats import Repeats
 from broker.runtime.controller.state_writer import PartitionStateWriter
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.alter_partition import (
@@ -97,6 +98,7 @@ class IsrChanges:
 
     def __init__(self, writer: PartitionStateWriter) -> None:
         self._writer = writer
+        self._repeats = Repeats()
         self.unsent: set[TopicPartition] = set()
 
     def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
@@ -104,7 +106,10 @@ class IsrChanges:
         writer = self._writer
         error = alter.check_sender(writer.state, request.broker_id, request.broker_epoch)
         if error is not ErrorCode.NONE:
-            _log.info("AlterPartition of broker %d, epoch %d: %s", request.broker_id, request.broker_epoch, error.name)
+            before = self._repeats.again(error.name)
+            if before is not None:
+                sender = (request.broker_id, request.broker_epoch)
+                _log.info("AlterPartition of broker %d, epoch %d: %s%s", *sender, error.name, before)
             return AlterPartitionResponse(error_code=error)
         requested = parse(request, version, writer.topic_names)
         with_epochs = epochs_required(version)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from broker.core.admin import topic_names
 from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
 from broker.model.ids import BrokerId, Epoch
+from broker.model.repeats import Repeats
 from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
@@ -76,6 +77,7 @@ class MetadataCache:
         self._assigned: tuple[int, frozenset[BrokerId]] = (0, frozenset())
         """Of which generation, and what `assigned_brokers` found."""
         self._updated_epoch = -1
+        self._repeats = Repeats()
         self._names: dict[str, str] = {}
         """Names by topic id, of what `topics` has."""
         self._gone = DeletedTopicIds()
@@ -130,7 +132,9 @@ class MetadataCache:
         }
         for state in request.topic_states:
             if topic_names.refusal(state.topic_name) is not None:
-                _log.error("metadata of a topic that cannot be: %.300r", state.topic_name)
+                before = self._repeats.again("topic")
+                if before is not None:
+                    _log.error("metadata of a topic that cannot be: %.300r%s", state.topic_name, before)
                 continue
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
         if request.whole:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 
 from broker.core.replication.fencing import check_broker_epoch, check_controller_epoch
+from broker.model.repeats import Repeats
 from broker.runtime.metadata.deleted_topic_ids import DeletedTopicIds
 from broker.wire.errors import ErrorCode
 
@@ -18,9 +19,10 @@ logger = logging.getLogger(__name__)
 class ControllerFence:
     """Remembers the newest controller epoch, and which topic ids that controller has deleted."""
 
-    def __init__(self, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, broker_epoch: Callable[[], int], now_ms: Callable[[], float]) -> None:
         """broker_epoch: czxid of this broker's registration."""
         self._broker_epoch = broker_epoch
+        self._repeats = Repeats(now_ms)
         self._controller_epoch = -1
         self.deleted_topic_ids = DeletedTopicIds()
 
@@ -28,14 +30,20 @@ class ControllerFence:
         """The error for a request of an old controller, or for another registration; NONE remembers the epoch."""
         error = check_controller_epoch(controller_epoch, self._controller_epoch)
         if error is not ErrorCode.NONE:
-            logger.warning("request of controller epoch %d refused: %s", controller_epoch, error.name)
+            self._warn(f"request of controller epoch {controller_epoch}", error, "a newer controller is known")
             return error
         registered = self._broker_epoch()
         error = check_broker_epoch(broker_epoch, registered)
         if error is not ErrorCode.NONE:
-            logger.warning("request for broker epoch %d refused: this broker's is %d", broker_epoch, registered)
+            self._warn(f"request for broker epoch {broker_epoch}", error, f"this broker's is {registered}")
             return error
         if controller_epoch > self._controller_epoch:
             self.deleted_topic_ids.clear()
         self._controller_epoch = controller_epoch
         return ErrorCode.NONE
+
+    def _warn(self, what: str, error: ErrorCode, why: str) -> None:
+        """Whoever reaches this listener may send such requests all day."""
+        before = self._repeats.again(error.name)
+        if before is not None:
+            logger.warning("%s refused with %s: %s%s", what, error.name, why, before)

@@ -16,6 +16,7 @@ from broker.core.replication.leader import Leader
 from broker.core.replication.partition import NO_LEADER, Change, Following, PartitionState
 from broker.model.ids import TopicPartition
 from broker.model.log_errors import CorruptLog, LogDirFailed
+from broker.model.repeats import Repeats
 from broker.runtime.event_log import EventLog
 from broker.runtime.ports import LogStore, Loop
 from broker.runtime.replicas.controller_fence import ControllerFence
@@ -85,6 +86,7 @@ class RoleChanges:
         self._fetchers = fetchers
         self._resignation = resignation
         self._write = write
+        self._repeats = Repeats(loop.now_ms)
         self._on_role_change = on_role_change
 
     def apply_leader_and_isr(self, request: LeaderAndIsrRequest, api_version: int) -> LeaderAndIsrResponse:
@@ -132,10 +134,11 @@ class RoleChanges:
     ) -> ErrorCode:
         if topic_names.refusal(topic_partition.topic) is not None or topic_partition.partition < 0:
             # Its log's folder would be another partition's, or lie outside the log dirs.
-            logger.error("LeaderAndIsr for a partition that cannot be: %r", topic_partition)
+            self._complain("partition", f"LeaderAndIsr for a partition that cannot be: {topic_partition!r:.300}")
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if self._replicas.broker_id not in wire.replicas:
-            logger.error("%s: LeaderAndIsr for replicas %s, not for this broker", topic_partition, wire.replicas)
+            what = f"{topic_partition}: LeaderAndIsr for replicas {wire.replicas!r:.300}, not for this broker"
+            self._complain("replicas", what)
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic_id in self._fence.deleted_topic_ids:
             logger.warning("%s: LeaderAndIsr for topic id %s, which is deleted", topic_partition, topic_id)
@@ -290,6 +293,12 @@ class RoleChanges:
             if replica.topic_partition not in named and replica.partition.role is not None:
                 logger.warning("%s: not in the controller's full list, role dropped", replica.name)
                 self._resignation.resign(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _complain(self, kind: str, what: str) -> None:
+        """No controller sends this; whoever does may go on for hours."""
+        before = self._repeats.again(kind)
+        if before is not None:
+            logger.error("%s%s", what, before)
 
     def _log_leader(self, replica: Replica, role: Leader) -> None:
         log = self._event_log

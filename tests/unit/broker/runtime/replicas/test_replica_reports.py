@@ -53,7 +53,7 @@ class World:
             self.cache,
             remade_logs,
             lambda: self.epoch,
-            ControllerFence(lambda: self.epoch),
+            ControllerFence(lambda: self.epoch, lambda: 0.0),
         )
         self.cache.add_listener(self.reports.on_metadata)
 
