@@ -18,9 +18,13 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from broker.wire.api import FLEXIBLE_FROM, SUPPORTED, ApiKey
 from broker.wire.fields import SPEC, Spec
-from broker.wire.primitives import MalformedFrame, Reader, Writer
+from broker.wire.primitives import STRING_BYTES_MAX, MalformedFrame, Reader, Writer
 
 _FORMAT: Final = {"boolean": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d"}
+
+_FOR_PEOPLE: Final = ".error_message"
+_UTF8_BYTES_MAX: Final = 4
+"""Of one character."""
 
 _ReadValue = Callable[[Reader], Any]
 _WriteValue = Callable[[Writer, Any], None]
@@ -208,9 +212,10 @@ def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable:
         case "string":
             size_min = 1 if flexible else 2
             if nullable:
+                cut = _cut if label.endswith(_FOR_PEOPLE) else _as_it_is
                 return Codec(
                     lambda reader: reader.nullable_string(label, flexible),
-                    lambda writer, value: writer.nullable_string(value, flexible),
+                    lambda writer, value: writer.nullable_string(cut(value), flexible),
                     size_min,
                 )
 
@@ -233,6 +238,20 @@ def _value_codec(label: str, spec: Spec, version: int, flexible: bool, nullable:
                 lambda writer, value: writer.raw(layout.pack(value)),
                 layout.size,
             )
+
+
+def _as_it_is(text: str | None) -> str | None:
+    return text
+
+
+def _cut(text: str | None) -> str | None:
+    """A text for people quotes what a client sent, which may leave no room for the rest of the sentence."""
+    if text is None or len(text) * _UTF8_BYTES_MAX <= STRING_BYTES_MAX:
+        return text
+    data = text.encode("utf-8")
+    if len(data) <= STRING_BYTES_MAX:
+        return text
+    return data[: STRING_BYTES_MAX - _UTF8_BYTES_MAX].decode("utf-8", "ignore") + "…"
 
 
 def _read_bytes(reader: Reader, label: str, flexible: bool, nullable: bool) -> bytes | None:

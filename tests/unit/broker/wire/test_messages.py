@@ -16,6 +16,7 @@ from broker.wire.messages import fetch, produce, produce_codec
 from broker.wire.messages.api_versions import ApiVersionsResponse
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.wire.messages.delete_topics import DeleteTopicsRequest
+from broker.wire.messages.describe_client_quotas import DescribeClientQuotasResponse
 from broker.wire.messages.list_offsets import ListOffsetsRequest
 from broker.wire.messages.metadata import (
     MetadataRequest,
@@ -296,6 +297,19 @@ def test_message_ignorable_field_outside_its_version_is_dropped() -> None:
 def test_message_number_out_of_range_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="out of its field's range"):
         CreateTopicsRequest(topics=[CreatableTopic(name="t", replication_factor=40_000)]).encode(5)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_message_error_text_that_quotes_too_much_is_cut(version: int) -> None:
+    name = "é" * 16383
+    text = f"Custom entity type {name!r} is not supported"
+    answer = DescribeClientQuotasResponse(error_code=42, error_message=text)
+    read = DescribeClientQuotasResponse.decode(version, answer.encode(version)).error_message
+    assert read is not None
+    assert len(read.encode()) <= 32767
+    assert read == text[: len(read) - 1] + "…"
+    fits = DescribeClientQuotasResponse(error_code=42, error_message=name)
+    assert DescribeClientQuotasResponse.decode(version, fits.encode(version)).error_message == name
 
 
 def test_message_version_not_offered_is_a_value_error() -> None:
