@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from broker.model.timers import TimerHandle
 from broker.net.complaints import Complaints
-from broker.net.loop import FAILED, READABLE, WRITABLE, EpollLoop
+from broker.net.loop import FAILED, HUNG_UP, READABLE, WRITABLE, EpollLoop
 from broker.net.receive import BufferPool, FrameBuffer, FrameSizeError
 from broker.net.send import FileFailure, HeldFiles, OutputQueue
 from broker.net.slot import Slot, take_fulfilled
@@ -54,6 +54,7 @@ class Connection:
         "_paused",
         "_reading_done",
         "_received",
+        "_refused",
         "_rest_pending",
         "_send_wanted",
         "_slots",
@@ -99,6 +100,7 @@ class Connection:
         self._paused = False
         self._rest_pending = False  # resumed, and what was in the buffer then is not handed out yet
         self._reading_done = False  # set by close_connection: later frames are not served
+        self._refused: Slot | None = None  # the slot that asked for it
         self._closing = False  # a slot's request to close has come to the front: nothing more is answered
         self._linger: TimerHandle | None = None
         self.context: Any = None
@@ -148,12 +150,14 @@ class Connection:
     def close_after(self, slot: Slot) -> None:
         """Of Slot: later requests are not served, and those that wait already get no response."""
         self._reading_done = True
+        self._refused = slot
         for later in reversed(self._slots):
             if later is slot:
                 break
             later.abandon()
         if self.open:
-            self._set_events(self._events & ~READABLE)
+            # Earlier requests may wait for weeks, which is nothing to their sender once it has gone.
+            self._set_events((self._events & ~READABLE) | HUNG_UP)
 
     def close(self, reason: str = "") -> None:
         """Close at once; responses that are not sent are lost. reason: logged when there is one."""
@@ -179,11 +183,13 @@ class Connection:
         if events & WRITABLE:
             self._full = False
             self._want_send()
-        if events & (READABLE | FAILED):
+        if events & (READABLE | FAILED | HUNG_UP):
             if self._linger is not None:
                 self._discard()
             elif not self._paused and not self._reading_done:
                 self._read()
+            elif self._refused is not None and self._slots:
+                self.close(self._refused.close_reason or "")
             elif events & FAILED:
                 self.close("reset by the other end while responses were pending" if self._slots else "")
 
@@ -267,6 +273,7 @@ class Connection:
                 self._complaints.closing(self.address, close_reason)
             self._closing = True
             self._slots.clear()
+            self._set_events(self._events & ~HUNG_UP)  # what is left to send is sent to one that listens only
         before = self._output.pending_bytes
         try:
             done = not self._output if self._full else self._output.send(self._socket)

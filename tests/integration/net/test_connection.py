@@ -179,6 +179,24 @@ def test_slot_close_connection_sends_earlier_responses_then_ends_the_stream(
     assert caplog.text.count("acks=0 failed") == 1
 
 
+def test_slot_close_connection_waits_for_no_earlier_response_once_the_client_is_gone(
+    server: Server, until: Until, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = server.connect()
+    client.send(framed(b"a poll that waits for weeks", b"nonsense", b"c"))
+    until(lambda: len(server.slots) == 3)
+    poll, nonsense, _ = server.slots
+    nonsense.close_connection("it makes no sense")
+    for _ in range(3):
+        server.loop.run_once(timeout_ms_max=0)
+    assert server.connection.open
+    client.shutdown(socket.SHUT_WR)
+    until(lambda: len(server.closed) == 1)
+    assert not poll.open
+    assert caplog.text.count("it makes no sense") == 1
+    assert collect(client, bytearray())
+
+
 def test_slot_close_connection_with_a_response_sends_it_before_the_end(
     server: Server, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
