@@ -9,7 +9,7 @@ RUN ?= examples/runs/demo.toml
 SEEDS ?= 20
 COMPILED := build/compiled
 COMPILED_TESTS := unit property/core property/log property/runtime scenarios interop \
-	$(addprefix integration/,admin broker controller failover log net replication zk)
+	$(addprefix integration/,admin broker controller failover fuzz log net replication zk)
 # Of each test with hypothesis in `make quick`.
 QUICK_EXAMPLES := 10
 ROOM ?=
