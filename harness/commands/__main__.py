@@ -1,5 +1,7 @@
 """The program `highwater`: what holds for every command, from its first import on.
 
+The tools of `broker.tools` are commands of it as well: a plain install has them, and they import nothing of the lab.
+
 Decides how the process ends when a command does not return an exit code of its own: an error that nobody caught is
 255 with one line, for Python's own 1 would say *invalid*; Ctrl-C outside of a run is the quiet death by SIGINT that
 shells and make wait for (130). Must not know commands. Imports nothing at the top that takes time: what an import is
@@ -20,6 +22,10 @@ def main() -> int:
 
         # `enter_sandbox` starts this program again with SIGINT held back until here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        from broker.tools import commands as tools
+
+        if sys.argv[1:2] and sys.argv[1] in tools.COMMANDS:
+            return tools.run(sys.argv[1], sys.argv[2:])
         from harness.commands import output
 
         output.survive_loss()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from broker.tools import commands as tools
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.runs.analysis import (
@@ -57,7 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="highwater", description="Runs a cluster, breaks it, and judges what it promised.")
+    parser = _Parser(
+        prog="highwater",
+        description="Runs a cluster, breaks it, and judges what it promised.",
+        epilog=f"Tools for running clusters, each with its own --help: {', '.join(tools.COMMANDS)}.",
+    )
     commands = parser.add_subparsers(required=True, metavar="command", dest="name")
 
     test = commands.add_parser("test", help="carry out a run file and judge it")

@@ -58,6 +58,7 @@ def test_broker_only_wheel_runs_against_an_external_zookeeper(tmp_path: Path) ->
     assert "kazoo" in installed
     assert not [name for name in ("pyspark", "paramiko", "docker", "confluent", "pytest") if name in installed]
     _lab_says_what_it_lacks(python.parent / "highwater", tmp_path)
+    assert _run(python.parent / "highwater", "topics", "--help", cwd=tmp_path).startswith("usage: highwater topics ")
     _serves_and_stops(python, tmp_path)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.tools import commands
 from tests.interop.groups.test_members import ALL, Join, Send, committed
 from tests.support.brokers import Cluster
 from tests.support.group_members import Member, await_members, fresh
@@ -27,6 +28,23 @@ def tool(cluster: Cluster, classpath: str) -> Callable[..., str]:
         return done.stdout + done.stderr
 
     return run
+
+
+@pytest.fixture
+def ours(cluster: Cluster, capfd: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    """Runs the same tool of highwater's; returns its lines, sorted."""
+
+    def run(name: str, *words: str) -> list[str]:
+        capfd.readouterr()
+        assert commands.run(name, ["--bootstrap-server", cluster.bootstrap, *words]) == 0
+        return lines_of(capfd.readouterr().out)
+
+    return run
+
+
+def lines_of(printed: str) -> list[str]:
+    """Sorted, without empty ones and what Java's loggers say of themselves."""
+    return sorted(line for line in printed.splitlines() if line and not line.startswith(("SLF4J", "log4j:")))
 
 
 def rows(table: str, group: str) -> list[dict[str, str]]:
@@ -55,7 +73,7 @@ def test_console_consumer_reads_with_a_group_and_goes_on_where_it_ended(
 
 
 def test_consumer_groups_tool_shows_offsets_members_and_state(
-    topic: str, join: Join, send: Send, tool: Callable[..., str]
+    topic: str, join: Join, send: Send, tool: Callable[..., str], ours: Callable[..., list[str]]
 ) -> None:
     group = fresh("g")
     sent = send(0, 90)
@@ -65,7 +83,9 @@ def test_consumer_groups_tool_shows_offsets_members_and_state(
     assert [line.split() for line in tool(_GROUPS, "--list", "--state", "Stable").splitlines() if group in line] == [
         [group, "Stable"]
     ]
-    offsets = rows(tool(_GROUPS, "--describe", "--group", group), group)
+    described = tool(_GROUPS, "--describe", "--group", group)
+    assert ours("groups", "--describe", "--group", group) == lines_of(described)
+    offsets = rows(described, group)
     assert {(row["TOPIC"], row["PARTITION"], row["CURRENT-OFFSET"], row["LAG"]) for row in offsets} == {
         (topic, str(partition), "30", "0") for partition in ALL
     }

@@ -1,0 +1,34 @@
+"""The names of the tools, each with the module that carries it out, which is imported when it is asked for.
+
+`python -m broker.tools NAME …` does the same as `highwater NAME …`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "topics": ("broker.tools.topics.command", "create, describe, change and delete topics"),
+    "configs": ("broker.tools.configs.command", "describe and change settings of topics, brokers, users and clients"),
+    "groups": ("broker.tools.groups.command", "list, describe and delete consumer groups, reset their offsets"),
+}
+"""Module with `run(arguments) -> exit code`, and what the command is for."""
+_INTERRUPTED: Final = 130
+
+
+def run(name: str, arguments: Sequence[str]) -> int:
+    """One of COMMANDS; returns its exit code. Wrong usage raises SystemExit(1)."""
+    try:
+        code: int = importlib.import_module(COMMANDS[name][0]).run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has enough. What is buffered must not fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
