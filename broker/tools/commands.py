@@ -15,6 +15,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "topics": ("broker.tools.topics.command", "create, describe, change and delete topics"),
     "configs": ("broker.tools.configs.command", "describe and change settings of topics, brokers, users and clients"),
     "groups": ("broker.tools.groups.command", "list, describe and delete consumer groups, reset their offsets"),
+    "produce": ("broker.tools.produce.command", "send each line of standard input as a record"),
+    "consume": ("broker.tools.consume.command", "print records of topics"),
 }
 """Module with `run(arguments) -> exit code`, and what the command is for."""
 _INTERRUPTED: Final = 130

@@ -1,0 +1,4 @@
+"""`highwater produce`, as kafka-console-producer.sh: lines of standard input become records.
+
+Source: kafka.tools.ConsoleProducer.
+"""
