@@ -147,6 +147,20 @@ ADVERTISED: Final[Mapping[ApiKey, VersionRange]] = {
     api: _ADVERTISED_OTHERWISE.get(api, versions) for api, versions in sorted(SUPPORTED.items()) if api not in PRIVATE
 }
 
+BETWEEN_BROKERS: Final = frozenset(
+    {
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.REPLICA_REPORT,
+        ApiKey.PEER_EVIDENCE,
+    }
+)
+"""Requests that brokers alone send."""
+
 # Above every version that the 16 bits of a request's header can say.
 NEVER_FLEXIBLE: Final = 1 << 15
 

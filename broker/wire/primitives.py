@@ -21,6 +21,10 @@ _TAGS_PER_STRUCT_MAX: Final = 1024
 STRING_BYTES_MAX: Final = 32767
 """Of UTF-8. The compact form could say more, which Kafka refuses too."""
 
+ANY_NUMBER: Final = 1 << 62
+ELEMENTS_MAX: Final = 200_000
+"""Of a client's request: a frame of 100 MB could have 30 million, which would take four gigabytes, and a minute."""
+
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -66,11 +70,13 @@ def topic_id_to_bytes(text: str) -> bytes:
 class Reader:
     """A position in a frame; every method reads one value named `field` and moves on."""
 
-    __slots__ = ("end", "pos", "view")
+    __slots__ = ("elements_left", "end", "pos", "view")
 
-    def __init__(self, view: memoryview | bytes | bytearray, pos: int = 0) -> None:
+    def __init__(self, view: memoryview | bytes | bytearray, pos: int = 0, elements_max: int = ANY_NUMBER) -> None:
+        """elements_max: of all arrays together."""
         self.view = view if isinstance(view, memoryview) else memoryview(view)
         self.pos = pos
+        self.elements_left = elements_max
         self.end = len(self.view)
 
     @property
@@ -210,7 +216,15 @@ class Reader:
         if count * element_size_min > self.end - self.pos:
             left = self.end - self.pos
             raise MalformedFrame(field, start, count, f"more array elements than {left} bytes can hold")
+        if count > 0:
+            self._take_elements(count, field, start)
         return count
+
+    def _take_elements(self, count: int, field: str, start: int) -> None:
+        """An element of three bytes in a frame is a hundred in memory, and has to be looked at."""
+        self.elements_left -= count
+        if self.elements_left < 0:
+            raise MalformedFrame(field, start, count, "more array elements than a request may have in all")
 
     def count(self, field: str, compact: bool, element_size_min: int) -> int:
         start = self.pos
@@ -221,6 +235,7 @@ class Reader:
             and (byte - 1) * element_size_min < self.end - start
         ):
             self.pos = start + 1
+            self._take_elements(byte - 1, field, start)
             return byte - 1
         count = self.nullable_count(field, compact, element_size_min)
         if count < 0:

@@ -16,12 +16,14 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-from broker.wire.api import FLEXIBLE_FROM, SUPPORTED, ApiKey
+from broker.wire.api import BETWEEN_BROKERS, FLEXIBLE_FROM, SUPPORTED, ApiKey
 from broker.wire.fields import SPEC, Spec
-from broker.wire.primitives import STRING_BYTES_MAX, MalformedFrame, Reader, Writer
+from broker.wire.primitives import ANY_NUMBER, ELEMENTS_MAX, STRING_BYTES_MAX, MalformedFrame, Reader, Writer
 
 _FORMAT: Final = {"boolean": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d"}
 
+BROKERS_ELEMENTS_MAX: Final = 2_000_000
+"""Of a broker's: a controller may name all partitions of a cluster, with their replicas."""
 _FOR_PEOPLE: Final = ".error_message"
 _UTF8_BYTES_MAX: Final = 4
 """Of one character."""
@@ -50,11 +52,18 @@ class Message(Struct):
         Bytes after it are ignored, as Kafka's brokers do: librdkafka leaves three behind a flexible Metadata request
         for all topics. exact: they are malformed.
         """
-        reader = Reader(data)
+        reader = Reader(data, 0, cls.elements_max())
         message: Self = _message_codec(cls, version).read(reader)
         if exact:
             reader.expect_end(cls.__name__)
         return message
+
+    @classmethod
+    def elements_max(cls) -> int:
+        """How many elements all arrays of a body may have together."""
+        if not cls.__name__.endswith("Request"):
+            return ANY_NUMBER
+        return BROKERS_ELEMENTS_MAX if cls.API in BETWEEN_BROKERS else ELEMENTS_MAX
 
     def encode(self, version: int) -> bytes:
         """The body's bytes; raises ValueError when a value cannot be said in this version."""

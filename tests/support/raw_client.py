@@ -23,8 +23,12 @@ class RawClient:
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(20)
-        self.socket.bind((source, 0))
-        self.socket.connect(("127.0.0.1", port))
+        try:
+            self.socket.bind((source, 0))
+            self.socket.connect(("127.0.0.1", port))
+        except OSError:
+            self.socket.close()
+            raise
 
     def send(self, frame: bytes) -> None:
         self.socket.sendall(frame)

@@ -15,20 +15,8 @@ from typing import Final
 from broker.runtime.requests.chain import Handler, handle_late
 from broker.runtime.requests.denial import deny
 from broker.runtime.requests.request import Request, refuse
-from broker.wire.api import ApiKey
+from broker.wire.api import BETWEEN_BROKERS, ApiKey
 
-APIS: Final = frozenset(
-    {
-        ApiKey.LEADER_AND_ISR,
-        ApiKey.STOP_REPLICA,
-        ApiKey.UPDATE_METADATA,
-        ApiKey.CONTROLLED_SHUTDOWN,
-        ApiKey.ALTER_PARTITION,
-        ApiKey.WRITE_TXN_MARKERS,
-        ApiKey.REPLICA_REPORT,
-        ApiKey.PEER_EVIDENCE,
-    }
-)
 READ_EVERY_MS: Final = 1000.0
 _HELD_BYTES_MAX: Final = 64 << 20
 
@@ -39,7 +27,7 @@ cannot be read.
 
 
 class InterBrokerGate:
-    """Stands before the handlers of `APIS`."""
+    """Stands before the handlers of `BETWEEN_BROKERS`."""
 
     def __init__(self, listener: str, now_ms: Callable[[], float], read: ReadAddresses | None) -> None:
         """listener: by which brokers reach each other. read: None where any address will do."""
@@ -56,7 +44,7 @@ class InterBrokerGate:
 
     def before(self, api: ApiKey, handler: Handler) -> Handler:
         """What the route to this handler calls; the handler itself for an API of clients."""
-        if api not in APIS:
+        if api not in BETWEEN_BROKERS:
             return handler
 
         def handle(request: Request) -> None:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.wire.api import FLEXIBLE_FROM, ApiKey
 from broker.wire.messages.grouping import by_topic
-from broker.wire.primitives import NO_TOPIC_ID, Reader, Writer, topic_id_from_bytes, topic_id_to_bytes
+from broker.wire.primitives import ELEMENTS_MAX, NO_TOPIC_ID, Reader, Writer, topic_id_from_bytes, topic_id_to_bytes
 
 CONSUMER_REPLICA_ID: Final = -1
 DEBUGGING_CONSUMER_ID: Final = -2
@@ -95,7 +95,7 @@ def decode_request(version: int, view: memoryview) -> FetchRequest:
         if usual is not None:
             return usual
     compact = version >= FLEXIBLE
-    reader = Reader(view)
+    reader = Reader(view, 0, ELEMENTS_MAX)
     replica_id, replica_epoch = CONSUMER_REPLICA_ID, -1
     session_id, session_epoch = NO_SESSION_ID, FINAL_SESSION_EPOCH
     if version >= _REPLICA_STATE:

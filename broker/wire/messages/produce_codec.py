@@ -23,7 +23,7 @@ from broker.wire.messages.produce_fields import (
     ProduceResponse,
     UsualProduce,
 )
-from broker.wire.primitives import Reader, Writer
+from broker.wire.primitives import ELEMENTS_MAX, Reader, Writer
 
 _FLEXIBLE: Final = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _ACKS_AND_TIMEOUT = struct.Struct(">hi")
@@ -127,7 +127,7 @@ def _read_compact(raw: bytes) -> tuple[int, int, str, int] | None:
 
 
 def _decode_any(compact: bool, view: memoryview) -> ProduceRequest:
-    reader = Reader(view)
+    reader = Reader(view, 0, ELEMENTS_MAX)
     transactional_id = reader.nullable_string("transactional_id", compact)
     acks, timeout_ms = reader.unpack(_ACKS_AND_TIMEOUT, "acks, timeout_ms")
     partitions: list[ProducePartition] = []

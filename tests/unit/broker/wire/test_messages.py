@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from broker.wire.advertised import api_versions_response, unsupported_version_body
 from broker.wire.api import ADVERTISED, SUPPORTED, ApiKey
 from broker.wire.chunks import Chunk, FileSlice, chunks_length
+from broker.wire.fields import SPEC
 from broker.wire.messages import fetch, produce, produce_codec
 from broker.wire.messages.api_versions import ApiVersionsResponse
 from broker.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -34,6 +36,7 @@ from tests.support.wire_values import (
     fetch_requests,
     fetch_results,
     instances,
+    message_classes,
     message_versions,
     produce_requests,
     produce_results,
@@ -310,6 +313,36 @@ def test_message_error_text_that_quotes_too_much_is_cut(version: int) -> None:
     assert read == text[: len(read) - 1] + "…"
     fits = DescribeClientQuotasResponse(error_code=42, error_message=name)
     assert DescribeClientQuotasResponse.decode(version, fits.encode(version)).error_message == name
+
+
+@pytest.mark.parametrize("cls", [cls for cls in message_classes() if cls.__name__.endswith("Request")])
+def test_message_with_more_elements_than_a_request_may_have_is_malformed_before_they_are_read(
+    cls: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.wire.schema.ELEMENTS_MAX", 5)
+    monkeypatch.setattr("broker.wire.schema.BROKERS_ELEMENTS_MAX", 10)
+    version = SUPPORTED[cls.API].last
+    for field in dataclasses.fields(cls):
+        spec = field.metadata[SPEC]
+        if spec.is_array and version in spec.versions:
+            one = spec.element() if spec.element is not None else "" if spec.kind == "string" else 0
+            whole = cls(**{field.name: [one] * cls.elements_max()}).encode(version)
+            assert len(getattr(cls.decode(version, whole), field.name)) == cls.elements_max()
+            more = cls(**{field.name: [one] * (cls.elements_max() + 1)}).encode(version)
+            with pytest.raises(MalformedFrame, match=f"{field.name} at byte .*: more array elements than a req"):
+                cls.decode(version, more)
+
+
+@pytest.mark.parametrize(("version", "layout"), [(9, produce), (12, fetch), (4, fetch)])
+def test_elements_of_nested_arrays_count_together(version: int, layout: Any) -> None:
+    if layout is produce:
+        rows = [produce.ProducePartition(f"t{n // 500}", n, None) for n in range(200_001)]
+        body = produce.encode_request(version, produce.ProduceRequest(None, 1, 1, rows))
+    else:
+        asked = [fetch.FetchPartition(topic=f"t{n // 500}", partition=n) for n in range(200_001)]
+        body = fetch.encode_request(version, fetch.FetchRequest(partitions=asked))
+    with pytest.raises(MalformedFrame, match="more array elements than a request may have in all"):
+        layout.decode_request(version, memoryview(bytearray(body)))
 
 
 def test_message_version_not_offered_is_a_value_error() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection
 import pytest
 
 from broker.runtime.requests.context import RequestContext
-from broker.runtime.requests.inter_broker import APIS, READ_EVERY_MS, InterBrokerGate
+from broker.runtime.requests.inter_broker import READ_EVERY_MS, InterBrokerGate
 from broker.runtime.requests.request import Request, respond
-from broker.wire.api import ApiKey
+from broker.wire.api import BETWEEN_BROKERS, ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from tests.support.fake_loop import FakeLoop
@@ -48,7 +48,7 @@ def test_apis_of_clients_are_not_gated() -> None:
 
     gate = InterBrokerGate(OWN, lambda: 0.0, lambda then: None)
     assert gate.before(ApiKey.FETCH, handler) is handler
-    assert not APIS & {ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS}
+    assert not BETWEEN_BROKERS & {ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS}
 
 
 def test_other_listeners_are_for_clients() -> None:
