@@ -55,6 +55,7 @@ _TEST = (
     Package("docker.io", ("dockerd",)),
     Package("debootstrap", ("debootstrap",)),
     Package("chromium", ("chromium", "chromium-browser", "google-chrome")),
+    Package("kcat", ("kcat",)),
 )
 _COMPILE = (
     # gcc alone would come without the C library's headers.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +17,15 @@ Ask = Callable[[str], str]
 
 @contextmanager
 def line_program(command: Sequence[str]) -> Iterator[Ask]:
-    """The running program's answer to a line; "" where it has ended. It is killed afterwards."""
+    """The running program's answer to a line; "" where it has ended. It and its children are killed afterwards."""
     program = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        bufsize=1,
+        start_new_session=True,
     )
     assert program.stdin is not None
     assert program.stdout is not None
@@ -31,7 +39,7 @@ def line_program(command: Sequence[str]) -> Iterator[Ask]:
     try:
         yield ask
     finally:
-        program.kill()
+        os.killpg(program.pid, signal.SIGKILL)
         program.wait()
         to_it.close()
         from_it.close()

@@ -37,14 +37,22 @@ def read_values(cluster: Cluster, topic: str, isolation: str = "read_committed")
         consumer.close()
 
 
+def stable_end(cluster: Cluster, topic: str, partition: int) -> int:
+    """Up to where committed records are read."""
+    return _end(cluster, topic, partition, "read_committed")
+
+
 def _is_stable(cluster: Cluster, topic: str, partition: int) -> bool:
     """Whether no transaction is open: committed records are read up to the high watermark."""
-    ends = []
-    for isolation in ("read_committed", "read_uncommitted"):
-        settings = {"group.id": "unused", "isolation.level": isolation, "log_level": 0}
-        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **settings})
-        try:
-            ends.append(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)[1])
-        finally:
-            consumer.close()
-    return ends[0] == ends[1]
+    return stable_end(cluster, topic, partition) == _end(cluster, topic, partition, "read_uncommitted")
+
+
+def _end(cluster: Cluster, topic: str, partition: int, isolation: str) -> int:
+    settings = {"group.id": "unused", "isolation.level": isolation, "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **settings})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+        assert isinstance(end, int)
+        return end
+    finally:
+        consumer.close()

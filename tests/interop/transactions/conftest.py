@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Cluster, running_cluster
+from tests.support.franz_go import franz as franz
 from tests.support.group_members import fresh
 from tests.support.kafka_jars import classpath as classpath
 from tests.support.kafka_jars import newest_classpath as newest_classpath
@@ -56,14 +57,16 @@ def made(cluster: Cluster, prefix: str, partitions: int) -> str:
 
 @pytest.fixture
 def opened(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Open]:
-    """Opens a client of that library, or of java-3.9 or java-4, with that transactional id."""
+    """Opens a client of that library, or of java-3.9, java-4 or franz-go, with that transactional id."""
     with ExitStack() as stack:
 
         def open_client(library: str, transactional_id: str) -> TransactionalClient:
             if library in LIBRARIES:
                 return stack.enter_context(library_client(library, cluster.bootstrap, transactional_id))
+            words = (cluster.bootstrap, transactional_id)
+            if library == "franz-go":
+                return stack.enter_context(program_client([request.getfixturevalue("franz"), *words]))
             jars: str = request.getfixturevalue(_JARS[library])
-            command = java_program(_JAVA, jars, cluster.bootstrap, transactional_id)
-            return stack.enter_context(program_client(command))
+            return stack.enter_context(program_client(java_program(_JAVA, jars, *words)))
 
         yield open_client

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-CLIENTS = ("confluent-kafka", "kafka-python", "java-3.9", "java-4")
+CLIENTS = ("confluent-kafka", "kafka-python", "java-3.9", "java-4", "franz-go")
 STATE_PARTITIONS = int(SETTINGS["transaction.state.log.num.partitions"])
 RECORDS = 2 * PARTITIONS
 EVERY = 5
