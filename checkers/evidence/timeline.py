@@ -81,7 +81,7 @@ def build_evidence(
         history,
         events,
         timeline,
-        received_fetches(events).where(F.col("p").isin(*info.partitions)),
+        received_fetches(events),
         kept(epochs_table(timeline, unclean)),
         znodes,
         batches,

@@ -25,7 +25,7 @@ NO_ERROR, OUT_OF_RANGE = "0", "1"
 
 def fetch_rules(evidence: Evidence) -> Family:
     per_partition = evidence.fetches.groupBy("p").agg(F.count(F.lit(1)).alias("fetches"))
-    sent = sent_fetches(evidence.events).where(F.col("p").isin(*evidence.info.partitions))
+    sent = sent_fetches(evidence.events)
     return Family(
         union([_claims(evidence), _both_ends(evidence, sent), _beyond_own_log(evidence, sent)]),
         figures(per_partition, {(HW_WITHIN_ISR, "follower_fetches"): F.col("fetches")}),

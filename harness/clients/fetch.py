@@ -1,18 +1,22 @@
 """One fetch of one partition: what came back as records of the harness, and which offsets it covered.
 
 Decides how the bytes of a response become records: a cut-off last batch is left for the next fetch, a batch that
-begins before the position gives only what lies at or after it, control batches give none but are passed over. Must
-not know routing or the history. Invariant: every record that the response holds in [position, next_position) is in
-`records`, also one that is damaged; nothing outside of it is.
+begins before the position gives only what lies at or after it, control batches give none but are passed over, and so
+are, under read_committed, batches of transactions that the response names as aborted. Must not know routing or the
+history. Invariant: every other record that the response holds in [position, next_position) is in `records`, also one
+that is damaged; nothing outside of it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker.wire.api import ApiKey
+from broker.wire.control_records import ABORT, control_type
 from broker.wire.errors import error_name
 from broker.wire.messages import fetch, fetch_response
+from broker.wire.messages.fetch_response import AbortedTransaction
 from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import BatchHeader, CorruptBatch, check_crc, is_cut_off, read_header
 from broker.wire.records import decode_records
@@ -76,7 +80,9 @@ def fetch_one(
         if result.error:
             return Polled(error_name(result.error), position, -1, -1, -1, [], received.at_ns)
         try:
-            next_position, records = read_records(result.records_view, topic, partition, position)
+            next_position, records = read_records(
+                result.records_view, topic, partition, position, (result.aborted or ()) if isolation else ()
+            )
         except CorruptBatch as error:
             raise _malformed(connection, str(error)) from None
         return Polled(
@@ -92,13 +98,15 @@ def fetch_one(
 
 
 def read_records(
-    view: memoryview, topic: str, partition: int, position: int
+    view: memoryview, topic: str, partition: int, position: int, aborted: Sequence[AbortedTransaction] = ()
 ) -> tuple[int, list[tuple[int, int | None, int, bool]]]:
     """(next position, records) of the batches in view. Raises CorruptBatch where no batch header can be read.
 
-    A batch whose CRC or records are broken counts as one record at its first offset that is not intact.
+    A batch whose CRC or records are broken counts as one record at its first offset that is not intact. aborted:
+    transactions whose batches give no records, as the response names them.
     """
     records: list[tuple[int, int | None, int, bool]] = []
+    skipped = _Aborted(aborted)
     next_position = position
     at = 0
     while at < len(view) and not is_cut_off(view, at):
@@ -108,10 +116,36 @@ def read_records(
         if header.last_offset < position:
             continue
         next_position = max(next_position, header.last_offset + 1)
-        if header.is_control:
-            continue
-        records.extend(_batch_records(batch, header, topic, partition, position))
+        if not skipped.covers(header, batch) and not header.is_control:
+            records.extend(_batch_records(batch, header, topic, partition, position))
     return next_position, records
+
+
+class _Aborted:
+    """Which of the batches belong to an aborted transaction: those of a producer from where one begins to its abort
+    marker. Batches come in the order of their offsets. Source: Kafka's CompletedFetch.
+    """
+
+    def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
+        self._ahead = sorted(aborted, key=lambda one: one.first_offset)
+        self._open: set[int] = set()
+
+    def covers(self, header: BatchHeader, batch: memoryview) -> bool:
+        """Whether the batch's records are to be skipped."""
+        while self._ahead and self._ahead[0].first_offset <= header.last_offset:
+            self._open.add(self._ahead.pop(0).producer_id)
+        if header.producer_id not in self._open:
+            return False
+        if header.is_control and _is_abort(batch):
+            self._open.discard(header.producer_id)
+        return header.is_transactional
+
+
+def _is_abort(batch: memoryview) -> bool:
+    try:
+        return any(control_type(record) == ABORT for record in decode_records(batch))
+    except CorruptBatch:
+        return False
 
 
 def _batch_records(

@@ -61,5 +61,11 @@ def _origin(point: EntryPoint) -> str:
     return f"{point.value} of {package}"
 
 
-WORKLOADS = Extensions("highwater.workloads", {"append-poll": "harness.workloads.append_poll.workload:AppendPoll"})
+WORKLOADS = Extensions(
+    "highwater.workloads",
+    {
+        "append-poll": "harness.workloads.append_poll.workload:AppendPoll",
+        "transactions": "harness.workloads.transactions.workload:Transactions",
+    },
+)
 SYSTEMS = Extensions("highwater.systems", {"highwater": "harness.systems.highwater.kind:Highwater"})

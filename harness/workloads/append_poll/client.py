@@ -43,13 +43,17 @@ LEADERSHIP_ERRORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """What every process of a run has in common. request_timeout_ms: also what a broker may wait for its ISR."""
+    """What every process of a run has in common. request_timeout_ms: also what a broker may wait for its ISR.
+
+    read_committed: the share of processes that poll and ask for ends under it.
+    """
 
     cluster: Cluster
     acks: int
     record_bytes: int
     request_timeout_ms: int
     seed: int
+    read_committed: float = 0.25
 
 
 @dataclass(slots=True)
@@ -90,7 +94,7 @@ class AppendPollClient:
         self._router = Router(settings.cluster, f"highwater-{process}", self._rng, known)
         self._positions: dict[int, int] = {}
         self._start = self._rng.choices(("resume", "latest", "earliest"), (5, 3, 2))[0]
-        self._isolation = 1 if self._rng.random() < 0.25 else 0
+        self._isolation = 1 if self._rng.random() < settings.read_committed else 0
         self._target = _Target(None, outcomes.NO_LEADER)
 
     def resolve(self, op: Op) -> Invocation:

@@ -1,4 +1,5 @@
-"""The drain: fresh consumers read every partition from its log's start to past the sentinel, twice, by two readers.
+"""The drain: fresh consumers read every partition from its log's start to past the sentinel, by two readers, under each
+isolation level that the workload asks for.
 
 Decides what counts as having reached the end. Must not know faults, nodes or generators. Invariants:
 `drain-complete` is only written when every offset of [start, end) was in requests to one leader, in one epoch, by one
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -46,6 +47,7 @@ class _Attempt:
     process: int
     consumer: str
     partition: int
+    isolation: int
     leader: Leader
     node: str
 
@@ -60,13 +62,17 @@ class Drain:
         next_process: Callable[[], int],
         sentinels: Mapping[int, int],
         *,
+        isolations: Sequence[int] = (0,),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """sentinels: partition → offset of its acknowledged sentinel."""
+        """sentinels: partition → offset of its acknowledged sentinel. isolations: 0 read_uncommitted, 1
+        read_committed.
+        """
         self._cluster = cluster
         self._history = history
         self._next_process = next_process
         self._sentinels = sentinels
+        self._isolations = isolations
         self._sleep = sleep
 
     def round(self, partitions: list[int], resolve: Resolve, limit_s: float) -> int:
@@ -81,18 +87,27 @@ class Drain:
                 return resolve(partition)
 
         with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(partitions)), thread_name_prefix="drain") as pool:
-            readings = [pool.submit(self._read_twice, partition, resolve_alone, end_s) for partition in partitions]
+            readings = [pool.submit(self._read_by_all, partition, resolve_alone, end_s) for partition in partitions]
             return sum(reading.result() for reading in readings)
 
-    def _read_twice(self, partition: int, resolve: Resolve, end_s: float) -> int:
-        """How many of the two readings did not complete."""
-        first = self._read_again("wire", partition, resolve, end_s, (0, 0))
-        # The second reader begins where the first found the log's start, and reads as far.
-        second = self._read_again("confluent", partition, resolve, end_s, first or (0, 0))
-        return (first is None) + (second is None)
+    def _read_by_all(self, partition: int, resolve: Resolve, end_s: float) -> int:
+        """How many of the readings did not complete."""
+        incomplete = 0
+        for isolation in self._isolations:
+            first = self._read_again("wire", partition, isolation, resolve, end_s, (0, 0))
+            # The second reader begins where the first found the log's start, and reads as far.
+            second = self._read_again("confluent", partition, isolation, resolve, end_s, first or (0, 0))
+            incomplete += (first is None) + (second is None)
+        return incomplete
 
     def _read_again(
-        self, reader: Reader, partition: int, resolve: Resolve, end_s: float, span: tuple[int, int]
+        self,
+        reader: Reader,
+        partition: int,
+        isolation: int,
+        resolve: Resolve,
+        end_s: float,
+        span: tuple[int, int],
     ) -> tuple[int, int] | None:
         """Try until one reading completes; where it began and ended, or None after end_s."""
         problem = "no time left"
@@ -108,7 +123,7 @@ class Drain:
             else:
                 node = self._cluster.names[leader.broker_id]
                 process = self._next_process()
-                attempt = _Attempt(process, f"drain-{process}", partition, leader, node)
+                attempt = _Attempt(process, f"drain-{process}", partition, isolation, leader, node)
                 read = self._read_wire if reader == "wire" else self._read_confluent
                 try:
                     begin, end = read(attempt, span, end_s)
@@ -122,6 +137,7 @@ class Drain:
                         topic=self._cluster.topic,
                         partition=partition,
                         reader=reader,
+                        isolation=isolation,
                         leader=node,
                         start=begin,
                         end=end,
@@ -133,6 +149,7 @@ class Drain:
             topic=self._cluster.topic,
             partition=partition,
             reader=reader,
+            isolation=isolation,
             leader=node,
             start=None,
             end=None,
@@ -190,7 +207,7 @@ class Drain:
                 attempt.partition,
                 position=position,
                 leader_epoch=attempt.leader.epoch,
-                isolation=0,
+                isolation=attempt.isolation,
                 max_wait_ms=100,
                 max_bytes=POLL_BYTES,
                 deadline_ns=time.monotonic_ns() + REQUEST_TIMEOUT_NS,
@@ -210,7 +227,14 @@ class Drain:
         # librdkafka fetches on its own from when it is assigned, so the invocation comes first.
         index = self._history.invoke(invocation)
         bootstrap = [self._cluster.addresses[attempt.leader.broker_id]]
-        reader = ConfluentReader(bootstrap, self._cluster.topic, attempt.partition, position, attempt.consumer)
+        reader = ConfluentReader(
+            bootstrap,
+            self._cluster.topic,
+            attempt.partition,
+            position,
+            attempt.consumer,
+            read_committed=attempt.isolation == 1,
+        )
         try:
             while True:
                 try:
@@ -263,7 +287,7 @@ class Drain:
         fields: dict[str, object] = {
             "position": position,
             "leader_epoch": leader_epoch,
-            "isolation": 0,
+            "isolation": attempt.isolation,
             "reader": reader,
             "consumer": attempt.consumer,
             "max_bytes": POLL_BYTES,

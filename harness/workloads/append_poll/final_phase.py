@@ -52,7 +52,7 @@ class FinalPhase:
             self.run.history,
             topic,
             limit_s,
-            settle_s=_settle_s(self.plan.system.settings),
+            settle_s=settle_s(self.plan.system.settings),
             say=lambda text: self.run.show(text, limit_s),
         )
         incomplete = rotation.run()
@@ -76,7 +76,7 @@ class FinalPhase:
             self.run.show(f"drain {name}: {incomplete} readings did not reach the end", limit_s)
 
 
-def _settle_s(settings: Mapping[str, str]) -> float:
+def settle_s(settings: Mapping[str, str]) -> float:
     """How long followers may take to learn the watermark: one fetch wait and a little; long waits are not sat out."""
     wait_ms = float(settings.get("replica.fetch.wait.max.ms", _FETCH_WAIT_MS))
     return min(wait_ms, _SETTLE_MS_MAX) / 1000 + _SETTLE_MARGIN_S
