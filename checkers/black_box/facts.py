@@ -124,19 +124,51 @@ def ack_epochs(history: History, events: DataFrame) -> DataFrame:
     )
 
 
+_OF_RESPONSE = ("invoke_ns", "complete_ns", "offset", "node")
+
+
+def in_log() -> Column:
+    """Outcome of a row of `sends`: a request that is refused because the log has its batch leaves open where."""
+    return F.when(F.col("error") == "DUPLICATE_SEQUENCE_NUMBER", F.lit("info")).otherwise(F.col("outcome"))
+
+
+def one_send() -> Column:
+    """Of the requests that sent a batch, first and again, one send (an aggregate of `send`).
+
+    It was begun by the first of them, acknowledged by the first response that was ok, which says where (`ack_op`: that
+    request), and certainly failed only if each of them did.
+    """
+    first = F.min("send")
+    by_response = F.struct("send.complete_ns", "send.offset", "send.node", "send.op")
+    acked = F.min(F.when((F.col("send.outcome") == "ok") & F.col("send.offset").isNotNull(), by_response))
+    whole = F.struct(
+        first["op"].alias("op"),
+        first["process"].alias("process"),
+        # In the order of their names: ok above info above fail.
+        F.max("send.outcome").alias("outcome"),
+        first["acks"].alias("acks"),
+        first["sentinel"].alias("sentinel"),
+        first["invoke_ns"].alias("invoke_ns"),
+        F.coalesce(acked["complete_ns"], F.max("send.complete_ns")).alias("complete_ns"),
+        acked["offset"].alias("offset"),
+        F.coalesce(acked["node"], first["node"]).alias("node"),
+        acked["op"].alias("ack_op"),
+    )
+    return F.when(F.count("send") > 0, whole)
+
+
 def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | None = None) -> DataFrame:
     """One row per (p, value): how it was sent, how often, where and when it was read.
 
-    acked: an ok response had its offset (`ack_offset`). known_offset: the acknowledged offset, else the lowest read.
+    send: of all requests with its batch, see `one_send`. acked: an ok response had its offset (`ack_offset`).
+    known_offset: the acknowledged offset, else the lowest read.
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
     epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says.
     """
     sent = history.sends.select(
         "p",
         "value",
-        F.struct("op", "process", "outcome", "acks", "sentinel", "invoke_ns", "complete_ns", "offset", "node").alias(
-            "send"
-        ),
+        F.struct("op", "process", in_log().alias("outcome"), "acks", "sentinel", *_OF_RESPONSE).alias("send"),
         F.lit(None).cast("bigint").alias("read_offset"),
         F.lit(None).cast("bigint").alias("read_complete_ns"),
         F.lit(None).cast("bigint").alias("read_op"),
@@ -157,7 +189,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         sent.unionByName(read)
         .groupBy("p", "value")
         .agg(
-            F.min("send").alias("send"),
+            one_send().alias("send"),
             F.count("send").alias("n_sends"),
             F.count("read_op").alias("n_reads"),
             F.min("read_offset").alias("min_read_offset"),
@@ -173,7 +205,7 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         grouped = grouped.withColumn("ack_epoch", F.lit(None).cast("int"))
     else:
         sent_op = acks.withColumnRenamed("op", "sent_op")
-        grouped = grouped.join(sent_op, on=F.col("send.op") == F.col("sent_op"), how="left").drop("sent_op")
+        grouped = grouped.join(sent_op, on=F.col("send.ack_op") == F.col("sent_op"), how="left").drop("sent_op")
     acked = (F.col("send.outcome") == "ok") & F.col("send.offset").isNotNull()
     # The leader before the last change may not know of it yet, and still acknowledge.
     deposed = F.coalesce(F.col("last_leader") != F.col("send.node"), F.lit(False)) & F.col("changed_ns").isNotNull()

@@ -21,6 +21,7 @@ from broker.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -38,6 +39,9 @@ PRODUCE_VERSION = 9
 LIST_OFFSETS_VERSION = 7
 METADATA_VERSION = 9
 CREATE_TOPICS_VERSION = 7
+INIT_PRODUCER_VERSION = 4
+NO_TIMEOUT_MS = 2**31 - 1
+"""As Kafka's client sends it where there is no transaction to time out."""
 
 LATEST = -1
 EARLIEST = -2
@@ -49,6 +53,15 @@ class Produced(NamedTuple):
 
     error: str | None
     base_offset: int
+    at_ns: int
+
+
+class NewProducer(NamedTuple):
+    """producer_id, producer_epoch: -1 with an error. at_ns: CLOCK_MONOTONIC when the response had come."""
+
+    error: str | None
+    producer_id: int
+    producer_epoch: int
     at_ns: int
 
 
@@ -95,6 +108,20 @@ def produce_one(
     """One batch with one record for each value. timeout_ms: how long the broker may wait for the ISR."""
     records = [NewRecord(None, encode_value(value, topic, partition, record_bytes)) for value in values]
     batch = encode_batch(records, timestamps=time.time_ns() // 1_000_000)
+    return produce_batch(connection, topic, partition, batch, acks=acks, timeout_ms=timeout_ms, deadline_ns=deadline_ns)
+
+
+def produce_batch(
+    connection: Connection,
+    topic: str,
+    partition: int,
+    batch: bytes,
+    *,
+    acks: int,
+    timeout_ms: int,
+    deadline_ns: int,
+) -> Produced:
+    """A batch as it is: who sends it again sends the same bytes."""
     request = produce.ProduceRequest(
         None, acks, timeout_ms, [produce.ProducePartition(topic, partition, memoryview(batch))]
     )
@@ -111,6 +138,17 @@ def produce_one(
                 raise _malformed(connection, f"success at offset {result.base_offset}")
             return Produced(None, result.base_offset, received.at_ns)
     raise _malformed(connection, f"no result for {topic}-{partition}")
+
+
+def init_producer(connection: Connection, deadline_ns: int) -> NewProducer:
+    """A producer id for an idempotent producer, which has no transactional id; any broker has one."""
+    body = InitProducerIdRequest(None, NO_TIMEOUT_MS).encode(INIT_PRODUCER_VERSION)
+    received = connection.exchange(ApiKey.INIT_PRODUCER_ID, INIT_PRODUCER_VERSION, body, deadline_ns)
+    response = _decode(
+        connection, received, lambda: InitProducerIdResponse.decode(INIT_PRODUCER_VERSION, received.body)
+    )
+    error = error_name(response.error_code) if response.error_code else None
+    return NewProducer(error, response.producer_id, response.producer_epoch, received.at_ns)
 
 
 def list_offset(

@@ -79,10 +79,15 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """An op and how it came out. The client's own account of it is `harness.operations.op.Completion`."""
+    """An op and how it came out. The client's own account of it is `harness.operations.op.Completion`.
+
+    error: as in the completion. index: of its invocation in the history, which an op that repeats this one names.
+    """
 
     op: Op
     outcome: Outcome
+    error: str | None = None
+    index: int = -1
 
 
 Pending = Literal["pending"]

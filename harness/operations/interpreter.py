@@ -174,7 +174,7 @@ class Interpreter:
                     client.close()
                     client = None
                     self._processes[thread] += self.threads
-                self._results.put(_Result(thread, Completed(op, completion.outcome)))
+                self._results.put(_Result(thread, Completed(op, completion.outcome, completion.error, index)))
         except BaseException as error:
             self._results.put(_Result(thread, None, error))
         finally:

@@ -2,7 +2,8 @@
 
 Decides ok / fail / info. Must not know sockets or the history. Invariant: the lists are closed; a code is added only
 with the reason why no broker responds with it after an append. Missing one costs knowledge; a wrong one invents a loss.
-Source: kafka.server.KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProduce, UnifiedLog.append.
+Source: kafka.server.KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProduce, UnifiedLog.append,
+analyzeAndValidateProducerState.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ BEFORE_APPEND = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        # A producer's epoch and sequence are compared before anything is staged. What they refuse may be in the log all
+        # the same, by an earlier request with the same batch: `fail` is said of this request alone.
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
     )
 )
 # Absent on purpose:
@@ -39,7 +46,6 @@ BEFORE_APPEND = frozenset(
 #     ends with these when the partition moves, is deleted or goes offline after the append.
 #   REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND: by definition after the append.
 #   LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION, UNKNOWN_SERVER_ERROR: say nothing about the log.
-#   Errors of idempotent and transactional producers: this lab's plain sends never get them.
 
 NO_LEADER = "no-leader-known"
 REFUSED = "connection-refused"

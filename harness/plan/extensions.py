@@ -66,6 +66,7 @@ WORKLOADS = Extensions(
     {
         "append-poll": "harness.workloads.append_poll.workload:AppendPoll",
         "transactions": "harness.workloads.transactions.workload:Transactions",
+        "idempotent": "harness.workloads.idempotent.workload:Idempotent",
     },
 )
 SYSTEMS = Extensions("highwater.systems", {"highwater": "harness.systems.highwater.kind:Highwater"})

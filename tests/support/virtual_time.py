@@ -17,8 +17,13 @@ def simulate(
     latency_ns: Callable[[Op], int] = lambda _op: 1_000_000,
     outcome: Callable[[Op], Outcome] = lambda _op: "ok",
     end_ns: int | None = None,
+    came_out: Callable[[Op], Completed] | None = None,
+    asked_every_ns: int | None = None,
 ) -> list[Op]:
-    """Every op in the order in which it was handed out."""
+    """Every op in the order in which it was handed out. came_out: the whole completion, in place of outcome.
+
+    asked_every_ns: a generator that is pending may wait for time alone, and is asked again after that long.
+    """
     now_ns = 0
     busy: list[tuple[int, int, Op]] = []
     ops: list[Op] = []
@@ -35,9 +40,11 @@ def simulate(
             heapq.heappush(busy, (now_ns + latency_ns(op), step, op))
             continue
         due_ns = None if asked == PENDING else asked[0].time_ns
+        if due_ns is None and asked_every_ns is not None:
+            due_ns = now_ns + asked_every_ns
         if busy and (due_ns is None or busy[0][0] <= due_ns):
             now_ns, _, op = heapq.heappop(busy)
-            generator = generator.update(Completed(op, outcome(op)))
+            generator = generator.update(Completed(op, outcome(op)) if came_out is None else came_out(op))
         else:
             assert due_ns is not None, "nothing under way, and no op left"
             now_ns = due_ns

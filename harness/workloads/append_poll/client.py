@@ -109,14 +109,18 @@ class AppendPollClient:
     def _connect(self, leader: Leader | None) -> _Target:
         if leader is None:
             return _Target(None, outcomes.NO_LEADER)
-        connection = self._router.connection(leader.broker_id)
+        return _Target(*self.connect_to(leader.broker_id))
+
+    def connect_to(self, broker_id: int) -> tuple[Connection | None, str | None]:
+        """This process's connection to a broker, or why there is none."""
+        connection = self._router.connection(broker_id)
         wait_ns = min(CONNECT_TIMEOUT_NS, self._settings.request_timeout_ms * 1_000_000)
         try:
             connection.connect(time.monotonic_ns() + wait_ns)
         except ClientError as error:
             self._router.suspect()
-            return _Target(None, error.error)
-        return _Target(connection, None)
+            return None, error.error
+        return connection, None
 
     def _fields(self, op: Op, epoch: int) -> dict[str, object]:
         match op.f:
@@ -150,21 +154,25 @@ class AppendPollClient:
 
     def invoke(self, invocation: Invocation) -> Completion:
         """One request over the connection that `resolve` made."""
+        match invocation.f:
+            case "send":
+                return self.carry_out(invocation, lambda connection: self._send(connection, invocation))
+            case "poll":
+                return self.carry_out(invocation, lambda connection: self._poll(connection, invocation))
+            case "list_offsets":
+                return self.carry_out(invocation, lambda connection: self._list_offsets(connection, invocation))
+            case other:
+                raise AssertionError(f"append-poll has no operation {other}")
+
+    def carry_out(self, invocation: Invocation, request: Callable[[Connection], Completion]) -> Completion:
+        """One request over the connection that `resolve` made, its errors as outcomes."""
         connection, error = self._target.connection, self._target.error
         send = invocation.f == "send"
         if connection is None:
             outcome = outcomes.send_outcome(error) if send else outcomes.read_outcome(error)
             return Completion(outcome, time.monotonic_ns(), error)
         try:
-            match invocation.f:
-                case "send":
-                    completion = self._send(connection, invocation)
-                case "poll":
-                    completion = self._poll(connection, invocation)
-                case "list_offsets":
-                    completion = self._list_offsets(connection, invocation)
-                case other:
-                    raise AssertionError(f"append-poll has no operation {other}")
+            completion = request(connection)
         except ClientError as failure:
             outcome = outcomes.send_outcome(failure.error) if send else outcomes.read_outcome(failure.error)
             completion = Completion(outcome, failure.at_ns, failure.error)

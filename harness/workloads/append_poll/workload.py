@@ -13,6 +13,7 @@ from harness.clients.connection import Address
 from harness.clients.router import Cluster
 from harness.clients.sampler import Sampler
 from harness.operations.generator import Generator
+from harness.operations.interpreter import Client
 from harness.plan.plan import Plan
 from harness.plan.toml_source import PlanError
 from harness.workloads.append_poll.client import AppendPollClient, ProcessSettings, Shared
@@ -106,7 +107,7 @@ class AppendPollRun:
         """The load: sends and polls, mixed and paced."""
         return load(self._plan)
 
-    def open_client(self, process: int, thread: int) -> AppendPollClient:
+    def open_client(self, process: int, thread: int) -> Client:
         """A logical process of the load; it starts with the leaders and positions of the thread's last process."""
         return AppendPollClient(process, thread, self._settings, self._shared, lambda: self._run.history.phase)
 

@@ -1,0 +1,83 @@
+"""idempotent as a name of run files, and its parts in one run.
+
+Decides its options, which parts of append-poll it has, and which checkers judge it. Must not know what a part does.
+"""
+
+from __future__ import annotations
+
+from harness.operations.generator import Generator
+from harness.operations.interpreter import Client
+from harness.plan.plan import Plan
+from harness.plan.toml_source import PlanError, show
+from harness.workloads.append_poll.workload import CHECKERS as APPEND_POLL
+from harness.workloads.append_poll.workload import AppendPollRun
+from harness.workloads.base import Brokers, RunContext
+from harness.workloads.idempotent.client import ACKS_ALL, IdempotentClient, Identities
+from harness.workloads.idempotent.generators import Options, load, threads_of
+
+CHECKERS = APPEND_POLL
+"""What clients saw."""
+
+IN_FLIGHT_MAX = 5
+"""Of how many batches a broker remembers the offsets; Kafka's producer sends no more at once."""
+
+
+class Idempotent:
+    """Implements `harness.workloads.base.WorkloadKind`."""
+
+    checkers = CHECKERS
+
+    def check(self, plan: Plan) -> None:
+        """Raises PlanError for options that it does not have, and for what an idempotent producer cannot do."""
+        options_of(plan)
+        workload = plan.workload
+        if workload.acks != ACKS_ALL:
+            raise PlanError(f"workload.acks: {workload.acks} is not all, which an idempotent producer needs")
+        if not workload.producers:
+            raise PlanError("workload.producers: 0 is not at least 1")
+
+    def open(self, plan: Plan, brokers: Brokers, run: RunContext) -> IdempotentRun:
+        """Clients of these brokers; nothing is sent yet."""
+        return IdempotentRun(plan, brokers, run)
+
+
+def options_of(plan: Plan) -> Options:
+    """[workload.options] of the plan. Raises PlanError."""
+    given, where = plan.workload.options, plan.workload.options_where
+    for key in given:
+        if key not in Options._fields:
+            text = f"{where[key]}: workload.options.{key}: idempotent has {', '.join(Options._fields)}"
+            raise PlanError(text)
+
+    def number(key: str, default: float, low: float, high: float, *, whole: bool = False) -> float:
+        value = given.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not low <= value <= high:
+            right = f"a {'whole ' if whole else ''}number from {low:g} to {high:g}"
+            raise PlanError(f"{where.get(key, key)}: workload.options.{key}: {show(value)} is not {right}")
+        return value
+
+    usual = Options()
+    return Options(
+        int(number("in_flight", usual.in_flight, 1, IN_FLIGHT_MAX, whole=True)),
+        float(number("on_purpose", usual.on_purpose, 0, 0.5)),
+        float(number("give_up_s", usual.give_up_s, 1, 3600)),
+    )
+
+
+class IdempotentRun(AppendPollRun):
+    """idempotent in one run; implements `harness.workloads.base.Workload`. Setup and final phase are append-poll's."""
+
+    def __init__(self, plan: Plan, brokers: Brokers, run: RunContext) -> None:
+        super().__init__(plan, brokers, run)
+        self._options = options_of(plan)
+        self.threads = threads_of(plan, self._options)
+        self._identities = Identities()
+
+    def generator(self) -> Generator:
+        """The load: requests of every producer and polls, mixed and paced."""
+        return load(self._plan, self._options)
+
+    def open_client(self, process: int, thread: int) -> Client:
+        """A logical process of the load; whichever producer its thread belongs to goes on with its identity."""
+        history = self._run.history
+        return IdempotentClient(process, thread, self._settings, self._shared, self._identities, lambda: history.phase)
