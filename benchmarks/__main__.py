@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from benchmarks.applications import cli as applications
 from benchmarks.cli import main
 
-sys.exit(main())
+arguments = sys.argv[1:]
+if arguments[:1] == [applications.COMMAND]:
+    sys.exit(applications.main(arguments[1:]))
+sys.exit(main(arguments))

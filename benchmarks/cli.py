@@ -162,7 +162,11 @@ def _measure(plan: plans.Plan, session: _Session) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog="`python -m benchmarks clients-failover --help` tells of failover as ordinary clients see it.",
+    )
     parser.add_argument("plan", nargs="+", choices=sorted(_PLANS), help="one, or several that share --minutes")
     parser.add_argument("--kafka-home", type=_path, metavar="FOLDER", help="an installed Kafka instead of Maven's jars")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="default: benchmarks/results")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.process import BenchmarkFailed
@@ -19,10 +20,12 @@ _JAVA_WANTED = (17, 21, 11)
 _DOWNLOAD_TIMEOUT_S = 600
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>org.example</groupId><artifactId>kafka-classpath</artifactId><version>1</version><dependencies>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{v}</version></dependency>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{v}</version></dependency>
+{dependencies}
 </dependencies></project>
 """
+_DEPENDENCY = (
+    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{a}</artifactId><version>{v}</version></dependency>"
+)
 
 
 def java_for_kafka() -> JavaHome:
@@ -46,10 +49,12 @@ def kafka_classpath(home: Path | None) -> str:
                 f"--kafka-home {home}: no libs/kafka_2.1*.jar in it; name Kafka's installation folder"
             )
         return f"{home / 'libs'}/*"
-    jars = cache_folder() / f"kafka-tools-{VERSION}"
-    if not (jars / "complete").exists():
-        _download(jars)
-    return f"{jars}/*"
+    return _from_cache("kafka-tools", VERSION, "kafka_2.13", "kafka-tools")
+
+
+def client_classpath(version: str) -> str:
+    """Class path of Java's client library of that version, from the cache. Raises BenchmarkFailed."""
+    return _from_cache("kafka-clients", version, "kafka-clients")
 
 
 def installed_version(home: Path | None) -> str:
@@ -62,15 +67,24 @@ def installed_version(home: Path | None) -> str:
     return "of unknown version"
 
 
-def _download(jars: Path) -> None:
+def _from_cache(name: str, version: str, *artifacts: str) -> str:
+    """Class path of these artifacts with all that they depend on, which Maven copies once."""
+    jars = cache_folder() / f"{name}-{version}"
+    if not (jars / "complete").exists():
+        _download(jars, version, artifacts)
+    return f"{jars}/*"
+
+
+def _download(jars: Path, version: str, artifacts: Sequence[str]) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise BenchmarkFailed(
             "Kafka's jars are not here: apt-get install -y maven, or name an installation by --kafka-home"
         )
     jars.mkdir(parents=True, exist_ok=True)
-    (jars / "pom.xml").write_text(_POM.format(v=VERSION))
-    print(f"Copying Kafka {VERSION} from Maven Central to {jars} ...", flush=True)
+    dependencies = "\n".join(_DEPENDENCY.format(a=artifact, v=version) for artifact in artifacts)
+    (jars / "pom.xml").write_text(_POM.format(dependencies=dependencies))
+    print(f"Copying {' and '.join(artifacts)} {version} from Maven Central to {jars} ...", flush=True)
     done = subprocess.run(
         [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
         cwd=jars,

@@ -98,6 +98,12 @@ def await_full(cluster: Cluster, topic: str, partitions: int) -> None:
     wait_for(f"{cluster.name}: {topic} with full ISRs", full, timeout_s(partitions))
 
 
+def await_all_full(cluster: Cluster) -> None:
+    """The same for every partition of every topic, internal ones too."""
+    for topic in cluster.zookeeper.topics():
+        await_full(cluster, topic, cluster.zookeeper.partition_count(topic))
+
+
 def delete_topic(cluster: Cluster, topic: str, await_gone: bool = True) -> None:
     """Returns when its folders are gone from every broker, so that the work of deleting falls to no row.
 

@@ -98,6 +98,10 @@ class ZooKeeper:
     def partitions(self, topic: str, count: int) -> list[PartitionState | None]:
         return self.states(topic, range(count))
 
+    def partition_count(self, topic: str) -> int:
+        """Partitions with a state, numbered from 0 on."""
+        return len(self._children(f"/brokers/topics/{topic}/partitions"))
+
     def topics(self) -> Sequence[str]:
         return self._children("/brokers/topics")
 
