@@ -15,6 +15,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "topics": ("broker.tools.topics.command", "create, describe, change and delete topics"),
     "configs": ("broker.tools.configs.command", "describe and change settings of topics, brokers, users and clients"),
     "groups": ("broker.tools.groups.command", "list, describe and delete consumer groups, reset their offsets"),
+    "leader-election": ("broker.tools.leader_election", "elect preferred leaders, or unclean ones"),
+    "log-dirs": ("broker.tools.log_dirs", "describe the log dirs of brokers"),
+    "reassign": ("broker.tools.reassign.command", "give partitions other replicas"),
+    "transactions": ("broker.tools.transactions.command", "look at transactions, end hanging ones"),
     "produce": ("broker.tools.produce.command", "send each line of standard input as a record"),
     "consume": ("broker.tools.consume.command", "print records of topics"),
 }
