@@ -46,6 +46,7 @@ from checkers.evidence.timeline import (
     build_evidence,
 )
 from checkers.evidence.znodes import znode_tables
+from checkers.groups.families import of_groups
 from checkers.history import schema
 from checkers.history.faults import Fault, faults_of
 from checkers.history.load import History, HistoryHealth, load_history
@@ -55,7 +56,7 @@ from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings
 from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
-from checkers.verdicts.catalogue import ALL, BY_NAME, Spec
+from checkers.verdicts.catalogue import ALL, BY_NAME, GROUPS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
@@ -206,6 +207,8 @@ def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[R
         events=evidence.events,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events)}
+    if evidence.info.checkers is not None and any(evidence.info.wants(spec.name) for spec in GROUPS):
+        families |= of_groups(history)
     return collect_families(families, excuse=excuse_unclean(evidence.unclean))
 
 

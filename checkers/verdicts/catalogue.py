@@ -193,5 +193,43 @@ WHITE_BOX = (
     ),
 )
 
-ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX)
+
+def _group(name: str, title: str, needs: Mapping[str, str]) -> Spec:
+    return Spec(name, title, "black-box", needs, own=True)
+
+
+GROUPS = (
+    _group(
+        "overlapping-owners",
+        "Overlapping owners: one partition, two members of a generation",
+        {"assigned": "no member was given the partition"},
+    ),
+    _group(
+        "offset-regression",
+        "Offset regression: a group's committed offset went back",
+        {"fetches_judged": "no offset was fetched of a node that must have known an acknowledged commit"},
+    ),
+    _group(
+        "commit-lost",
+        "Lost commit: acknowledged, and not what is fetched in the end",
+        {"final_fetches": "no committed offset was fetched in the final drain"},
+    ),
+    _group(
+        "commit-ahead",
+        "Commit ahead: an offset beyond what any member was given",
+        {"offsets_judged": "no offset was committed"},
+    ),
+    _group(
+        "fenced-commit",
+        "Fenced commit: of a generation or member that is over",
+        {"commits_too_late": "no commit of a generation that was over was tried"},
+    ),
+    _group(
+        "generation",
+        "Rule 16: a group's generations never go back",
+        {"generations": "no member was given the partition"},
+    ),
+)
+
+ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *GROUPS)
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -8,8 +8,8 @@ an error code of the broker is a value (`error`: Kafka's name).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from broker.wire.api import ApiKey
 from broker.wire.errors import error_name
@@ -29,11 +29,11 @@ from broker.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from broker.wire.primitives import MalformedFrame
 from broker.wire.records import NewRecord, encode_batch
-from harness.clients.connection import ClientError, Connection, Response
+from harness.clients.connection import Connection
+from harness.clients.responses import decoded as _decode
+from harness.clients.responses import malformed as _malformed
 from harness.clients.values import encode_value
-from harness.operations import outcomes
 
 PRODUCE_VERSION = 9
 LIST_OFFSETS_VERSION = 7
@@ -45,7 +45,6 @@ NO_TIMEOUT_MS = 2**31 - 1
 
 LATEST = -1
 EARLIEST = -2
-T = TypeVar("T")
 
 
 class Produced(NamedTuple):
@@ -231,16 +230,3 @@ def create_topic(
             error = error_name(result.error_code) if result.error_code else None
             return error, result.error_message or ""
     raise _malformed(connection, f"no result for topic {topic}")
-
-
-def _decode(connection: Connection, received: Response, decode: Callable[[], T]) -> T:
-    try:
-        return decode()
-    except MalformedFrame as error:
-        raise _malformed(connection, str(error), received) from None
-
-
-def _malformed(connection: Connection, what: str, received: Response | None = None) -> ClientError:
-    connection.close()
-    size = f" ({len(received.body)} bytes)" if received is not None else ""
-    return ClientError(outcomes.MALFORMED, f"{connection.address.host}:{connection.address.port}: {what}{size}")

@@ -67,6 +67,7 @@ WORKLOADS = Extensions(
         "append-poll": "harness.workloads.append_poll.workload:AppendPoll",
         "transactions": "harness.workloads.transactions.workload:Transactions",
         "idempotent": "harness.workloads.idempotent.workload:Idempotent",
+        "groups": "harness.workloads.groups.workload:Groups",
     },
 )
 SYSTEMS = Extensions("highwater.systems", {"highwater": "harness.systems.highwater.kind:Highwater"})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
+from tests.golden.groups import GROUPS, MORE_GROUPS
 from tests.golden.white import LAST_STANDING, MORE_WHITE_BOX, WHITE_BOX
 from tests.golden.white_parts import last_standing_life, plain_life
 from tests.support.histories import Story
@@ -24,13 +25,13 @@ CASES = ("ok", "bad", "unknown")
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    main = [(anomaly, case) for anomaly in (*BLACK_BOX, *WHITE_BOX) for case in CASES]
-    return [*main, *MORE_BLACK_BOX, *MORE_WHITE_BOX]
+    main = [(anomaly, case) for anomaly in (*BLACK_BOX, *GROUPS, *WHITE_BOX) for case in CASES]
+    return [*main, *MORE_BLACK_BOX, *MORE_GROUPS, *MORE_WHITE_BOX]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
     """(anomaly, case name, case), all in topics `<anomaly>-<case>` and on brokers of their own."""
-    for anomaly, tellers in BLACK_BOX.items():
+    for anomaly, tellers in {**BLACK_BOX, **GROUPS}.items():
         for name, tell in zip(CASES, tellers, strict=True):
             story = Story(f"{anomaly}-{name}")
             tell(story)
@@ -42,7 +43,7 @@ def build() -> Iterator[tuple[str, str, Case]]:
             change(case)
             number += 1
             yield anomaly, name, case
-    for (anomaly, name), tell in MORE_BLACK_BOX.items():
+    for (anomaly, name), tell in {**MORE_BLACK_BOX, **MORE_GROUPS}.items():
         story = Story(f"{anomaly}-{name}")
         tell(story)
         yield anomaly, name, Case(story.lines)

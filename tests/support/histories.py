@@ -218,12 +218,14 @@ def _moved(line: dict[str, Any], topic: str, shift: int, number: int) -> dict[st
     moved["index"] += shift
     if "invoke" in moved:
         moved["invoke"] += shift
-    if "topic" in moved:
+    if moved.get("topic") is not None:
         moved["topic"] = topic
     if moved["process"] >= 0:
         moved["process"] += number * 10_000
     if "values" in moved:
         moved["values"] = apart(moved["values"], number)
+    if "group" in moved:
+        moved["group"] = f"{topic}/{moved['group']}"
     if "consumer" in moved:
         moved["consumer"] = f"{topic}/{moved['consumer']}"
     if "fault_id" in moved:

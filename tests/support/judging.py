@@ -19,6 +19,7 @@ from checkers.black_box.families import black_box
 from checkers.coverage.queries import leader_changes
 from checkers.evidence.timeline import build_evidence
 from checkers.evidence.znodes import znode_tables
+from checkers.groups.families import of_groups
 from checkers.history import schema
 from checkers.history.load import load_history
 from checkers.history.retention import Expiry, Retention
@@ -128,6 +129,8 @@ def _rows(
     changes = leader_changes(history, evidence)
     facts = build_facts(history, changes, expiry=expiry, unclean=evidence.unclean, events=tables["events"])
     families = {**black_box(facts), **white_box(evidence, tables["events"])}
+    if any(_has_groups(case) for case in cases.values()):
+        families |= of_groups(history)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 
@@ -139,7 +142,13 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row]) -> dict[str, CheckRe
         for row in rows
         if row.p in partitions or (row.p is None and any(f"{node}," in row.detail for node in nodes))
     ]
-    return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in ALL}
+    judged = [spec for spec in ALL if not spec.own or _has_groups(case)]
+    return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in judged}
+
+
+def _has_groups(case: Case) -> bool:
+    """What groups alone have is judged only where there is one."""
+    return any(line.get("group") is not None for line in case.history)
 
 
 def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Case]) -> DataFrame:

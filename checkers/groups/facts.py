@@ -1,0 +1,97 @@
+"""Frames that the checkers of groups share: commits and fetches by partition, joins and syncs, and what the node that
+answered must have known by then.
+
+A coordinator that was deposed and does not know it still answers reads (OffsetFetch, a SyncGroup of a stable group, a
+JoinGroup of a follower) from what it has in memory: such an answer is stale, and legal. It cannot acknowledge a commit,
+which takes the in-sync replicas. So a node *must know* what it answered itself before, and everything that had been
+acknowledged, by whichever node, when a commit of the group began that this node acknowledged before the read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.history.load import History
+from checkers.spark.tables import kept
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """commits, fetches: one row per operation and partition (`p`, `committed`); commits of all outcomes. joins, syncs:
+    of those that came out ok, one row each (`generation`; of a sync `partitions`).
+    """
+
+    history: History
+    commits: DataFrame
+    fetches: DataFrame
+    joins: DataFrame
+    syncs: DataFrame
+
+
+def build_group_facts(history: History) -> GroupFacts:
+    rows = history.coordination.where(F.col("asked.group").isNotNull())
+    who = [F.col(f"asked.{name}").alias(name) for name in ("group", "member", "instance")]
+    when = ["op", "f", "phase", "node", "outcome", "invoke_ns", "complete_ns"]
+    offset = [F.col("one.p").alias("p"), F.col("one.offset").alias("committed")]
+    asked = F.col("asked.generation").alias("generation")
+    commits = (
+        rows.where(F.col("f").isin("commit_offsets", "txn_offsets"))
+        .select(*when, *who, asked, F.explode("asked.offsets").alias("one"))
+        .select(*when, "group", "member", "instance", "generation", *offset)
+        # What is part of a transaction counts when that ends, if it does.
+        .withColumn(
+            "outcome",
+            F.when((F.col("f") == "txn_offsets") & (F.col("outcome") == "ok"), "info").otherwise(F.col("outcome")),
+        )
+    )
+    ok = rows.where(F.col("outcome") == "ok")
+    fetches = (
+        ok.where(F.col("f") == "fetch_offsets")
+        .select(*when, *who, F.explode("answered.offsets").alias("one"))
+        .select(*when, "group", *offset)
+    )
+    joins = ok.where(F.col("f") == "join").select(
+        *when,
+        F.col("asked.group").alias("group"),
+        F.col("asked.instance").alias("instance"),
+        F.col("answered.member").alias("member"),
+        F.col("answered.generation").alias("generation"),
+    )
+    syncs = ok.where(F.col("f") == "sync").select(*when, *who, asked, F.col("answered.partitions").alias("partitions"))
+    return GroupFacts(history, kept(commits), kept(fetches), kept(joins), kept(syncs))
+
+
+def latest(keys: list[str], facts: DataFrame, readers: DataFrame, fact: Column, at: str, name: str) -> DataFrame:
+    """readers with `name`: the greatest `fact` of the facts of their keys that were complete before the time `at`.
+
+    facts: rows with `complete_ns`. One sort by key and time; a fact that is complete at that very time is not before.
+    """
+    order = Window.partitionBy(*keys).orderBy("_at", "_is_fact").rowsBetween(Window.unboundedPreceding, 0)
+    told = facts.select(*keys, F.col("complete_ns").alias("_at"), F.lit(1).alias("_is_fact"), fact.alias("_fact"))
+    asking = readers.withColumn("_at", F.col(at)).withColumn("_is_fact", F.lit(0))
+    return (
+        asking.unionByName(told, allowMissingColumns=True)
+        .withColumn(name, F.max("_fact").over(order))
+        .where(F.col("_is_fact") == 0)
+        .drop("_at", "_is_fact", "_fact")
+    )
+
+
+def with_proof(facts: GroupFacts, readers: DataFrame) -> DataFrame:
+    """readers(group, node, invoke_ns, …) with `proven_ns`: when the last commit of the group was begun that this node
+    had acknowledged before it was asked. Null: it had acknowledged none.
+    """
+    acked = facts.commits.where(F.col("outcome") == "ok").select("group", "node", "complete_ns", "invoke_ns").distinct()
+    return latest(["group", "node"], acked, readers, F.col("invoke_ns"), "invoke_ns", "proven_ns")
+
+
+def known(
+    facts: GroupFacts, keys: list[str], told: DataFrame, readers: DataFrame, fact: Column, name: str
+) -> DataFrame:
+    """readers, which have `proven_ns`, with `name`: the greatest fact that the node that answered must have known."""
+    here = latest([*keys, "node"], told, readers, fact, "invoke_ns", "_here")
+    anywhere = latest(keys, told, here, fact, "proven_ns", "_anywhere")
+    return anywhere.withColumn(name, F.greatest("_here", "_anywhere")).drop("_here", "_anywhere")

@@ -1,0 +1,95 @@
+"""fenced-commit: a commit counts only from a member of the group's generation.
+
+Invalid is an acknowledged commit of generation g that was begun after some member had synced in a generation above g:
+that generation was in the coordinator's log by then, and who appends to that log later has read it. Likewise one by a
+static member's id after the instance had synced under an id that it got later (KIP-345). A join alone proves nothing: a
+coordinator that fails over before the generation is stored goes on from the one before.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.groups.facts import GroupFacts, latest
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
+
+FENCED = "fenced-commit"
+
+
+def fence_checks(facts: GroupFacts) -> Family:
+    commits = facts.commits.where((F.col("f") == "commit_offsets") & (F.col("generation") >= 0))
+    judged = latest(["group"], facts.syncs, commits, F.struct("generation", "op"), "invoke_ns", "newest")
+    judged = judged.join(_replaced(facts), on=["group", "instance", "member"], how="left")
+    old = F.coalesce(F.col("newest.generation") > F.col("generation"), F.lit(False))
+    fenced = F.coalesce(F.col("replaced.at_ns") < F.col("invoke_ns"), F.lit(False))
+    acked = F.col("outcome") == "ok"
+    common = {"g": F.col("group"), "m": F.col("member"), "p": F.col("p"), "v": F.col("committed")}
+    found = apply_rules(
+        judged,
+        [
+            Rule(
+                FENCED,
+                acked & old,
+                text(
+                    "group {g}: {m} committed {v} for {p} in generation {n}, though generation {s} had begun",
+                    **common,
+                    n=F.col("generation"),
+                    s=F.col("newest.generation"),
+                ),
+                offset=F.col("committed"),
+                ops=[F.col("newest.op"), F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            ),
+            Rule(
+                FENCED,
+                acked & fenced & ~old,
+                text(
+                    "group {g}: {m} committed {v} for {p}, though instance {i} went on under another id",
+                    **common,
+                    i=F.col("instance"),
+                ),
+                offset=F.col("committed"),
+                ops=[F.col("replaced.op"), F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            ),
+        ],
+    )
+    per_partition = judged.groupBy("p").agg(
+        F.count_if(old | fenced).alias("tried"), F.count_if(fenced).alias("of_instances")
+    )
+    return Family(
+        found,
+        figures(
+            per_partition,
+            {(FENCED, "commits_too_late"): F.col("tried"), (FENCED, "of_fenced_instances"): F.col("of_instances")},
+        ),
+    )
+
+
+def _replaced(facts: GroupFacts) -> DataFrame:
+    """(group, instance, member, replaced): when the instance had first synced under an id that it got after this one,
+    and by which operation.
+    """
+    keys = ["group", "instance"]
+    ids = (
+        facts.joins.where(F.col("instance").isNotNull())
+        .groupBy(*keys, "member")
+        .agg(F.min("invoke_ns").alias("asked_ns"), F.min("complete_ns").alias("got_ns"))
+    )
+    synced = (
+        facts.syncs.where(F.col("instance").isNotNull())
+        .groupBy(*keys, "member")
+        .agg(F.min(F.struct(F.col("complete_ns").alias("at_ns"), "op")).alias("synced"))
+    )
+    later = ids.join(synced, on=[*keys, "member"], how="inner").select(
+        *keys, F.col("asked_ns").alias("later_ns"), "synced"
+    )
+    return (
+        ids.join(later, on=keys, how="inner")
+        .where(F.col("later_ns") > F.col("got_ns"))
+        .groupBy(*keys, "member")
+        .agg(F.min("synced").alias("replaced"))
+    )

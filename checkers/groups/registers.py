@@ -1,0 +1,130 @@
+"""offset-regression and commit-lost: of a (group, partition) the committed offset is a register.
+
+A fetch may show what the last commit before it wrote, or any commit that was under way since that one was begun. A
+commit without an answer (`info`) may take effect at any time after it was sent. Invalid is an offset that only commits
+explain which were over before another one, which the node that answered must have known, was begun; and an offset that
+nobody ever committed. While brokers are deposed a stale answer is legal (`facts`), and counted; a fetch of the final
+drain, from each broker as coordinator once all faults are gone, must show every acknowledged commit.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from checkers.groups.facts import GroupFacts, known, latest, with_proof
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+
+REGRESSION = "offset-regression"
+LOST = "commit-lost"
+_FOR_EVER = 2**62
+
+
+def register_checks(facts: GroupFacts) -> Family:
+    keys = ["group", "p"]
+    acked = facts.commits.where(F.col("outcome") == "ok")
+    commit = F.struct("invoke_ns", "op", "committed", "complete_ns")
+    drained = F.col("phase").startswith("drain")
+    reads = with_proof(facts, facts.fetches).withColumn(
+        "proven_ns", F.when(drained, F.col("invoke_ns")).otherwise(F.col("proven_ns"))
+    )
+    reads = known(facts, keys, acked, reads, commit, "must")
+    reads = latest(keys, acked, reads, commit, "invoke_ns", "newest")
+    reads = _explained(facts, reads)
+    unexplained = F.col("until_ns").isNull() & (F.col("committed") >= 0)
+    behind = F.col("must.invoke_ns") > F.coalesce("until_ns", F.lit(-1))
+    stale = F.coalesce(F.col("newest.invoke_ns") > F.coalesce("until_ns", F.lit(-1)), F.lit(False))
+    wrong = F.coalesce(behind, F.lit(False)) | unexplained
+    checker = F.when(drained, F.lit(LOST)).otherwise(F.lit(REGRESSION))
+    found = apply_rules(
+        reads,
+        [
+            Rule(
+                checker,
+                F.coalesce(behind, F.lit(False)),
+                text(
+                    "group {g}: {n} returned {v} as the committed offset of {p}, though {c} had been committed before,"
+                    " and nothing committed later explains it",
+                    g=F.col("group"),
+                    n=F.col("node"),
+                    v=F.col("committed"),
+                    p=F.col("p"),
+                    c=F.col("must.committed"),
+                ),
+                offset=F.col("committed"),
+                ops=[F.col("must.op"), F.col("op")],
+                from_ns=F.col("must.invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            ),
+            Rule(
+                checker,
+                unexplained & ~F.coalesce(behind, F.lit(False)),
+                text(
+                    "group {g}: {n} returned {v} as the committed offset of {p}, which nobody had committed",
+                    g=F.col("group"),
+                    n=F.col("node"),
+                    v=F.col("committed"),
+                    p=F.col("p"),
+                ),
+                offset=F.col("committed"),
+                ops=[F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            ),
+        ],
+    )
+    per_partition = reads.groupBy("p").agg(
+        F.count_if(~drained & F.col("must").isNotNull()).alias("judged"),
+        F.count_if(stale & ~wrong & ~drained).alias("stale"),
+        F.count_if(drained & F.col("must").isNotNull()).alias("final"),
+    )
+    return Family(
+        union([found, _not_read(facts)]),
+        figures(
+            per_partition,
+            {
+                (REGRESSION, "fetches_judged"): F.col("judged"),
+                (REGRESSION, "stale_fetches"): F.col("stale"),
+                (LOST, "final_fetches"): F.col("final"),
+            },
+        ),
+    )
+
+
+def _explained(facts: GroupFacts, reads: DataFrame) -> DataFrame:
+    """reads with `until_ns`: until when the commits of just this offset, begun before the answer, can have taken effect
+    at the latest. Null where there is none.
+    """
+    writes = facts.commits.where(F.col("outcome").isin("ok", "info")).select(
+        "group",
+        "p",
+        "committed",
+        F.col("invoke_ns").alias("begun_ns"),
+        F.when(F.col("outcome") == "ok", F.col("complete_ns")).otherwise(F.lit(_FOR_EVER)).alias("over_ns"),
+    )
+    over = (
+        reads.select("op", "group", "p", "committed", "complete_ns")
+        .join(writes, on=["group", "p", "committed"], how="inner")
+        .where(F.col("begun_ns") < F.col("complete_ns"))
+        .groupBy("op", "p")
+        .agg(F.max("over_ns").alias("until_ns"))
+    )
+    return reads.join(over, on=["op", "p"], how="left")
+
+
+def _not_read(facts: GroupFacts) -> DataFrame:
+    """A group whose offsets a round of the drain could not read."""
+    marks = facts.history.marks.where(F.col("f") == "offsets-incomplete")
+    return apply_rules(
+        marks,
+        [
+            Rule(
+                LOST,
+                F.lit(True),
+                text("{e} ({phase})", e=F.col("error"), phase=F.col("phase")),
+                kind="unknown",
+                from_ns=F.col("time_ns"),
+                to_ns=F.col("time_ns"),
+            )
+        ],
+    )

@@ -1,0 +1,178 @@
+"""Golden histories of consumer groups: which story is which case of which anomaly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.golden.black_parts import sent
+from tests.support.group_stories import Group
+from tests.support.histories import Story
+
+Tell = Callable[[Story], None]
+
+
+def _begun(s: Story) -> Group:
+    """Four records; member a owns the partition in generation 1, and read and committed all of them."""
+    sent(s)
+    group = Group(s)
+    group.enters("a", 1)
+    group.poll("a", 1, 0, 4)
+    group.commit("a", 1, 2)
+    group.fetch(2)
+    group.commit("a", 1, 4)
+    return group
+
+
+def nobody(s: Story) -> None:
+    """A group that does nothing."""
+    sent(s)
+    Group(s).ask("heartbeat", member="a", generation=1)
+    s.poll(0, [(0, 1), (1, 2), (2, 3), (3, 4)])
+
+
+def owners_ok(s: Story) -> None:
+    """The next generation's owner is another; and an instance that began anew goes on under a new id."""
+    group = _begun(s)
+    group.enters("b", 2)
+    group.enters("i-1", 3, instance="i")
+    group.enters("i-2", 3, instance="i")
+
+
+def owners_bad(s: Story) -> None:
+    group = _begun(s)
+    group.enters("b", 1)
+
+
+def regression_ok(s: Story) -> None:
+    """Each is what some order of the commits explains."""
+    group = _begun(s)
+    late = group.commit("a", 1, 3, outcome="info", error="timeout")
+    group.fetch(4)
+    # Late, and possible: the commit that timed out may have been under way.
+    group.fetch(3)
+    assert s.lines[late]["f"] == "commit_offsets"
+    group.commit("a", 1, 4)
+    now = s.now
+    group.commit("a", 1, 1, invoked=now + 1, completed=now + 10)
+    group.fetch(1, invoked=now + 2, completed=now + 5)
+    # Another node, which is not known to have coordinated the group since: it may be deposed.
+    group.fetch(4, node="n2", invoked=now + 20, completed=now + 21)
+    group.fetch(1, invoked=now + 22, completed=now + 23)
+    group.fetch(1, phase="drain-n1", invoked=now + 30, completed=now + 31)
+
+
+def regression_bad(s: Story) -> None:
+    group = _begun(s)
+    group.fetch(2)
+
+
+def regression_deposed(s: Story) -> None:
+    """The node that shows the old offset had acknowledged a commit since the newer one: it coordinates the group."""
+    group = _begun(s)
+    group.commit("a", 1, 3, partition=1, node="n2")
+    group.fetch(2, node="n2")
+
+
+def regression_none(s: Story) -> None:
+    group = _begun(s)
+    group.fetch(-1)
+
+
+def regression_invented(s: Story) -> None:
+    """Nobody committed this."""
+    group = _begun(s)
+    group.fetch(3)
+
+
+def lost_ok(s: Story) -> None:
+    group = _begun(s)
+    group.fetch(4, phase="drain-n1")
+    group.fetch(4, phase="drain-n2", node="n2")
+
+
+def lost_bad(s: Story) -> None:
+    """Which node answers does not matter any more."""
+    group = _begun(s)
+    group.fetch(4, phase="drain-n1")
+    group.fetch(2, phase="drain-n2", node="n2")
+
+
+def lost_unread(s: Story) -> None:
+    group = _begun(s)
+    group.fetch(4)
+
+
+def ahead_ok(s: Story) -> None:
+    group = _begun(s)
+    group.fetch(4)
+
+
+def ahead_bad(s: Story) -> None:
+    group = _begun(s)
+    group.commit("a", 1, 5)
+
+
+def fenced_ok(s: Story) -> None:
+    """Refused; acknowledged while the next generation is not in the log yet; and by who is in the newest."""
+    group = _begun(s)
+    group.join("b", 2)
+    # The coordinator that answered b may have failed over before it stored generation 2.
+    group.commit("a", 1, 3)
+    group.sync("b", 2)
+    group.commit("a", 1, 2, outcome="fail", error="ILLEGAL_GENERATION")
+    group.commit("b", 2, 4)
+    group.enters("i-1", 3, instance="i")
+    group.enters("i-2", 3, instance="i")
+    group.commit("i-1", 3, 1, instance="i", outcome="fail", error="FENCED_INSTANCE_ID")
+    group.commit("i-2", 3, 4, instance="i")
+
+
+def fenced_bad(s: Story) -> None:
+    group = _begun(s)
+    group.enters("b", 2)
+    group.commit("a", 1, 3)
+
+
+def fenced_instance(s: Story) -> None:
+    group = _begun(s)
+    group.enters("i-1", 2, instance="i")
+    group.enters("i-2", 2, instance="i")
+    group.commit("i-1", 2, 3, instance="i")
+
+
+def generation_ok(s: Story) -> None:
+    """One that was not stored is given out again; and a node that may be deposed answers of an old one."""
+    group = _begun(s)
+    group.join("b", 2)
+    group.enters("c", 2)
+    group.sync("a", 1, (), node="n2")
+
+
+def generation_bad(s: Story) -> None:
+    group = _begun(s)
+    group.enters("b", 2)
+    group.join("c", 1)
+
+
+def generation_deposed(s: Story) -> None:
+    group = _begun(s)
+    group.enters("b", 2)
+    group.commit("b", 2, 4, node="n2")
+    group.join("c", 1, node="n2")
+
+
+GROUPS: dict[str, tuple[Tell, Tell, Tell]] = {
+    "overlapping-owners": (owners_ok, owners_bad, nobody),
+    "offset-regression": (regression_ok, regression_bad, nobody),
+    "commit-lost": (lost_ok, lost_bad, lost_unread),
+    "commit-ahead": (ahead_ok, ahead_bad, nobody),
+    "fenced-commit": (fenced_ok, fenced_bad, ahead_ok),
+    "generation": (generation_ok, generation_bad, nobody),
+}
+MORE_GROUPS: dict[tuple[str, str], Tell] = {
+    ("offset-regression", "bad-deposed"): regression_deposed,
+    ("offset-regression", "bad-none"): regression_none,
+    ("offset-regression", "bad-invented"): regression_invented,
+    ("fenced-commit", "bad-instance"): fenced_instance,
+    ("generation", "bad-deposed"): generation_deposed,
+}
