@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from broker.core.controller.cluster_state import Broker, ControllerMoved, LeaderAndIsr, Topic
-from broker.core.controller.stored import StatesRead, StateWrite, StoredState, Term, TopicsRead, Watch
+from broker.core.controller.cluster_state import Broker, Topic
+from broker.core.controller.stored import Term, TopicsRead, Watch
 from broker.model.ids import BrokerId, TopicPartition
 from broker.zk import codecs, paths, topic_codecs
-from broker.zk.assignment_store import ZkAssignments
 from broker.zk.client import WriteRefused, ZkClient
 from broker.zk.operations import Check, Create, Delete, Operation, SetData
+from broker.zk.partition_states import ZkPartitionStates, checked, raise_if_moved
 
 _log = logging.getLogger("broker.zk")
 
@@ -27,7 +27,7 @@ _FIRST_EPOCH = 0
 _DELETES_PER_MULTI = 200
 
 
-class ZkControllerStore(ZkAssignments):
+class ZkControllerStore(ZkPartitionStates):
     """One controller's view of ZooKeeper. Not thread-safe: it belongs to the controller's thread."""
 
     def __init__(self, client: ZkClient, wall_clock_ms: Callable[[], int]) -> None:
@@ -128,16 +128,16 @@ class ZkControllerStore(ZkAssignments):
     def _note(self, term: Term, path: str) -> bool:
         """False where it is noted already."""
         try:
-            self._client.multi([_check(term), Create(path, codecs.encode_note(term.epoch))])
+            self._client.multi([checked(term), Create(path, codecs.encode_note(term.epoch))])
         except WriteRefused as refused:
-            _raise_if_moved(refused, term)
+            raise_if_moved(refused, term)
             return False
         return True
 
     def resign(self, term: Term) -> None:
         """Delete `/controller` if this term still holds it."""
         try:
-            self._client.multi([_check(term), Delete(paths.CONTROLLER)])
+            self._client.multi([checked(term), Delete(paths.CONTROLLER)])
         except WriteRefused:
             _log.info("controllership of epoch %d was lost already", term.epoch)
 
@@ -210,62 +210,12 @@ class ZkControllerStore(ZkAssignments):
         topic = replace(topic, topic_id=topic_id)
         text = topic_codecs.encode_topic(topic, node.data)
         try:
-            _, version = self._client.multi([_check(term), SetData(paths.topic(name), text, node.version)])
+            _, version = self._client.multi([checked(term), SetData(paths.topic(name), text, node.version)])
         except WriteRefused as refused:
-            _raise_if_moved(refused, term)
+            raise_if_moved(refused, term)
             return None
         self._topic_nodes[name] = replace(node, data=text, version=version)
         return topic
-
-    def states(self, partitions: Sequence[TopicPartition]) -> StatesRead:
-        """Partition states in batches; malformed ones are named in the result."""
-        by_path = {paths.partition_state(topic_partition): topic_partition for topic_partition in partitions}
-        found = {}
-        malformed = set()
-        for path, node in self._client.get_many(list(by_path)).items():
-            topic_partition = by_path[path]
-            self._raw.pop(topic_partition, None)
-            if node is not None:
-                try:
-                    state = topic_codecs.decode_partition_state(topic_partition, node.data, node.version)
-                except codecs.MalformedZnode as error:
-                    _log.error("%s: nobody is elected for %s until it reads well: %s", path, topic_partition, error)
-                    malformed.add(topic_partition)
-                    continue
-                self._raw[topic_partition] = node.data
-                found[topic_partition] = StoredState(state, node.mzxid)
-        return StatesRead(found, malformed)
-
-    # Partition states
-
-    def write_states(self, term: Term, writes: Sequence[StateWrite]) -> dict[TopicPartition, LeaderAndIsr | None]:
-        """Write each state if its version and the controller epoch are unchanged; None where not."""
-        self._make_parents(term, {w.topic_partition.topic for w in writes if w.before is None})
-        texts = [
-            topic_codecs.encode_partition_state(write.after, self._raw.get(write.topic_partition)) for write in writes
-        ]
-        multis = [_state_multi(term, write, text) for write, text in zip(writes, texts, strict=True)]
-        written: dict[TopicPartition, LeaderAndIsr | None] = {}
-        for write, text, outcome in zip(writes, texts, self._client.multi_many(multis), strict=True):
-            if isinstance(outcome, WriteRefused) and outcome.operation == _folder(write):
-                # Another Kafka made the partition's folder and stopped before its state.
-                outcome = self._client.multi_many([[_check(term), Create(_path(write), text)]])[0]
-            if isinstance(outcome, WriteRefused):
-                _raise_if_moved(outcome, term)
-                _log.warning("the state of %s was not written: %s", write.topic_partition, outcome)
-                written[write.topic_partition] = None
-            else:
-                self._raw[write.topic_partition] = text
-                written[write.topic_partition] = replace(write.after, partition_epoch=outcome[-1])
-        return written
-
-    def _make_parents(self, term: Term, topics: AbstractSet[str]) -> None:
-        multis: list[list[Operation]] = [
-            [_check(term), Create(paths.topic_partitions(topic), b"")] for topic in sorted(topics)
-        ]
-        for outcome in self._client.multi_many(multis):
-            if isinstance(outcome, WriteRefused):
-                _raise_if_moved(outcome, term)
 
     # Deletion
 
@@ -335,30 +285,7 @@ class ZkControllerStore(ZkAssignments):
 
     def _write(self, term: Term, operations: Sequence[Operation]) -> None:
         try:
-            self._client.multi([_check(term), *operations])
+            self._client.multi([checked(term), *operations])
         except WriteRefused as refused:
-            _raise_if_moved(refused, term)
+            raise_if_moved(refused, term)
             _log.warning("a deletion was overtaken: %s", refused)
-
-
-def _check(term: Term) -> Check:
-    return Check(paths.CONTROLLER_EPOCH, term.version)
-
-
-def _path(write: StateWrite) -> str:
-    return paths.partition_state(write.topic_partition)
-
-
-def _folder(write: StateWrite) -> Create:
-    return Create(paths.topic_partition(write.topic_partition), b"")
-
-
-def _state_multi(term: Term, write: StateWrite, text: bytes) -> list[Operation]:
-    if write.before is not None:
-        return [_check(term), SetData(_path(write), text, write.before.partition_epoch)]
-    return [_check(term), _folder(write), Create(_path(write), text)]
-
-
-def _raise_if_moved(refused: WriteRefused, term: Term) -> None:
-    if refused.index == 0:
-        raise ControllerMoved(f"controller epoch {term.epoch} is over: {refused}")

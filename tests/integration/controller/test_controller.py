@@ -18,7 +18,7 @@ from broker.model.ids import TopicPartition
 from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from broker.zk import codecs, paths
+from broker.zk import codecs, paths, topic_codecs
 from broker.zk.client import ZkClient
 from tests.support.wait import eventually
 
@@ -175,6 +175,34 @@ def test_every_write_of_a_deposed_controller_is_refused_and_changes_nothing(clus
         assert tree(cluster.client, "/") == before, what
     store.resign(old)
     assert tree(cluster.client, "/") == before, "resigning takes nothing from the successor"
+
+
+@pytest.mark.guarantee("C2", "controller-writes")
+def test_many_states_are_written_in_few_transactions_and_each_under_its_own_version(cluster: Cluster) -> None:
+    """One that somebody else has written meanwhile keeps none of the others from being written."""
+    store = cluster.node(1).store
+    term = store.elect(1)
+    assert term is not None
+    count = 250
+    cluster.create_topic("t", dict.fromkeys(range(count), (1, 2)))
+    partitions = [TopicPartition("t", index) for index in range(count)]
+    first = LeaderAndIsr(1, 0, (1, 2), term.epoch, -1)
+    made = store.write_states(term, [StateWrite(each, None, first) for each in partitions])
+    states = {each: state for each, state in made.items() if state is not None}
+    assert len(states) == count
+    overtaken = partitions[7]
+    cluster.client.set(paths.partition_state(overtaken), topic_codecs.encode_partition_state(first, None), 0)
+    after = store.write_states(
+        term, [StateWrite(each, state, replace(state, leader=2, leader_epoch=1)) for each, state in states.items()]
+    )
+    assert [each for each, state in after.items() if state is None] == [overtaken]
+    read = store.states(partitions).found
+    assert {each: found.state for each, found in read.items() if each != overtaken} == {
+        each: state for each, state in after.items() if state is not None
+    }
+    assert read[overtaken].state.leader == 1
+    # The hundred with the overtaken one were refused together, and written one by one; the others in two.
+    assert len({found.written for found in read.values()} - {read[overtaken].written}) == 99 + 2
 
 
 def tree(client: ZkClient, path: str) -> dict[str, tuple[bytes, int]]:
