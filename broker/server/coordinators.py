@@ -6,11 +6,13 @@ Part of the composition root. Everything runs on the loop's thread.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker.config.settings import Settings
+from broker.core.coordination import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from broker.core.group.settings import GroupSettings
 from broker.net.loop import EpollLoop
+from broker.runtime.coordinators.held import HELD, HeldRequests
 from broker.runtime.group.coordinator import GroupCoordinator, GroupCoordinatorSettings
 from broker.runtime.group.group_admin import GroupAdminHandlers
 from broker.runtime.group.membership import MembershipHandlers
@@ -18,6 +20,7 @@ from broker.runtime.group.offset_fetch import OffsetFetchHandler
 from broker.runtime.group.offset_handlers import OffsetHandlers
 from broker.runtime.replica_manager import ReplicaManager
 from broker.runtime.requests.request import Request
+from broker.runtime.transaction.coordinator import TransactionCoordinator
 from broker.runtime.transaction.ports import Peers
 from broker.runtime.transaction.room import TransactionRoom
 from broker.server.control_plane import ControlPlane
@@ -70,6 +73,27 @@ class Coordinators:
         manager.add_role_listener(self.transactions.coordinator.partitions.on_role_change)
         cache.add_listener(self.transactions.sender.on_metadata)
         loop.add_before_send(self.transactions.appends.flush)
+        self._held = {
+            OFFSETS_TOPIC: self._holds(OFFSETS_TOPIC, self.groups, control, loop),
+            TRANSACTION_TOPIC: self._holds(TRANSACTION_TOPIC, self.transactions.coordinator, control, loop),
+        }
+
+    def _holds(
+        self, topic: str, coordinator: GroupCoordinator | TransactionCoordinator, control: ControlPlane, loop: EpollLoop
+    ) -> HeldRequests:
+        cache, partitions = control.cache, coordinator.partitions
+        held = HeldRequests(
+            partitions,
+            coordinator.partition_of,
+            lambda partition: cache.leader_of(topic, partition)[0],
+            control.suspicion,
+            loop,
+        )
+        partitions.add_listener(held.check)
+        cache.add_listener(held.check)
+        if control.suspicion is not None:
+            control.suspicion.add_doubt_listener(held.check)
+        return held
 
     def start(self) -> None:
         """Begin the periodic duties."""
@@ -78,7 +102,7 @@ class Coordinators:
 
     def handlers(self) -> dict[ApiKey, Handler]:
         """What this part serves."""
-        return {
+        groups: dict[ApiKey, Handler] = {
             ApiKey.JOIN_GROUP: self._membership.handle_join,
             ApiKey.SYNC_GROUP: self._membership.handle_sync,
             ApiKey.HEARTBEAT: self._membership.handle_heartbeat,
@@ -90,8 +114,15 @@ class Coordinators:
             ApiKey.DESCRIBE_GROUPS: self._admin.handle_describe,
             ApiKey.LIST_GROUPS: self._admin.handle_list,
             ApiKey.DELETE_GROUPS: self._admin.handle_delete,
-            **self.transactions.handlers(),
         }
+        return {
+            **_before(self._held[OFFSETS_TOPIC], groups),
+            **_before(self._held[TRANSACTION_TOPIC], self.transactions.handlers()),
+        }
+
+
+def _before(held: HeldRequests, handlers: Mapping[ApiKey, Handler]) -> dict[ApiKey, Handler]:
+    return {api: held.before(handler) if api in HELD else handler for api, handler in handlers.items()}
 
 
 def _group_settings(settings: Settings) -> GroupCoordinatorSettings:

@@ -12,7 +12,7 @@ before its end is committed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.core.replication.leader import Leader
@@ -76,6 +76,16 @@ class CoordinatorPartitions(Generic[S]):
         self._loop = loop
         self._new_state = new_state
         self._coordinated: dict[int, _Coordinated[S]] = {}
+        self._loading_since: dict[int, float] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Called in a turn of its own when a load has ended, well or not."""
+        self._listeners.append(listener)
+
+    def loading_since(self) -> Mapping[int, float]:
+        """Partitions whose state this broker does not know yet, and since when it loads them, by the loop's clock."""
+        return self._loading_since
 
     def find(self, partition: int) -> S | ErrorCode:
         """The partition's state, or why this broker has none."""
@@ -107,7 +117,7 @@ class CoordinatorPartitions(Generic[S]):
     @property
     def loading(self) -> bool:
         """Whether this broker coordinates a partition whose state it does not know yet."""
-        return bool(self.unfinished())
+        return bool(self._loading_since)
 
     def on_role_change(self, replica: Replica) -> None:
         """Take the partition's state up, or let it go; nothing for other topics."""
@@ -129,6 +139,7 @@ class CoordinatorPartitions(Generic[S]):
 
     def _drop(self, partition: int, found: _Coordinated[S]) -> None:
         del self._coordinated[partition]
+        self._no_more_loading(partition)
         if found.timer is not None:
             found.timer.cancel()
         logger.info("%s-%d: coordinated here no more, leader epoch %d", self._topic, partition, found.epoch)
@@ -138,6 +149,7 @@ class CoordinatorPartitions(Generic[S]):
         state = self._new_state(partition, role.leader_epoch)
         found = _Coordinated(replica, role, state, self._loop.now_ms())
         self._coordinated[partition] = found
+        self._loading_since[partition] = found.began_ms
         self._go_on(partition, found, 0.0)
 
     def _go_on(self, partition: int, found: _Coordinated[S], delay_ms: float) -> None:
@@ -193,3 +205,9 @@ class CoordinatorPartitions(Generic[S]):
             took_ms,
         )
         found.state.loaded()
+        self._no_more_loading(partition)
+
+    def _no_more_loading(self, partition: int) -> None:
+        if self._loading_since.pop(partition, None) is not None:
+            for listener in self._listeners:
+                self._loop.call_soon(listener)

@@ -1,0 +1,181 @@
+"""A request to a coordinator that is about to be able to serve waits; every other is handled at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.runtime.coordinators.held import HELD, LOAD_MAX_MS, HeldRequests, keys_of
+from broker.runtime.requests.request import Request, respond
+from broker.wire.api import ApiKey
+from broker.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from broker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTransaction
+from broker.wire.messages.end_txn import EndTxnRequest
+from broker.wire.messages.heartbeat import HeartbeatRequest
+from broker.wire.messages.init_producer_id import InitProducerIdRequest
+from broker.wire.messages.join_group import JoinGroupRequest
+from broker.wire.messages.leave_group import LeaveGroupRequest
+from broker.wire.messages.offset_commit import OffsetCommitRequest
+from broker.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from broker.wire.messages.sync_group import SyncGroupRequest
+from broker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from tests.support.fake_loop import FakeLoop
+from tests.support.memory_node import FakeSlot
+
+pytestmark = pytest.mark.guarantee("C10")
+
+DOUBT_MS = 1000.0
+HEARTBEAT = 4
+
+
+class Coordinator:
+    """Group "a" belongs to partition 0, every other one to 1; by the metadata broker 2 leads both."""
+
+    def __init__(self) -> None:
+        self.loop = FakeLoop()
+        self.since: dict[int, float] = {}
+        self.until: dict[int, float] = {}
+        self.leader = 2
+        self.handled: list[bytes] = []
+        self.held = HeldRequests(self, lambda key: 0 if key == "a" else 1, lambda _: self.leader, self, self.loop)
+        self.handle = self.held.before(self._handle)
+
+    def loading_since(self) -> dict[int, float]:
+        return self.since
+
+    def known_doubts(self) -> dict[int, float]:
+        return {id_: until for id_, until in self.until.items() if until > self.loop.now}
+
+    def _handle(self, request: Request) -> None:
+        self.handled.append(bytes(request.body))
+        respond(request, b"")
+
+    def ask(self, body: bytes, slot: FakeSlot | None = None) -> None:
+        received = memoryview(bytearray(body))
+        self.handle(Request(ApiKey.HEARTBEAT, HEARTBEAT, 1, "", received, slot or FakeSlot(), True))
+        # What was received is used for the next request once the handler has returned.
+        received[:] = bytes(len(received))
+
+
+def heartbeat(group: str) -> bytes:
+    return bytes(HeartbeatRequest(group_id=group, generation_id=1, member_id="m").encode(HEARTBEAT))
+
+
+@pytest.fixture
+def coordinator() -> Coordinator:
+    return Coordinator()
+
+
+def test_nothing_waits_where_nothing_is_loaded_and_nobody_in_doubt(coordinator: Coordinator) -> None:
+    coordinator.ask(b"not even read")
+    assert coordinator.handled == [b"not even read"]
+
+
+def test_a_request_waits_for_the_load_of_its_own_partition(coordinator: Coordinator) -> None:
+    coordinator.since = {0: coordinator.loop.now}
+    coordinator.ask(heartbeat("b"))
+    coordinator.ask(heartbeat("a"))
+    coordinator.held.check()
+    assert coordinator.handled == [heartbeat("b")]
+    coordinator.since = {}
+    coordinator.held.check()
+    assert coordinator.handled == [heartbeat("b"), heartbeat("a")]
+
+
+def test_what_waits_is_handled_in_the_order_in_which_it_came(coordinator: Coordinator) -> None:
+    coordinator.since = {1: coordinator.loop.now}
+    for group in ("b", "c", "d"):
+        coordinator.ask(heartbeat(group))
+    coordinator.since = {}
+    coordinator.held.check()
+    assert coordinator.handled == [heartbeat("b"), heartbeat("c"), heartbeat("d")]
+
+
+def test_a_load_is_waited_for_half_a_second_from_its_beginning(coordinator: Coordinator) -> None:
+    coordinator.since = {0: coordinator.loop.now}
+    coordinator.loop.advance(LOAD_MAX_MS - 100)
+    coordinator.ask(heartbeat("a"))
+    coordinator.loop.advance(99)
+    assert coordinator.handled == []
+    coordinator.loop.advance(1)
+    assert coordinator.handled == [heartbeat("a")]
+    coordinator.ask(heartbeat("a"))
+    assert len(coordinator.handled) == 2
+
+
+def test_a_request_waits_for_the_election_after_its_coordinator(coordinator: Coordinator) -> None:
+    coordinator.until = {2: coordinator.loop.now + DOUBT_MS}
+    coordinator.ask(heartbeat("a"))
+    assert coordinator.handled == []
+    # This broker leads from here on, and loads.
+    coordinator.leader, coordinator.since = 1, {0: coordinator.loop.now}
+    coordinator.held.check()
+    assert coordinator.handled == []
+    coordinator.since = {}
+    coordinator.held.check()
+    assert coordinator.handled == [heartbeat("a")]
+
+
+def test_a_request_does_not_wait_for_others_than_its_coordinator(coordinator: Coordinator) -> None:
+    coordinator.until = {3: coordinator.loop.now + DOUBT_MS}
+    coordinator.ask(heartbeat("a"))
+    assert coordinator.handled == [heartbeat("a")]
+
+
+def test_a_request_waits_no_longer_than_the_doubt(coordinator: Coordinator) -> None:
+    coordinator.until = {2: coordinator.loop.now + DOUBT_MS}
+    coordinator.ask(heartbeat("a"))
+    coordinator.loop.advance(DOUBT_MS)
+    assert coordinator.handled == [heartbeat("a")]
+
+
+def test_a_request_whose_connection_is_gone_is_not_handled(coordinator: Coordinator) -> None:
+    """Its client may have sent another one over a new connection, which must not be overtaken."""
+    coordinator.since = {0: coordinator.loop.now}
+    slot = FakeSlot()
+    coordinator.ask(heartbeat("a"), slot)
+    slot.open = False
+    coordinator.since = {}
+    coordinator.held.check()
+    assert coordinator.handled == []
+
+
+def test_bytes_that_cannot_be_read_are_left_to_the_handler(coordinator: Coordinator) -> None:
+    coordinator.since = {0: coordinator.loop.now}
+    coordinator.ask(b"\xff")
+    assert coordinator.handled == [b"\xff"]
+
+
+REQUESTS = [
+    (ApiKey.JOIN_GROUP, 5, JoinGroupRequest(group_id="k").encode(5)),
+    (ApiKey.SYNC_GROUP, 4, SyncGroupRequest(group_id="k").encode(4)),
+    (ApiKey.HEARTBEAT, 4, HeartbeatRequest(group_id="k").encode(4)),
+    (ApiKey.LEAVE_GROUP, 4, LeaveGroupRequest(group_id="k").encode(4)),
+    (ApiKey.OFFSET_COMMIT, 8, OffsetCommitRequest(group_id="k").encode(8)),
+    (ApiKey.TXN_OFFSET_COMMIT, 3, TxnOffsetCommitRequest(transactional_id="t", group_id="k").encode(3)),
+    (ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest(group_id="k").encode(7)),
+    (ApiKey.OFFSET_FETCH, 8, OffsetFetchRequest(groups=[OffsetFetchRequestGroup("k", None)]).encode(8)),
+    (ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(transactional_id="k").encode(4)),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, 3, AddPartitionsToTxnRequest(v3_and_below_transactional_id="k").encode(3)),
+    (
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        4,
+        AddPartitionsToTxnRequest(transactions=[AddPartitionsToTxnTransaction("k", 1, 0, True, [])]).encode(4),
+    ),
+    (ApiKey.ADD_OFFSETS_TO_TXN, 3, AddOffsetsToTxnRequest(transactional_id="k", group_id="g").encode(3)),
+    (ApiKey.END_TXN, 3, EndTxnRequest(transactional_id="k").encode(3)),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "body"), REQUESTS, ids=[f"{api.name}-{v}" for api, v, _ in REQUESTS])
+def test_the_key_of_each_request_is_found(api: ApiKey, version: int, body: bytes) -> None:
+    request = Request(api, version, 1, "", memoryview(bytearray(body)), FakeSlot(), True)
+    assert keys_of(request) == ["k"]
+
+
+def test_a_producer_without_transactions_has_no_coordinator() -> None:
+    body = memoryview(bytearray(InitProducerIdRequest(transactional_id=None).encode(4)))
+    assert keys_of(Request(ApiKey.INIT_PRODUCER_ID, 4, 1, "", body, FakeSlot(), True)) == []
+
+
+def test_all_that_waits_is_tried_above() -> None:
+    assert {api for api, _, _ in REQUESTS} == HELD
