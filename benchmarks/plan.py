@@ -1,7 +1,7 @@
 """Which rows are measured, in which order, how often; pure.
 
 A plan has phases: rows that leave the brokers running come first and are repeated in rounds, so that no JVM is measured
-that has just been restarted; rows that end brokers follow. The row that makes Kafka hold its offsets topic is the last.
+that has just been restarted; rows that end brokers follow. Rows that make Kafka hold its internal topics are the last.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from benchmarks.rows.base import Row
 from benchmarks.rows.catch_up import CatchUp
 from benchmarks.rows.consume import LeanConsume, LibraryConsume
 from benchmarks.rows.consume_tools import ConsoleConsume, GroupConsume
+from benchmarks.rows.coordination import CoordinatorLoad, OffsetCommits, Transactions
 from benchmarks.rows.curves import LogSize, Partitions
 from benchmarks.rows.failover import Failover
 from benchmarks.rows.footprint import LoadedMemory, Start
+from benchmarks.rows.groups import GroupSettles, IdleMembers
 from benchmarks.rows.latency import FixedLoad, OneInFlight
 from benchmarks.rows.on_disk import OnDisk
 from benchmarks.rows.produce import LeanProduce, LibraryProduce, SmallRequests, ToolProduce
@@ -130,8 +132,21 @@ def full(folder: Path) -> Plan:
                 3,
                 3,
             ),
-            # It makes Kafka create a topic of 150 replicas.
-            Phase((GroupConsume(1024, 400 * MB),), 3, 3),
+            # These make Kafka create topics of 150 replicas.
+            Phase(
+                (
+                    GroupConsume(1024, 400 * MB),
+                    OffsetCommits(1, 4.0),
+                    OffsetCommits(32, 6.0),
+                    Transactions(1, 6.0),
+                    Transactions(32, 8.0),
+                    GroupSettles(100),
+                ),
+                3,
+                3,
+            ),
+            Phase((IdleMembers(10_000, 15.0),), 3, 3),
+            Phase((CoordinatorLoad(1_000_000),), 3, 3),
         ),
     )
 

@@ -35,6 +35,8 @@ _AS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Failover, 18 s session": (_IN_FLIGHT,),
         "On disk before acknowledged": (_LEAN, _SINGLE, _IN_FLIGHT),
         "Footprint": (_LEAN, _SINGLE),
+        "Coordinators": (_SINGLE, _IN_FLIGHT),
+        "Groups": (_SINGLE,),
     }
 )
 """Groups of rows that are no load to warm up with: others' serve them."""

@@ -41,6 +41,15 @@ METRICS = {
     "restart_s": Metric("seconds to full ISRs, after a clean stop", 2),
     "recovery_s": Metric("seconds to full ISRs, after SIGKILL", 2),
     "create_s": Metric("seconds to create", 2),
+    "commits_per_s": Metric("commits/s", 0),
+    "commit_krecords_per_s": Metric("1,000 offsets/s before", 1),
+    "tx_per_s": Metric("transactions/s", 0),
+    "cpu_ms_per_1000_tx": Metric("broker CPU-ms per 1,000 transactions", 1),
+    "load_s": Metric("seconds to load", 3),
+    "settle_s": Metric("seconds until all have their part", 3),
+    "settle_cpu_ms": Metric("broker CPU-ms until then", 0),
+    "rejoin_s": Metric("seconds after one is another", 3),
+    "rejoin_cpu_ms": Metric("broker CPU-ms until then again", 0),
 }
 
 

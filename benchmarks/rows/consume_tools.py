@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.bench import Bench
@@ -73,10 +72,6 @@ class GroupConsume(Row):
     @property
     def name(self) -> str:
         return f"kafka-consumer-perf-test, {size_text(self.record_bytes)}, cached"
-
-    @property
-    def not_served(self) -> Mapping[str, str]:
-        return {"highwater": "the tool needs a consumer group, and highwater has none yet"}
 
     @property
     def estimate_s(self) -> float:
