@@ -260,7 +260,11 @@ class ControlPlane:
         if self.suspicion is not None:
             self.suspicion.add_doubt_listener(leader_doubts.check)
         self._metadata = MetadataHandlers(
-            self.cache, self.topics.auto_create if settings.auto_create_topics_enable else None, loop, leader_doubts
+            self.cache,
+            self.topics.auto_create if settings.auto_create_topics_enable else None,
+            loop,
+            leader_doubts,
+            frozenset if self.suspicion is None else self.suspicion.gone,
         )
         self._configs = ConfigHandlers(settings, id_, self.cache, self.configs, self.dynamic)
         self._alter_configs = AlterConfigHandlers(settings, id_, admin_store, self.worker, loop, store.topic_exists)

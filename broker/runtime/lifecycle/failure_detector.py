@@ -169,6 +169,10 @@ class FailureDetector:
             if watched.state.lost and watched.doubted_until_ms > now_ms
         }
 
+    def gone(self) -> frozenset[BrokerId]:
+        """Brokers whose connection to this one has ended, and which have refused every other since."""
+        return frozenset(id_ for id_, watched in self._watched.items() if watched.state.suspicious)
+
     def close(self) -> None:
         """Close all links; suspect nobody any more."""
         self._closed = True

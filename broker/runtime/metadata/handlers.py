@@ -78,15 +78,19 @@ class MetadataHandlers:
         create_topic: CreateTopic | None,
         loop: Loop,
         leader_doubts: LeaderDoubts | None = None,
+        gone: Callable[[], frozenset[BrokerId]] = frozenset,
     ) -> None:
-        """create_topic: None where auto.create.topics.enable is false."""
+        """create_topic: None where auto.create.topics.enable is false. gone: brokers whose process has ended by what
+        this one sees, though they are registered yet.
+        """
         self._leader_doubts = leader_doubts or LeaderDoubts(loop, None)
+        self._gone = gone
         self._cache = cache
         self._waits = Waits(loop)
         cache.add_listener(self._waits.check)
         self._create_topic = create_topic
         self._cached: dict[_Query, bytes] = {}
-        self._cached_generation = -1
+        self._cached_of: tuple[int, frozenset[BrokerId]] = (-1, frozenset())
         self._cached_bytes = 0
 
     def handle_update_metadata(self, request: Request) -> None:
@@ -164,9 +168,10 @@ class MetadataHandlers:
 
     def _encoded(self, query: _Query) -> bytes:
         """The response about topics that are all known; the one encoded before, where nothing has changed since."""
-        if self._cached_generation != self._cache.generation:
+        current = (self._cache.generation, self._gone())
+        if self._cached_of != current:
             self._forget_encoded()
-            self._cached_generation = self._cache.generation
+            self._cached_of = current
         encoded = self._cached.get(query)
         if encoded is None:
             encoded = self._response(query).encode(query.version)
@@ -195,16 +200,27 @@ class MetadataHandlers:
         if query.topic_operations:
             for topic in topics:
                 topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+        hidden = self._hidden(topics)
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(broker.id, address.host, address.port, broker.rack)
                 for broker, address in cache.alive()
+                if broker.id not in hidden
             ],
             cluster_id=cache.cluster_id,
             controller_id=cache.controller_id,
             topics=topics,
             cluster_authorized_operations=_on_cluster(query.cluster_operations),
         )
+
+    def _hidden(self, topics: Iterable[MetadataResponseTopic]) -> frozenset[BrokerId]:
+        """Brokers that clients need not try: they are gone, and in no office that the response names.
+
+        Their registration stays until their session ends. franz-go turns to its coordinator for as long as it is told
+        of that broker.
+        """
+        gone = self._gone() - {self._cache.controller_id}
+        return gone and gone - {partition.leader_id for topic in topics for partition in topic.partitions}
 
     def _topic(self, version: int, name: str, topic: KnownTopic | None) -> MetadataResponseTopic:
         if topic is None:

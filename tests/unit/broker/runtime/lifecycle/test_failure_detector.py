@@ -344,3 +344,25 @@ def test_who_asks_for_doubts_looks_at_the_connections_first() -> None:
     world.happen(TARGET, LinkEvent.CONNECTED)
     world.links[TARGET].on_look = lambda: world.events[TARGET](LinkEvent.CLOSED)
     assert list(world.suspicion.doubted()) == [TARGET]
+
+
+def test_a_doubt_that_only_a_look_would_show_is_not_known() -> None:
+    world = World()
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    world.links[TARGET].on_look = lambda: world.events[TARGET](LinkEvent.CLOSED)
+    assert world.suspicion.known_doubts() == {}
+    world.happen(TARGET, LinkEvent.CLOSED)
+    assert list(world.suspicion.known_doubts()) == [TARGET]
+
+
+def test_a_broker_is_gone_while_it_refuses_connections_after_it_had_one() -> None:
+    world = World()
+    world.happen(TARGET, LinkEvent.REFUSED)
+    assert world.suspicion.gone() == frozenset(), "it may not have begun"
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    world.happen(TARGET, LinkEvent.CLOSED)
+    assert world.suspicion.gone() == frozenset()
+    world.happen(TARGET, LinkEvent.REFUSED)
+    assert world.suspicion.gone() == {TARGET}
+    world.happen(TARGET, LinkEvent.CONNECTED)
+    assert world.suspicion.gone() == frozenset()

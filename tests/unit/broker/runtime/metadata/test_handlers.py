@@ -285,6 +285,29 @@ def test_metadata_of_a_leader_in_doubt_waits_for_another(cache: MetadataCache, t
     assert leaders["t"] == 2
 
 
+def test_brokers_whose_process_is_gone_are_listed_only_where_an_office_is_named(cache: MetadataCache) -> None:
+    """Until their session ends they are registered."""
+    gone: set[int] = set()
+    cache.update(update({"t": [partition(1, [1, 2])], "u": [partition(2, [2, 1])]}))
+    handlers = MetadataHandlers(cache, None, FakeLoop(), gone=lambda: frozenset(gone))
+
+    def listed(*names: str) -> set[int]:
+        request = MetadataRequest([MetadataRequestTopic(name=name) for name in names])
+        return {
+            broker.node_id for broker in MetadataResponse.decode(9, answer_of(handlers, request.encode(9), 9)).brokers
+        }
+
+    assert listed("t") == {1, 2}
+    gone.add(2)
+    assert listed("t") == {1}
+    assert listed("u") == {1, 2}, "it leads"
+    gone.add(1)
+    assert cache.controller_id == 1
+    assert listed("u") == {1, 2}, "it controls"
+    gone.clear()
+    assert listed("t") == {1, 2}, "what was encoded meanwhile is not kept"
+
+
 def test_metadata_waits_for_the_controllers_first_update() -> None:
     cache = MetadataCache("cluster", "PLAINTEXT", lambda: EPOCH, lambda topic: {}, lambda topic: None)
     loop = FakeLoop()
