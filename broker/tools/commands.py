@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "reassign": ("broker.tools.reassign.command", "give partitions other replicas"),
     "transactions": ("broker.tools.transactions.command", "look at transactions, end hanging ones"),
     "produce": ("broker.tools.produce.command", "send each line of standard input as a record"),
+    "perf": ("broker.tools.perf.command", "measure how fast a cluster takes and gives records"),
     "consume": ("broker.tools.consume.command", "print records of topics"),
 }
 """Module with `run(arguments) -> exit code`, and what the command is for."""

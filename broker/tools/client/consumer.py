@@ -23,7 +23,10 @@ _NEW_TOPIC_POLL: Final = 1.0
 
 
 class Consumer:
-    """One of topics (names or a pattern) or positions. group: None to read without one. Not thread-safe."""
+    """One of topics (names or a pattern) or positions. group: None to read without one. Not thread-safe.
+
+    rebalanced_s: seconds that joining the group has taken so far.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Consumer:
         metadata_max_age: float = METADATA_MAX_AGE,
     ) -> None:
         """commit_interval: seconds between commits, None to commit nothing."""
+        self.rebalanced_s = 0.0
         self._cluster = cluster
         self._fetcher = Fetcher(cluster, settings)
         self._topics = topics
@@ -123,7 +127,9 @@ class Consumer:
     def _rejoin(self) -> None:
         assert self._membership is not None
         self.commit()
+        begun = time.monotonic()
         positions = self._membership.join()
+        self.rebalanced_s += time.monotonic() - begun
         self.consumed = {}
         self._fetcher.assign(positions)
 

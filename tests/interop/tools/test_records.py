@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.clients.java_tools import parse_consumed, parse_produced
 from broker.tools import commands
 from tests.interop.tools.conftest import Tool
 from tests.support.brokers import ROOT, Cluster, wait_until
@@ -167,6 +168,19 @@ def test_group_goes_on_where_it_was_and_shares_with_librdkafka(
         process.kill()
         process.communicate()
         other.close()
+
+
+def test_performance_tools_count_what_they_send_and_read(
+    cluster: Cluster, topic: str, tool: Tool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--topic", topic, "--num-records", "2000", "--record-size", "50", "--throughput", "-1"]
+    code = commands.run("perf", ["producer", *words, "--producer-props", f"bootstrap.servers={cluster.bootstrap}"])
+    sent = capfd.readouterr().out
+    assert code == 0
+    assert parse_produced(sent)[0] == 2000
+    words = ["--bootstrap-server", cluster.bootstrap, "--topic", topic, "--messages", "2000", "--timeout", "20000"]
+    assert commands.run("perf", ["consumer", *words]) == 0
+    assert parse_consumed(capfd.readouterr().out)[0] == 2000
 
 
 def test_producer_follows_a_leader_that_dies(cluster: Cluster, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
