@@ -14,7 +14,7 @@ import dataclasses
 import struct
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 from broker.wire.api import BETWEEN_BROKERS, FLEXIBLE_FROM, SUPPORTED, ApiKey
 from broker.wire.fields import SPEC, Spec
@@ -28,6 +28,7 @@ _FOR_PEOPLE: Final = ".error_message"
 _UTF8_BYTES_MAX: Final = 4
 """Of one character."""
 
+_T = TypeVar("_T")
 _ReadValue = Callable[[Reader], Any]
 _WriteValue = Callable[[Writer, Any], None]
 _ReadStep = Callable[[Reader, dict[str, Any]], None]
@@ -73,6 +74,31 @@ class Message(Struct):
         except struct.error as error:
             raise ValueError(f"{self!r}: a number is out of its field's range: {error}") from error
         return bytes(writer.buffer)
+
+
+class Elements(Generic[_T]):
+    """An array of a message that is encoded a few elements at a time, where all of them would take a turn too long."""
+
+    __slots__ = ("_codec", "_count", "_writer")
+
+    def __init__(self, element: type[_T], api: ApiKey, version: int) -> None:
+        self._codec = struct_codec(element, version, version >= FLEXIBLE_FROM[api])
+        self._writer = Writer()
+        self._count = 0
+
+    def add(self, element: _T) -> None:
+        """Encode it behind the others."""
+        self._codec.write(self._writer, element)
+        self._count += 1
+
+    def as_list(self) -> list[_T]:
+        """To be put into a message in place of a list; the message can only be encoded then."""
+        return cast(list[_T], self)
+
+    def write(self, writer: Writer, flexible: bool) -> None:
+        """The array."""
+        writer.length(self._count, flexible, wide=True)
+        writer.buffer += self._writer.buffer
 
 
 class Codec(NamedTuple):
@@ -317,11 +343,14 @@ def _array_codec(label: str, element: Codec, flexible: bool, nullable: bool) -> 
             count = reader.count(label, flexible, element_size_min)
         return [read_element(reader) for _ in range(count)]
 
-    def write(writer: Writer, values: Sequence[Any] | None) -> None:
+    def write(writer: Writer, values: Sequence[Any] | Elements[Any] | None) -> None:
         if values is None:
             if not nullable:
                 raise ValueError(f"{label}: null where an array is required")
             writer.length(-1, flexible, wide=True)
+            return
+        if isinstance(values, Elements):
+            values.write(writer, flexible)
             return
         writer.length(len(values), flexible, wide=True)
         for value in values:

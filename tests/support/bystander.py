@@ -30,11 +30,11 @@ _PAUSE_S: Final = 0.01
 class Bystander:
     """On a thread of its own between `start` and `stop`.
 
-    topic: one with a partition 0 that the broker leads; group: one that it coordinates. A round is a produce with
-    acks=all, a fetch of that record, and a commit.
+    topic: one with a partition 0 that the broker leads; group: one that it coordinates, None for no commits. A round is
+    a produce with acks=all, a fetch of that record, and a commit.
     """
 
-    def __init__(self, port: int, topic: str, group: str) -> None:
+    def __init__(self, port: int, topic: str, group: str | None) -> None:
         self._port = port
         self._topic = topic
         self._group = group
@@ -108,7 +108,7 @@ def wait_served(port: int, topic: str, group: str) -> None:
     eventually(served, f"a round of a client on port {port}", timeout_s=60)
 
 
-def _round(client: RawClient, topic: str, group: str) -> None:
+def _round(client: RawClient, topic: str, group: str | None) -> None:
     batch = batch_of(100)
     produced = client.produce(topic, batch, -1)
     assert produced.error == ErrorCode.NONE, f"produce: {ErrorCode(produced.error).name}"
@@ -118,6 +118,8 @@ def _round(client: RawClient, topic: str, group: str) -> None:
     stored = b"".join(cast(Sequence[bytes], found.records))
     # Base offset and leader epoch are the broker's own.
     assert stored[16:] == batch[16:], "the record that was produced"
+    if group is None:
+        return
     part = OffsetCommitRequestPartition(partition_index=0, committed_offset=produced.base_offset)
     commit = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=[part])])
     client.send(framed(ApiKey.OFFSET_COMMIT, _COMMIT_VERSION, commit.encode(_COMMIT_VERSION)))

@@ -144,12 +144,16 @@ class GroupWorld:
 
     def resign(self) -> None:
         """Another broker leads it."""
+        self.resign_unsettled()
+        self.settle()
+
+    def resign_unsettled(self) -> None:
+        """The turn in which it does."""
         self._epoch += 1
         state = PartitionState(1, 2, self._epoch, (1, 2), self._epoch, (1, 2))
         self.replica.partition.apply(state, self.log.log_end_offset, 1, 10_000, self.loop.now)
         self.appender.fail_waits(self.replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.coordinator.partitions.on_role_change(self.replica)
-        self.settle()
 
     # -- time ------------------------------------------------------------------------------------------------------
 
@@ -192,12 +196,17 @@ class GroupWorld:
 
     def send(self, body: Message, version: int, client: str = "client") -> FakeSlot:
         """The response is in the slot once it comes. Ends a turn."""
+        slot = self.send_unsettled(body, version, client)
+        self.settle()
+        return slot
+
+    def send_unsettled(self, body: Message, version: int, client: str = "client") -> FakeSlot:
+        """The same in the middle of a turn."""
         api = body.API
         slot = FakeSlot()
         view = memoryview(bytearray(body.encode(version)))
         flexible = response_header_version(api, version) == 1
         self.handlers[api](Request(api, version, 1, client, view, slot, flexible))
-        self.settle()
         return slot
 
     def ask(self, body: Message, version: int, response: type[M]) -> M:

@@ -39,8 +39,14 @@ class PartitionState(Protocol):
         """The next batch of the log. Raises CorruptBatch, MalformedFrame where its records cannot be read."""
         ...
 
+    def bring_up(self) -> bool:
+        """Everything was taken and is committed: make some of it ready, and say whether all is. Called turn after turn,
+        between which the log may get more: markers of transactions do not wait.
+        """
+        ...
+
     def loaded(self) -> None:
-        """All that is committed was taken: requests come from now on."""
+        """All is ready: requests come from now on."""
         ...
 
     def unload(self) -> None:
@@ -188,6 +194,8 @@ class CoordinatorPartitions(Generic[S]):
             self._go_on(partition, found, 0.0)
         elif found.replica.high_watermark < found.began_offset:
             self._go_on(partition, found, _COMMITTED_CHECK_MS)
+        elif not found.state.bring_up():
+            self._go_on(partition, found, 0.0)
         else:
             self._finish(partition, found)
 

@@ -6,6 +6,7 @@ Loop thread. Source: kafka.coordinator.group.GroupCoordinator, GroupMetadataMana
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,7 @@ from broker.core.group.snapshot import GroupSnapshot
 from broker.core.group.states import GroupState
 from broker.runtime.coordinators.appends import CoordinatorAppends
 from broker.runtime.coordinators.partitions import CoordinatorPartitions
+from broker.runtime.coordinators.slices import in_slices
 from broker.runtime.group.group_partition import GroupPartition
 from broker.runtime.group.hosted_group import HostedGroup, Surroundings
 from broker.runtime.metadata.cache import MetadataCache
@@ -59,28 +61,31 @@ class GroupCoordinator:
         """new_member_suffix: a text unlike any other, which ends a member id."""
         self.settings = settings
         self.cache = cache
-        self._loop = loop
+        self.loop = loop
         self._wall_ms = appender.wall_ms
+        self._cleared: Counter[str] = Counter()
+        """How many deletions of a topic are not done with here."""
         self._sources = Sources(new_member_suffix, appender.wall_ms)
         self.appends = CoordinatorAppends(
             OFFSETS_TOPIC, appender, replicas, loop, settings.commit_timeout_ms, settings.compression
         )
-        around = Surroundings(loop, self.appends)
         self.partitions: CoordinatorPartitions[GroupPartition] = CoordinatorPartitions(
             OFFSETS_TOPIC,
             replicas,
             loop,
-            lambda partition, epoch: GroupPartition(partition, self._make_group, around, self._remove_topics),
+            lambda partition, epoch: GroupPartition(
+                partition, self._make_group, Surroundings(loop, self.appends), self._remove_topics
+            ),
         )
 
     def _make_group(self, group_id: str, snapshot: GroupSnapshot | None) -> Group:
         if snapshot is None:
             return Group(group_id, self.settings.group, self._sources)
-        return Group.restore(snapshot, self._loop.now_ms(), self.settings.group, self._sources)
+        return Group.restore(snapshot, self.loop.now_ms(), self.settings.group, self._sources)
 
     def start(self) -> None:
         """Begin the periodic expiry."""
-        self._loop.call_later(self.settings.retention_check_ms, self._check_expiry)
+        self.loop.call_later(self.settings.retention_check_ms, self._check_expiry)
 
     # -- finding -------------------------------------------------------------------------------------------------------
 
@@ -135,10 +140,25 @@ class GroupCoordinator:
         self._remove_topics(self.all_groups(), {topic})
 
     def _remove_topics(self, groups: Iterable[HostedGroup], topics: Collection[str]) -> None:
-        for hosted in groups:
+        being_cleared = Counter(topics)
+        self._cleared += being_cleared
+
+        def clear(hosted: HostedGroup) -> int:
+            if hosted.unloaded:
+                return 1
             gone = [partition for partition in hosted.offsets.recorded if partition[0] in topics]
             if gone:
                 self.remove(hosted, gone, lambda error: None)
+            return 1 + len(gone)
+
+        def cleared() -> None:
+            self._cleared -= being_cleared
+
+        in_slices(self.loop, iter(groups), clear, cleared)
+
+    def is_cleared_of(self, topic: str) -> bool:
+        """Whether offsets of a topic of that name that is gone are being removed: new ones have to wait."""
+        return topic in self._cleared
 
     def delete_group(self, hosted: HostedGroup, done: Callable[[ErrorCode], None]) -> None:
         """Remove an empty group with all its offsets; `done` gets NONE once that is committed.
@@ -182,7 +202,7 @@ class GroupCoordinator:
     # -- expiry --------------------------------------------------------------------------------------------------------
 
     def _check_expiry(self) -> None:
-        self._loop.call_later(self.settings.retention_check_ms, self._check_expiry)
+        self.loop.call_later(self.settings.retention_check_ms, self._check_expiry)
         self._expire_some(self.all_groups(), self._wall_ms())
 
     def _expire_some(self, groups: Iterator[HostedGroup], now_ms: int) -> None:
@@ -191,7 +211,7 @@ class GroupCoordinator:
             if not hosted.unloaded and not hosted.being_deleted:
                 self._expire(hosted, now_ms)
             if count >= _GROUPS_PER_TURN:
-                self._loop.call_soon(lambda: self._expire_some(groups, now_ms))
+                self.loop.call_soon(lambda: self._expire_some(groups, now_ms))
                 return
 
     def _expire(self, hosted: HostedGroup, now_ms: int) -> None:

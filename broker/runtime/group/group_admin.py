@@ -6,14 +6,17 @@ Source: KafkaApis.handleDescribeGroupsRequest and its like, GroupCoordinator.han
 from __future__ import annotations
 
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from broker.core.group.states import GroupState
+from broker.runtime.coordinators.slices import in_slices
 from broker.runtime.group.coordinator import GroupCoordinator
 from broker.runtime.group.hosted_group import HostedGroup
 from broker.runtime.requests import authorized_operations
 from broker.runtime.requests.decoding import decode_or_refuse
 from broker.runtime.requests.request import Request, respond
+from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from broker.wire.messages.describe_groups import (
@@ -23,6 +26,7 @@ from broker.wire.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from broker.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from broker.wire.schema import Elements
 
 _CLASSIC: Final = "classic"
 
@@ -82,15 +86,22 @@ class GroupAdminHandlers:
             return
         states = {state.lower() for state in body.states_filter}
         types = {type_.lower() for type_ in body.types_filter}
-        groups = []
-        if not types or _CLASSIC in types:
-            for hosted in self._coordinator.all_groups():
-                group = hosted.group
-                if not states or group.state.value.lower() in states:
-                    groups.append(ListedGroup(group.group_id, group.protocol_type or "", group.state.value, _CLASSIC))
-        loading = self._coordinator.partitions.loading
-        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
-        respond(request, ListGroupsResponse(error_code=error, groups=groups).encode(request.api_version))
+        groups: Elements[ListedGroup] = Elements(ListedGroup, ApiKey.LIST_GROUPS, request.api_version)
+
+        def look(hosted: HostedGroup) -> int:
+            group = hosted.group
+            if not states or group.state.value.lower() in states:
+                groups.add(ListedGroup(group.group_id, group.protocol_type or "", group.state.value, _CLASSIC))
+            return 1
+
+        def reply() -> None:
+            loading = self._coordinator.partitions.loading
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
+            response = ListGroupsResponse(error_code=error, groups=groups.as_list())
+            respond(request, response.encode(request.api_version))
+
+        wanted = self._coordinator.all_groups() if not types or _CLASSIC in types else iter(())
+        in_slices(self._coordinator.loop, takewhile(lambda _: request.open, wanted), look, reply)
 
     # -- DeleteGroups ----------------------------------------------------------------------------------------------
 

@@ -6,13 +6,15 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from broker.core.coordination import OFFSETS_TOPIC
 from broker.core.group.group import Group
 from broker.core.group.offsets import GroupOffsets
 from broker.core.group.snapshot import GroupSnapshot
+from broker.runtime.coordinators.slices import UNITS_PER_TURN, in_slices
 from broker.runtime.group import records
 from broker.runtime.group.hosted_group import HostedGroup, Surroundings
 from broker.wire.control_records import marker_of
@@ -26,6 +28,12 @@ RemoveTopics = Callable[[Iterable[HostedGroup], Collection[str]], None]
 """remove(groups, topics): the offsets that these groups have in these topics."""
 MakeGroup = Callable[[str, GroupSnapshot | None], Group]
 """make(group id, what the log has of it): None for a group without members so far."""
+
+
+def _emptied(groups: dict[str, HostedGroup]) -> Iterator[HostedGroup]:
+    """Each group, which nobody keeps from then on: to free all at once takes time, too."""
+    while groups:
+        yield groups.popitem()[1]
 
 
 @dataclass(slots=True)
@@ -42,6 +50,7 @@ class GroupPartition:
     def __init__(
         self, partition: int, make_group: MakeGroup, around: Surroundings, remove_topics: RemoveTopics
     ) -> None:
+        """around: of this partition's groups alone."""
         self.partition = partition
         self.groups: dict[str, HostedGroup] = {}
         self.deleted_topics: set[str] = set()
@@ -50,6 +59,8 @@ class GroupPartition:
         self._make_group = make_group
         self._around = around
         self._loading: dict[str, _Loading] = {}
+        self._unborn: Iterator[str] | None = None
+        """Ids in `_loading` that nobody has looked at since the last batch."""
         self._unreadable = 0
         self._producers: dict[int, set[str]] = {}
         """Groups with offsets in the open transaction of a producer id."""
@@ -58,6 +69,7 @@ class GroupPartition:
 
     def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
         """The next batch of the partition's log. Raises CorruptBatch where the records cannot be told apart."""
+        self._unborn = None
         if header.is_control:
             end = marker_of(header, batch)
             if end is not None:
@@ -97,23 +109,37 @@ class GroupPartition:
                     loading.offsets.restore_transactional(producer_id, partition, value, record.offset)
                     self._producers.setdefault(producer_id, set()).add(group_id)
 
-    def loaded(self) -> None:
-        """Bring to life what the log has."""
-        loading, self._loading = self._loading, {}
-        for group_id, found in loading.items():
+    def bring_up(self) -> bool:
+        """Bring some of what the log has to life. A group's offsets are the same before and after."""
+        if self._unborn is None:
+            self._unborn = iter([group_id for group_id in self._loading if group_id not in self.groups])
+        some = list(islice(self._unborn, UNITS_PER_TURN))
+        for group_id in some:
+            found = self._loading[group_id]
             if found.snapshot is not None or not found.offsets.empty:
                 group = self._make_group(group_id, found.snapshot)
                 self.groups[group_id] = HostedGroup(group, found.offsets, self.partition, self._around)
+        return len(some) < UNITS_PER_TURN
+
+    def loaded(self) -> None:
+        """All groups are there."""
+        self._loading = {}
+        self._unborn = None
         if self._unreadable > 1:
             logger.warning("%s-%d: %d records were passed over", OFFSETS_TOPIC, self.partition, self._unreadable)
         if self.deleted_topics:
             self._remove_topics(list(self.groups.values()), self.deleted_topics)
 
     def unload(self) -> None:
-        """Let all groups go."""
+        """Let all groups go: at once as far as anybody can tell, one after another those who wait for them."""
+        self._around.over = True
         groups, self.groups = self.groups, {}
-        for hosted in groups.values():
+
+        def unload(hosted: HostedGroup) -> int:
             hosted.unload(ErrorCode.NOT_COORDINATOR)
+            return 1
+
+        in_slices(self._around.loop, _emptied(groups), unload, lambda: None)
 
     # -- groups --------------------------------------------------------------------------------------------------------
 

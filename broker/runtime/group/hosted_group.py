@@ -40,12 +40,13 @@ class Waiter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Surroundings:
-    """What all groups of a partition share."""
+    """What all groups of a partition share. over: this broker does not coordinate the partition any more."""
 
     loop: Loop
     appends: CoordinatorAppends
+    over: bool = False
 
 
 class HostedGroup:
@@ -58,13 +59,18 @@ class HostedGroup:
         self.group = group
         self.offsets = offsets
         self.partition = partition
-        self.unloaded = False
+        self._forgotten = False
         self.being_deleted = False
         self._around = around
         self._waiters: dict[int, Waiter] = {}
         self._timer: Timer | None = None
         self._armed_ms = 0.0
         self._arm()
+
+    @property
+    def unloaded(self) -> bool:
+        """Nothing that is still under way changes the group."""
+        return self._forgotten or self._around.over
 
     @property
     def group_id(self) -> str:
@@ -140,6 +146,8 @@ class HostedGroup:
 
     def _on_time(self) -> None:
         self._timer = None
+        if self.unloaded:
+            return
         self._carry_out(self.group.on_time(self._now_ms()))
 
     # -- offsets ---------------------------------------------------------------------------------------------------
@@ -226,7 +234,7 @@ class HostedGroup:
 
     def unload(self, error: ErrorCode) -> None:
         """This broker coordinates the group no more: whoever waits gets the error."""
-        self.unloaded = True
+        self._forgotten = True
         self._arm()
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters.values():

@@ -127,6 +127,8 @@ class OffsetHandlers:
             metadata = entry.committed_metadata or ""
             if not self._cache.has_partition(*partition):
                 errors[partition] = _UNKNOWN
+            elif self._coordinator.is_cleared_of(partition[0]):
+                errors[partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             elif _utf16_units(metadata) > metadata_max:
                 errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:

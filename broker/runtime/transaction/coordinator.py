@@ -22,6 +22,7 @@ from broker.core.transaction.upkeep import finish_if_decided
 from broker.model.ids import Offset, TopicPartition
 from broker.runtime.coordinators.appends import CoordinatorAppends
 from broker.runtime.coordinators.partitions import CoordinatorPartitions
+from broker.runtime.coordinators.slices import in_slices
 from broker.runtime.ports import Loop
 from broker.runtime.replicas.ports import ProducerIdSource
 from broker.runtime.replicas.replicas import Replicas
@@ -77,7 +78,7 @@ class TransactionCoordinator:
         self._cluster = cluster
         self._appends = appends
         self._producer_ids = producer_ids
-        self._loop = loop
+        self.loop = loop
 
     # -- who coordinates what --------------------------------------------------------------------------------------
 
@@ -93,10 +94,15 @@ class TransactionCoordinator:
         return self.partitions.find(self.partition_of(transactional_id))
 
     def _on_loaded(self, home: TransactionPartition) -> None:
-        for transaction in home.transactions.values():
-            if transaction.state in PREPARED:
+        decided = [transaction for transaction in home.transactions.values() if transaction.state in PREPARED]
+
+        def finish(transaction: TransactionMetadata) -> int:
+            if home.live and transaction.state in PREPARED:
                 logger.info("%r: its markers are sent after loading", transaction)
                 self._finish(home, transaction)
+            return 1 + len(transaction.partitions)
+
+        in_slices(self.loop, iter(decided), finish, lambda: None)
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -256,6 +262,6 @@ class TransactionCoordinator:
                 transaction.completed(transit)
                 return
             logger.info("the end of %r is stored again: %s", transaction, error.name)
-            self._loop.call_later(_RETRY_MS, partial(self._complete, home, transaction, transit))
+            self.loop.call_later(_RETRY_MS, partial(self._complete, home, transaction, transit))
 
         self._appends.add(home.number, [record_of(transaction.transactional_id, transit)], stored)

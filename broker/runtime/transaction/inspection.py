@@ -5,12 +5,17 @@ Source: TransactionCoordinator.handleDescribeTransactions, handleListTransaction
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from broker.core.transaction.listing import filter_of
+from broker.core.transaction.metadata import TransactionMetadata
 from broker.core.transaction.states import TransactionState
+from broker.runtime.coordinators.slices import in_slices
 from broker.runtime.requests.decoding import decode_or_refuse
 from broker.runtime.requests.request import Request, respond
 from broker.runtime.transaction.coordinator import TransactionCoordinator
 from broker.runtime.transaction.state import by_topic
+from broker.wire.api import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.describe_transactions import (
     DescribedTransaction,
@@ -23,6 +28,7 @@ from broker.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from broker.wire.schema import Elements
 
 
 class TransactionInspection:
@@ -69,10 +75,17 @@ class TransactionInspection:
             return
         wanted = filter_of(body.producer_id_filters, body.state_filters, body.duration_filter)
         now_ms = self._coordinator.wall_ms()
-        found = [
-            ListedTransaction(transaction.transactional_id, transaction.producer_id, transaction.state.kafkas_name)
-            for _, home in partitions.ready()
-            for transaction in home.transactions.values()
-            if wanted.takes(transaction, now_ms)
-        ]
-        respond(request, ListTransactionsResponse(0, ErrorCode.NONE, list(wanted.unknown), found).encode(version))
+        found: Elements[ListedTransaction] = Elements(ListedTransaction, ApiKey.LIST_TRANSACTIONS, version)
+
+        def look(transaction: TransactionMetadata) -> int:
+            if wanted.takes(transaction, now_ms):
+                state = transaction.state.kafkas_name
+                found.add(ListedTransaction(transaction.transactional_id, transaction.producer_id, state))
+            return 1
+
+        def reply() -> None:
+            response = ListTransactionsResponse(0, ErrorCode.NONE, list(wanted.unknown), found.as_list())
+            respond(request, response.encode(version))
+
+        every = (transaction for _, home in partitions.ready() for transaction in list(home.transactions.values()))
+        in_slices(self._coordinator.loop, takewhile(lambda _: request.open, every), look, reply)

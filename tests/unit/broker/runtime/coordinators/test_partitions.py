@@ -16,11 +16,14 @@ TIMEOUT_MS = 5_000
 
 
 class Values:
-    """A state that is the list of the log's values."""
+    """A state that is the list of the log's values, and takes that many turns to be made ready."""
+
+    TURNS = 1
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.values: list[str] = []
+        self.turns = 0
         self.complete = False
         self.unloaded = False
 
@@ -28,7 +31,13 @@ class Values:
         assert not self.unloaded
         self.values += [(record.value or b"").decode() for record in decode_records(batch)]
 
+    def bring_up(self) -> bool:
+        assert not self.complete
+        self.turns += 1
+        return self.turns >= self.TURNS
+
     def loaded(self) -> None:
+        assert self.turns >= self.TURNS
         assert not self.complete
         self.complete = True
 
@@ -102,6 +111,24 @@ def test_a_slice_is_loaded_a_turn(cluster: MemoryCluster) -> None:
     while cluster.loop.run_soon():
         seen.append(len(coordinating.made[0].values))
     assert seen == [1, 2, 3, 4, 4]
+
+
+def test_what_is_loaded_is_made_ready_in_turns_and_what_comes_meanwhile_is_taken(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Values, "TURNS", 20)
+    assert produced(cluster.produce(1, "a")) is None
+    cluster.settle()
+    coordinating = Coordinating(cluster, 1)
+    for _ in range(10):
+        cluster.loop.run_soon()
+    (state,) = coordinating.made
+    assert 1 < state.turns < 20
+    assert coordinating.partitions.find(0) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert produced(cluster.produce(1, "a marker")) is None
+    settle(cluster, coordinating)
+    assert coordinating.partitions.find(0) is state
+    assert (state.values, state.complete) == (["a", "a marker"], True)
 
 
 def test_nothing_is_served_before_the_end_is_committed(cluster: MemoryCluster) -> None:
