@@ -28,6 +28,12 @@ class BareView:
     def controller(self) -> str | None:
         return None
 
+    def coordinating(self, kind: str) -> Sequence[int]:
+        return ()
+
+    def coordinator(self, kind: str, partition: int) -> str | None:
+        return None
+
     def partitions(self) -> int:
         return 0
 

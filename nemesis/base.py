@@ -76,6 +76,16 @@ class ClusterView(Protocol):
         """Name of the node whose broker is the controller, now, as ZooKeeper says."""
         ...
 
+    def coordinating(self, kind: str) -> Sequence[int]:
+        """Partitions whose leaders coordinate the run's groups (`group`) or transactional ids (`transaction`); empty
+        where that is not known.
+        """
+        ...
+
+    def coordinator(self, kind: str, partition: int) -> str | None:
+        """Name of the node that coordinates by that partition, now, as ZooKeeper says."""
+        ...
+
     def partitions(self) -> int:
         """How many partitions the run's topic has; they are numbered from 0."""
         ...

@@ -21,6 +21,7 @@ from nemesis.base import ClusterView, Fault, Unavailable
 from nemesis.catalogue import Catalogue, load_catalogue
 from nemesis.kinds import Timing
 from nemesis.schedule import Mix, Slot
+from nemesis.targets import shown_role
 
 REDRAWS = 8
 WATCH_S = 2.0
@@ -158,6 +159,9 @@ class Nemesis:
             except Unavailable as missing:
                 self._skip(slot.kind, str(missing))
                 return None
+            role = shown_role(slot.target, injection.targets, self.in_force.view)
+            if role is not None:
+                injection = replace(injection, params={**injection.params, "role": role})
             fault_id = self.in_force.claim(injection)
             if fault_id is not None:
                 return fault_id

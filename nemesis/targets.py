@@ -6,10 +6,16 @@ ZooKeeper unreachable), any broker may be hit. Must not know what the fault does
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
+from typing import Final
 
 from harness.plan.plan import TARGETS
 from nemesis.base import ClusterView
+
+COORDINATORS: Final = ("group-coordinator", "transaction-coordinator")
+_COORDINATOR_TRIES: Final = 5
+"""Partitions that are asked about, of fifty: while ZooKeeper is gone each may take a second."""
 
 
 def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
@@ -17,6 +23,8 @@ def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
 
     leader, follower: of a partition drawn at random among those for which the view knows one; a follower is in the ISR,
     and not the controller where there is another. minority: fewer than half; majority: just more than half.
+    group-coordinator, transaction-coordinator: who coordinates one of the run's groups or transactional ids, by a
+    partition drawn as for leader.
     leading-controller (of the schedule's own): the controller where it leads a partition, else a leader.
     """
     brokers = [node.name for node in view.broker_nodes]
@@ -36,6 +44,8 @@ def choose(selector: str, rng: Random, view: ClusterView) -> tuple[str, ...]:
             return (_follower(rng, view) or rng.choice(brokers),)
         case "controller":
             return (view.controller() or rng.choice(brokers),)
+        case "group-coordinator" | "transaction-coordinator":
+            return (_coordinator(selector, rng, view) or rng.choice(brokers),)
         case "leading-controller":
             return (_leading_controller(view) or _leader(rng, view) or rng.choice(brokers),)
         case _:
@@ -62,6 +72,27 @@ def _leader(rng: Random, view: ClusterView) -> str | None:
         if leader is not None:
             return leader
     return None
+
+
+def _coordinator(selector: str, rng: Random, view: ClusterView) -> str | None:
+    kind = selector.removesuffix("-coordinator")
+    partitions = list(view.coordinating(kind))
+    for partition in rng.sample(partitions, min(_COORDINATOR_TRIES, len(partitions))):
+        coordinator = view.coordinator(kind, partition)
+        if coordinator is not None:
+            return coordinator
+    return None
+
+
+def shown_role(selector: str, targets: Collection[str], view: ClusterView) -> str | None:
+    """What the view says right after such a choice: the role, or that no broker is known to have it. None for other
+    selectors than the coordinators.
+    """
+    if selector not in COORDINATORS:
+        return None
+    kind = selector.removesuffix("-coordinator")
+    shown = any(view.coordinator(kind, partition) in targets for partition in view.coordinating(kind))
+    return selector if shown else f"any broker: no {selector} is known"
 
 
 def _leading_controller(view: ClusterView) -> str | None:

@@ -16,7 +16,17 @@ from harness.plan.toml_source import PlanError
 from harness.plan.zookeeper_address import parse as parse_address
 
 NODE_KINDS = ("local", "docker", "ssh")
-TARGETS = ("one", "minority", "majority", "all", "leader", "follower", "controller")
+TARGETS = (
+    "one",
+    "minority",
+    "majority",
+    "all",
+    "leader",
+    "follower",
+    "controller",
+    "group-coordinator",
+    "transaction-coordinator",
+)
 VERDICTS = ("valid", "invalid", "unknown")
 ACKS = {"all": -1, "1": 1, "0": 0}
 SEED_MAX = 2**63 - 1

@@ -14,7 +14,7 @@ from harness.plan.plan import Plan
 from harness.runs.recording import Recording
 from harness.runs.run_control import Background
 from harness.systems.view import SystemView
-from harness.workloads.base import ScriptSender, Workload
+from harness.workloads.base import Coordinated, ScriptSender, Workload
 from nemesis.driver import nemesis_of
 from nemesis.script import Script, Sent
 
@@ -29,6 +29,8 @@ class MainPhase:
         self._workload = workload
         self._interpreter = interpreter
         self._recording = recording
+        if isinstance(workload, Coordinated):
+            view.coordinated = workload.coordinated
         nemesis = nemesis_of(plan, view, recording.history)
         self._nemesis = Background("nemesis", nemesis.run)
         self._script: Script | None = None

@@ -66,6 +66,11 @@ class Coordination:
             version=version,
         )
 
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic's znode names; 0 where there is none, or no response within READ_TIMEOUT_S."""
+        found = self._read(f"/brokers/topics/{topic}")
+        return 0 if found is None else len(found[0]["partitions"])
+
     def controller(self) -> int | None:
         """Broker id in /controller; None where there is none, or no response within READ_TIMEOUT_S."""
         found = self._read("/controller")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from harness.nodes.base import Node
 from harness.systems.coordination import PartitionState
+from harness.systems.coordinators import TOPICS, partitions_of
 from harness.systems.zookeeper import DAEMON as ZOOKEEPER
 
 
@@ -19,6 +20,10 @@ class Roles(Protocol):
 
     def controller(self) -> int | None:
         """Id of the broker that is the controller."""
+        ...
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; 0 where it is not there, or that is not known in time."""
         ...
 
 
@@ -60,6 +65,8 @@ class SystemView:
         self._crashed = crashed
         self._event_log = event_log
         self._clock_files = clock_files
+        self.coordinated: Callable[[str], Collection[str]] = lambda kind: ()
+        """Groups (`group`) or transactional ids (`transaction`) of the run, as the workload names them."""
 
     def node(self, name: str) -> Node:
         """The node of that name, broker or ZooKeeper. Raises KeyError."""
@@ -79,6 +86,17 @@ class SystemView:
         """Name of the controller's node, or None."""
         broker = self._roles.controller()
         return None if broker is None else node_name(broker)
+
+    def coordinating(self, kind: str) -> Sequence[int]:
+        """Partitions of the internal topic whose leaders coordinate what the run uses of that kind; all where the
+        workload names nothing, none where the topic is not there, or ZooKeeper does not say.
+        """
+        return partitions_of(self.coordinated(kind), self._roles.partition_count(TOPICS[kind]))
+
+    def coordinator(self, kind: str, partition: int) -> str | None:
+        """Name of the node that leads that partition of the kind's internal topic, or None."""
+        state = self._roles.partition(TOPICS[kind], partition)
+        return None if state is None or state.leader is None else node_name(state.leader)
 
     def partitions(self) -> int:
         """How many partitions the run's topic has."""

@@ -7,8 +7,8 @@ not know faults, nodes or how evidence is copied; of checkers it gives names.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from harness.operations.generator import Generator
 from harness.operations.history import History
@@ -131,6 +131,15 @@ class Workload(Protocol):
 
     def close(self) -> None:
         """Close connections; observers have ended."""
+        ...
+
+
+@runtime_checkable
+class Coordinated(Protocol):
+    """A workload whose clients belong to groups, or have transactional ids: faults are aimed at their coordinators."""
+
+    def coordinated(self, kind: str) -> Collection[str]:
+        """Ids of the run's groups (`group`) or transactional ids (`transaction`), as far as known. Any thread."""
         ...
 
 

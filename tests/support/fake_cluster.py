@@ -69,7 +69,7 @@ class FakeNode:
 
 
 class FakeView:
-    """Three brokers and a ZooKeeper; n2 leads partition 0, n1 is the controller."""
+    """Three brokers and a ZooKeeper; n2 leads partition 0, n1 is the controller, n3 coordinates groups."""
 
     def __init__(self) -> None:
         self.brokers = [FakeNode(f"n{i}", f"10.0.0.{i}") for i in (1, 2, 3)]
@@ -77,6 +77,7 @@ class FakeView:
         self.leaders: dict[int, str | None] = {0: "n2", 1: None}
         self.isrs: dict[int, Sequence[str]] = {0: ("n2", "n1", "n3"), 1: ()}
         self.controller_name: str | None = "n1"
+        self.coordinators: dict[str, dict[int, str | None]] = {"group": {3: None, 7: "n3"}, "transaction": {}}
         self.expected_down: set[str] = set()
         self.crashes: list[tuple[str, str]] = []
         self.replicas, self.copies = 3, 2
@@ -100,6 +101,12 @@ class FakeView:
 
     def controller(self) -> str | None:
         return self.controller_name
+
+    def coordinating(self, kind: str) -> Sequence[int]:
+        return list(self.coordinators[kind])
+
+    def coordinator(self, kind: str, partition: int) -> str | None:
+        return self.coordinators[kind][partition]
 
     def partitions(self) -> int:
         return len(self.leaders)

@@ -16,6 +16,7 @@ from nemesis.driver import Nemesis
 from nemesis.faults import clock
 from nemesis.faults.process import KILL, Kill, Pause, Stop
 from nemesis.schedule import Mix, Slot
+from nemesis.targets import choose
 from tests.support.fake_cluster import FakeView, Lines, Time
 
 MIX = Mix((KILL,), ("one",), (1.0, 1.0), (4.0, 4.0), 1, 60.0, 8.0)
@@ -107,6 +108,24 @@ def test_carry_out_fault_that_took_long_to_be_seen_is_in_force_for_a_while() -> 
     nemesis = Nemesis(MIX, 1, FakeView(), Lines(), faults={"kill": Slow("kill")}, clock_s=time)
     nemesis.carry_out([slot(0, "kill", 1.0)], 0.0, MIX, time)
     assert time.now_s == 1.0 + 9.0 + 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "role"),
+    [("group", "group-coordinator"), ("transaction", "any broker: no transaction-coordinator is known")],
+)
+def test_carry_out_records_whether_a_coordinator_was_hit(kind: str, role: str) -> None:
+    class Aimed(Probe):
+        def draw(
+            self, rng: Random, view: ClusterView, target: str, wanted: Mapping[str, object] = NOTHING_WANTED
+        ) -> Injection:
+            return Injection("kill", choose(target, rng, view), {"while": "up"})
+
+    lines, time = Lines(), Time()
+    nemesis = Nemesis(MIX, 1, FakeView(), lines, faults={"kill": Aimed("kill")}, clock_s=time)
+    one = replace(slot(0, "kill", 1.0), target=f"{kind}-coordinator")
+    nemesis.carry_out([one], 0.0, MIX, time)
+    assert lines.lines[0]["params"] == {"while": "up", "role": role}
 
 
 def test_carry_out_fault_that_fails_is_recorded_and_reverted() -> None:

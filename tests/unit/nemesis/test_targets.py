@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from nemesis.targets import choose
+from nemesis.targets import choose, shown_role
 from tests.support.fake_cluster import FakeNode, FakeView
 
 
@@ -37,6 +37,35 @@ def test_choose_controller_unknown_takes_any_broker() -> None:
     assert chosen("controller", view) == {("n1",)}
     view.controller_name = None
     assert len(chosen("controller", view)) == 3
+
+
+def test_choose_coordinator_takes_who_leads_a_partition_that_coordinates() -> None:
+    view = FakeView()
+    assert chosen("group-coordinator", view) == {("n3",)}
+    view.coordinators["transaction"] = {0: "n1", 1: "n2", 2: None}
+    assert chosen("transaction-coordinator", view) == {("n1",), ("n2",)}
+
+
+def test_choose_coordinator_none_known_takes_any_broker_and_the_role_says_so() -> None:
+    view = FakeView()
+    assert chosen("transaction-coordinator", view) == {("n1",), ("n2",), ("n3",)}
+    assert shown_role("transaction-coordinator", ("n1",), view) == "any broker: no transaction-coordinator is known"
+    assert shown_role("group-coordinator", ("n3",), view) == "group-coordinator"
+    assert shown_role("group-coordinator", ("n1",), view) == "any broker: no group-coordinator is known"
+    assert shown_role("leader", ("n2",), view) is None
+
+
+def test_choose_coordinator_asks_about_few_partitions_where_none_has_a_leader() -> None:
+    view = FakeView()
+    asked = []
+
+    def coordinator(kind: str, partition: int) -> None:
+        asked.append(partition)
+
+    view.coordinators["group"] = dict.fromkeys(range(50))
+    view.coordinator = coordinator  # type: ignore[method-assign]
+    choose("group-coordinator", Random(1), view)
+    assert len(asked) == 5
 
 
 def test_choose_leading_controller_takes_a_leader_where_the_controller_leads_nothing() -> None:

@@ -37,6 +37,9 @@ class OnlyBroker:
     def controller(self) -> int:
         return 1
 
+    def partition_count(self, topic: str) -> int:
+        return 0
+
 
 class ToySystem:
     """Implements `harness.systems.base.System`."""
