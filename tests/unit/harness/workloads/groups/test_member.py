@@ -70,7 +70,7 @@ def test_eager_member_owns_nothing_once_it_has_joined_again() -> None:
     assert one.next_step(0, calm=True) == "join"
     assert one.owned == (0, 1)
     one.has_joined("m", 4, "x", "range", [])
-    assert one.owned == ()
+    assert not one.owned
 
 
 def test_cooperative_member_keeps_positions_and_joins_again_when_it_gave_one_up() -> None:
