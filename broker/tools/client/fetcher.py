@@ -92,6 +92,7 @@ class Fetcher:
         self._connections: dict[int, Connection] = {}
         self._requests: dict[int, _Request] = {}
         self._stale = True
+        self._turn = 0
         self._look_up_at = 0.0
         self._warned: set[str] = set()
 
@@ -158,7 +159,8 @@ class Fetcher:
 
     def _send(self) -> None:
         by_broker: dict[int, list[TopicPartition]] = {}
-        for where in sorted(self.positions):
+        self._turn += 1
+        for where in in_turn(self.positions, self._turn):
             broker_id = self._leaders.get(where)
             if broker_id is not None and broker_id not in self._requests:
                 by_broker.setdefault(broker_id, []).append(where)
@@ -171,7 +173,6 @@ class Fetcher:
             except Unreachable as error:
                 self._lost(error)
                 continue
-            # Those behind come first the next time: a full response holds the first partitions alone.
             self._requests[broker_id] = _Request(connection, version, deadline, partitions)
 
     def _connection(self, broker_id: int, deadline: float) -> Connection:
@@ -256,3 +257,14 @@ class Fetcher:
             return None
         self.positions[where] = found.next_offset
         return Chunk(where, position, found.records, found.next_offset)
+
+
+def in_turn(partitions: Iterable[TopicPartition], turn: int) -> list[TopicPartition]:
+    """Topic by topic, with another topic and another partition first in each turn.
+
+    A response that is full holds the first partitions of its request alone.
+    """
+    wanted = list(partitions)
+    topics = {topic: index for index, topic in enumerate(sorted({topic for topic, _ in wanted}))}
+    most = max((partition for _, partition in wanted), default=0) + 1
+    return sorted(wanted, key=lambda one: ((topics[one[0]] - turn) % len(topics), (one[1] - turn) % most))

@@ -44,6 +44,11 @@ def _serves_and_stops(python: Path, tmp_path: Path) -> None:
         assert message is not None
         assert message.error() is None
         assert message.value() == b"hello"
+        words = ("--bootstrap-server", cluster.bootstrap)
+        highwater = python.parent / "highwater"
+        assert "alone" in _run(highwater, "topics", *words, "--list", cwd=tmp_path).splitlines()
+        read = ("--topic", "alone", "--partition", "0", "--offset", "earliest", "--max-messages", "1")
+        assert _run(highwater, "consume", *words, *read, cwd=tmp_path) == "hello\n"
         assert cluster.brokers[1].stop() == 0
         log = cluster.brokers[1].folder / "data" / "alone-0" / f"{0:020d}.log"
         dumped = _run(python.parent / "highwater-dump-log", "--files", log, "--print-data-log", cwd=tmp_path)

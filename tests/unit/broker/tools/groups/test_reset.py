@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -11,6 +13,16 @@ from broker.tools.groups.reset import export, parse_datetime, parse_duration, pa
 SERVER = ("--bootstrap-server", "a:1")
 
 
+@pytest.fixture
+def far_from_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "EST+5")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_greenwich")
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
