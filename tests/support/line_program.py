@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.zookeeper import _die_with_parent
+
 Ask = Callable[[str], str]
 
 
@@ -26,6 +28,7 @@ def line_program(command: Sequence[str]) -> Iterator[Ask]:
         text=True,
         bufsize=1,
         start_new_session=True,
+        preexec_fn=_die_with_parent,
     )
     assert program.stdin is not None
     assert program.stdout is not None
