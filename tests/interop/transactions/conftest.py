@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,6 +40,16 @@ SETTINGS = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with running_cluster(tmp_path_factory.mktemp("cluster"), settings=SETTINGS) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """kafka-python logs its lost connections, and pytest would keep these, with their sockets, beyond the test."""
+    logger = logging.getLogger("kafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    yield
+    logger.setLevel(before)
 
 
 @pytest.fixture
