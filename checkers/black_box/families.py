@@ -10,6 +10,7 @@ from checkers.black_box.lost import lost_checks
 from checkers.black_box.offsets import offset_checks
 from checkers.black_box.order import nonmonotonic_sends, real_time_checks, staleness
 from checkers.black_box.polls import poll_checks
+from checkers.black_box.producers import producer_checks
 from checkers.black_box.values import value_checks
 from checkers.black_box.visibility import visibility_checks
 from checkers.verdicts.findings import Family
@@ -32,6 +33,6 @@ def black_box(facts: Facts) -> dict[str, Group]:
         ]
 
     def by_poll() -> list[Family]:
-        return [poll_checks(facts), drain_checks(facts)]
+        return [poll_checks(facts), drain_checks(facts), producer_checks(facts)]
 
     return {"values": by_value, "times": by_time, "polls": by_poll}

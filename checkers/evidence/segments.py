@@ -22,11 +22,15 @@ import crc32c
 _PREFIX = struct.Struct(">qi")
 _BODY = struct.Struct(">ibIhiqqqhii")
 HEADER_BYTES = _PREFIX.size + _BODY.size
+_KEY = struct.Struct(">hh")
+"""Of a control record: version and type."""
 _CRC_FROM = 21
 _SHORTEST = HEADER_BYTES - _PREFIX.size
 _LONGEST = 1 << 30
 _GZIP = 1
+_TRANSACTIONAL_BIT = 0x10
 _CONTROL_BIT = 0x20
+_MARKERS = {0: "abort", 1: "commit"}
 
 
 def read_partition(node: str, folder: Path) -> list[dict[str, Any]]:
@@ -78,7 +82,9 @@ def _empty_row(node: str, partition: str, file: str, at: int) -> dict[str, Any]:
             "producer_id",
             "producer_epoch",
             "base_sequence",
+            "transactional",
             "control",
+            "marker",
             "records",
             "crc_ok",
             "digest",
@@ -102,6 +108,7 @@ def _decode(row: dict[str, Any], batch: memoryview) -> None:
         producer_id=producer,
         producer_epoch=producer_epoch,
         base_sequence=sequence,
+        transactional=bool(attributes & _TRANSACTIONAL_BIT),
         control=bool(attributes & _CONTROL_BIT),
         records=count,
         crc_ok=crc32c.crc32c(batch[_CRC_FROM:]) == crc,
@@ -112,11 +119,27 @@ def _decode(row: dict[str, Any], batch: memoryview) -> None:
         return
     if row["control"]:
         row["values"] = []
+        row["marker"] = marker(bytes(batch[HEADER_BYTES:])) if count else None
         return
     try:
         row["values"] = record_values(bytes(batch[HEADER_BYTES:]), attributes & 7, count)
     except (ValueError, IndexError, zlib.error) as error:
         row["problem"] = f"records cannot be read: {error}"
+
+
+def marker(payload: bytes) -> str | None:
+    """What the record of a control batch says of a transaction: `commit`, `abort`; None where it says something else.
+
+    Source: org.apache.kafka.common.record.ControlRecordType.
+    """
+    try:
+        _length, at = _varint(payload, 0)
+        _timestamp, at = _varint(payload, at + 1)
+        _offset, at = _varint(payload, at)
+        key_length, at = _varint(payload, at)
+        return _MARKERS.get(_KEY.unpack_from(payload, at)[1]) if key_length >= _KEY.size else None
+    except (ValueError, IndexError, struct.error):
+        return None
 
 
 def record_values(payload: bytes, codec: int, count: int) -> list[int | None] | None:

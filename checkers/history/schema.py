@@ -159,7 +159,7 @@ ZNODE = _struct(
     ("data", _TEXT),
 )
 
-# One record batch of one replica, as its segment file holds it.
+# One record batch of one replica, as its segment file holds it. marker: `commit` or `abort`, of a control batch.
 BATCH = _struct(
     ("node", _TEXT),
     ("p", _TEXT),
@@ -171,7 +171,9 @@ BATCH = _struct(
     ("producer_id", _LONG),
     ("producer_epoch", _INT),
     ("base_sequence", _INT),
+    ("transactional", _BOOL),
     ("control", _BOOL),
+    ("marker", _TEXT),
     ("records", _INT),
     ("crc_ok", _BOOL),
     ("digest", _TEXT),

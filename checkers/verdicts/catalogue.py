@@ -231,5 +231,39 @@ GROUPS = (
     ),
 )
 
-ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *GROUPS)
+PRODUCERS = (
+    Spec(
+        "resend-offset",
+        "A batch sent again was acknowledged at another offset",
+        "black-box",
+        {"acknowledged_again": "no batch was acknowledged twice"},
+        own=True,
+    ),
+    Spec(
+        "producer-order",
+        "A producer's batches out of order, or refused although next",
+        "black-box",
+        {"acknowledged_batches": "no batch with a sequence was acknowledged"},
+        own=True,
+    ),
+    Spec(
+        "producer-sequence",
+        "Rule 12: a producer's sequences go on along every log",
+        "white-box",
+        {"batches": "no batch with a sequence"},
+        ("segments",),
+        own=True,
+    ),
+    Spec(
+        "open-transaction",
+        "Rule 13: one open transaction a producer, ended by its marker",
+        "white-box",
+        {"transactional_batches": "no batch of a transaction", "markers": "no marker"},
+        ("segments", "history"),
+        own=True,
+    ),
+)
+"""Of producers with ids and sequences: workloads that have such producers name them."""
+
+ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *GROUPS)
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -13,6 +13,7 @@ from checkers.white_box.fetch_rules import fetch_rules
 from checkers.white_box.leadership_rules import leadership_rules
 from checkers.white_box.live_rules import live_rules
 from checkers.white_box.log_rules import log_rules
+from checkers.white_box.producer_rules import producer_rules
 from checkers.white_box.restart_rules import restart_rules
 from checkers.white_box.watermark_rules import watermark_rules
 from checkers.white_box.znode_rules import znode_rules
@@ -28,6 +29,12 @@ def white_box(evidence: Evidence, raw_events: DataFrame) -> dict[str, Group]:
         return [event_log_rules(evidence, raw_events), fetch_rules(evidence)]
 
     def files() -> list[Family]:
-        return [log_rules(evidence), znode_rules(evidence), live_rules(evidence), agreement_rules(evidence)]
+        return [
+            log_rules(evidence),
+            znode_rules(evidence),
+            live_rules(evidence),
+            agreement_rules(evidence),
+            producer_rules(evidence),
+        ]
 
     return {"timeline": timeline, "event logs": logs, "files": files}

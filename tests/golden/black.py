@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.golden import black_drain as drain
 from tests.golden import black_ends as ends
 from tests.golden import black_polls as polls
+from tests.golden import black_producers as producers
 from tests.golden import black_records as records
 from tests.golden import black_timing as timing
 from tests.support.histories import Story
@@ -35,8 +36,18 @@ BLACK_BOX: dict[str, tuple[Tell, Tell, Tell]] = {
     "final-drain": (drain.drain_ok, drain.drain_bad, drain.drain_unknown),
     "staleness": (records.same_twice, timing.stale, timing.stale_unknown),
     "availability": (records.lost_ok, timing.available_again, timing.available_to_nobody),
+    "resend-offset": (producers.sent_again, producers.another_offset, producers.never_again),
+    "producer-order": (producers.sent_again, producers.out_of_order, records.same_twice),
 }
 MORE_BLACK_BOX: dict[tuple[str, str], Tell] = {
+    ("producer-order", "bad-no-predecessor"): producers.no_predecessor,
+    ("producer-order", "bad-refused"): producers.refused_though_next,
+    ("producer-order", "bad-fenced"): producers.fenced_by_nobody,
+    ("producer-order", "bad-stale"): producers.stale_taken,
+    ("producer-order", "ok-refused"): producers.refused_rightly,
+    ("aborted-read", "ok-resent"): producers.taken_when_sent_again,
+    ("aborted-read", "bad-resent"): producers.refused_each_time,
+    ("duplicate", "bad-resent"): producers.appended_twice,
     ("confluent-repeat", "bad-round"): drain.repeat_bad_in_one_round,
     ("confluent-repeat", "ok-read-on"): drain.repeat_ok_one_read_on,
     ("vanished-read", "bad-earliest"): records.vanished_below_earliest,

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
 from tests.golden.groups import GROUPS, MORE_GROUPS
-from tests.golden.white import LAST_STANDING, MORE_WHITE_BOX, WHITE_BOX
+from tests.golden.white import LAST_STANDING, MORE_WHITE_BOX, OF_PRODUCERS, WHITE_BOX
 from tests.golden.white_parts import last_standing_life, plain_life
 from tests.support.histories import Story
 from tests.support.judging import TABLES, Case, case_of
 
 ROOT = Path(__file__).parent
 CASES = ("ok", "bad", "unknown")
+PRODUCERS_FROM = 1000
+"""Brokers of these are counted apart, so that the others keep their numbers."""
 
 
 def names() -> list[tuple[str, str]]:
@@ -36,12 +39,12 @@ def build() -> Iterator[tuple[str, str, Case]]:
             story = Story(f"{anomaly}-{name}")
             tell(story)
             yield anomaly, name, Case(story.lines)
-    number = 1
+    plain, of_producers = count(1), count(PRODUCERS_FROM)
     for anomaly, changes in WHITE_BOX.items():
         for name, change in zip(CASES, changes, strict=True):
+            number = next(of_producers if anomaly in OF_PRODUCERS else plain)
             case = case_of(plain_life(f"{anomaly}-{name}", 10 * number))
             change(case)
-            number += 1
             yield anomaly, name, case
     for (anomaly, name), tell in {**MORE_BLACK_BOX, **MORE_GROUPS}.items():
         story = Story(f"{anomaly}-{name}")
@@ -49,9 +52,9 @@ def build() -> Iterator[tuple[str, str, Case]]:
         yield anomaly, name, Case(story.lines)
     for (anomaly, name), change in MORE_WHITE_BOX.items():
         life = last_standing_life if change in LAST_STANDING else plain_life
+        number = next(of_producers if anomaly in OF_PRODUCERS else plain)
         case = case_of(life(f"{anomaly}-{name}", 10 * number))
         change(case)
-        number += 1
         yield anomaly, name, case
 
 

@@ -38,6 +38,8 @@ COMPANY: dict[str, set[str]] = {
     # The follower went on as if it had not cut its log.
     "truncation/bad": {"hw-within-isr"},
     "log-contiguous": {"log-matching"},
+    # Where it was acknowledged the second time.
+    "duplicate/bad-resent": {"resend-offset"},
     # Passed over by a poll of the drain.
     "final-drain/bad-gone": {"vanished-read"},
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.golden import white_elections as elections
 from tests.golden import white_logs as logs
+from tests.golden import white_producers as producers
 from tests.golden import white_watermarks as watermarks
 from tests.support.judging import Case
 
@@ -49,10 +50,21 @@ WHITE_BOX: dict[str, tuple[Change, Change, Change]] = {
     "truncation": (_as_it_is, logs.cut_in_isr, _NO_EVENTS),
     "live-isr": (_as_it_is, elections.dead_joiner, _NO_ZNODES),
     "shown-below-hw": (_as_it_is, watermarks.shown_above, _NO_EVENTS),
+    "producer-sequence": (producers.sequenced, producers.repeated, _as_it_is),
+    "open-transaction": (producers.in_transactions, producers.two_open, _as_it_is),
     # An event log with a hole proves nothing, and nothing else.
     "event-log": (_as_it_is, _gap, _NO_EVENTS),
 }
 MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
+    ("producer-sequence", "bad-gap"): producers.gap,
+    ("producer-sequence", "bad-first"): producers.begun_in_the_middle,
+    ("producer-sequence", "bad-epoch"): producers.epoch_falls,
+    ("producer-sequence", "bad-new-epoch"): producers.epoch_begun_in_the_middle,
+    ("producer-sequence", "ok-new-epoch"): producers.epoch_begun,
+    ("open-transaction", "bad-torn"): producers.ended_twice,
+    ("open-transaction", "bad-late"): producers.late_batch,
+    ("open-transaction", "bad-outside"): producers.outside,
+    ("open-transaction", "bad-old-marker"): producers.old_marker,
     ("hw-within-isr", "bad-refused"): watermarks.refused_fetch_counted,
     ("shown-below-hw", "bad-listed"): watermarks.end_told_too_high,
     ("isr-znode", "ok-eligible"): elections.eligible_leader,
@@ -82,6 +94,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("log-matching", "ok-head-expired"): logs.head_expired,
     ("log-matching", "bad-head-young"): logs.head_young,
 }
+
+OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})
 
 LAST_STANDING = frozenset(
     {

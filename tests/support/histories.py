@@ -218,6 +218,8 @@ def _moved(line: dict[str, Any], topic: str, shift: int, number: int) -> dict[st
     moved["index"] += shift
     if "invoke" in moved:
         moved["invoke"] += shift
+    if "resends" in moved:
+        moved["resends"] += shift
     if moved.get("topic") is not None:
         moved["topic"] = topic
     if moved["process"] >= 0:

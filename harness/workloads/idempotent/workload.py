@@ -15,8 +15,8 @@ from harness.workloads.base import Brokers, RunContext
 from harness.workloads.idempotent.client import ACKS_ALL, IdempotentClient, Identities
 from harness.workloads.idempotent.generators import Options, load, threads_of
 
-CHECKERS = APPEND_POLL
-"""What clients saw."""
+CHECKERS = (*APPEND_POLL, "resend-offset", "producer-order", "producer-sequence")
+"""What clients saw, as of append-poll; what responses say of sequences; and the sequences in the brokers' files."""
 
 IN_FLIGHT_MAX = 5
 """Of how many batches a broker remembers the offsets; Kafka's producer sends no more at once."""

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.wire.control_records import EndOfTransaction, marker
+from broker.wire.records import NewRecord, encode_batch
 from checkers.evidence.checkpoints import read_checkpoints
 from checkers.evidence.segments import read_partition
 from checkers.evidence.zk_txnlog import gaps, read_log_folder
@@ -37,6 +39,18 @@ def test_segment_batches_have_offsets_epochs_and_values(tmp_path: Path) -> None:
     assert [(r["base"], r["last"], r["epoch"], r["values"]) for r in rows] == [(0, 1, 0, [1, 2]), (2, 2, 3, [3])]
     assert all(r["crc_ok"] and r["problem"] is None for r in rows)
     assert rows[1]["file_position"] == len(first)
+
+
+@pytest.mark.parametrize(("committed", "said"), [(True, "commit"), (False, "abort")])
+def test_segment_marker_says_how_its_transaction_ended(committed: bool, said: str, tmp_path: Path) -> None:
+    """Bytes by the broker's own codec, which the decoder shares nothing with."""
+    of = {"timestamps": 0, "producer_id": 7, "producer_epoch": 2, "transactional": True}
+    data = encode_batch([NewRecord(None, record_value(1, PARTITION))], base_sequence=3, **of)  # type: ignore[arg-type]
+    end = marker(EndOfTransaction(committed, 4))
+    data += encode_batch([end], base_offset=1, control=True, **of)  # type: ignore[arg-type]
+    rows = read_partition("n1", _segment(tmp_path, data))
+    told = [(r["producer_id"], r["producer_epoch"], r["base_sequence"], r["transactional"], r["marker"]) for r in rows]
+    assert told == [(7, 2, 3, True, None), (7, 2, -1, True, said)]
 
 
 def test_segment_with_a_flipped_bit_has_a_bad_crc(tmp_path: Path) -> None:

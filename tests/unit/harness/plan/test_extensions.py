@@ -71,7 +71,12 @@ def test_every_own_name_stands_for_an_implementation() -> None:
 
 def test_own_workload_and_system_name_every_checker_that_there_is() -> None:
     asked = [*workload_kind("append-poll").checkers, *system_kind("highwater").checkers]
-    assert sorted(asked) == sorted(BY_NAME)
+    assert sorted(asked) == sorted(name for name, spec in BY_NAME.items() if not spec.own)
+
+
+def test_workload_of_producers_names_their_checkers_beside_append_polls() -> None:
+    asked = set(workload_kind("idempotent").checkers) - set(workload_kind("append-poll").checkers)
+    assert asked == {"resend-offset", "producer-order", "producer-sequence"}
 
 
 def test_option_of_another_workload_is_refused_with_its_line() -> None:

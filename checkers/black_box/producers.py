@@ -1,0 +1,205 @@
+"""Resend offset, producer order: what responses say of batches with a producer id, epoch and sequence (KIP-98).
+
+Input grain: one row per batch of a partition, with all requests that sent it. Resend offset: two requests with one
+batch were acknowledged at different offsets. Producer order: acknowledged batches do not stand in the order of epoch
+and sequence; one is acknowledged whose predecessor was certainly never taken; or a batch is refused although it was
+next. Producers with a transactional id are left out of the last: their coordinator raises epochs too. Sequences are
+compared as numbers: no run comes near their wrap-around.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts, in_log
+from checkers.verdicts.findings import Family, Kind, Rule, apply_rules, figures, text, union
+
+RESEND_OFFSET = "resend-offset"
+ORDER = "producer-order"
+
+
+def producer_checks(facts: Facts) -> Family:
+    """Both checkers, and how much they rest on."""
+    batches = producer_batches(facts.history.sends)
+    per_partition = batches.groupBy("p").agg(
+        F.count("acked").alias("acknowledged"),
+        F.sum(F.when(F.col("n_acked") > 1, F.col("n_acked") - 1)).alias("again"),
+        F.sum("n_requests").alias("requests"),
+        F.sum("n_refused").alias("refused"),
+    )
+    return Family(
+        union([apply_rules(batches, [_offset_differs()]), *_order(batches, lossy=bool(facts.unclean))]),
+        figures(
+            per_partition,
+            {
+                (RESEND_OFFSET, "acknowledged_again"): F.col("again"),
+                (ORDER, "acknowledged_batches"): F.col("acknowledged"),
+                (ORDER, "requests"): F.col("requests"),
+                (ORDER, "refused"): F.col("refused"),
+            },
+        ),
+    )
+
+
+def producer_batches(sends: DataFrame) -> DataFrame:
+    """One row per batch (p, producer_id, producer_epoch, batch): sequence, `end` (the sequence behind it), and of the
+    requests that sent it: `acked`, struct(complete_ns, offset, op) of the first response that was ok; `low`, `high`,
+    struct(offset, op) of the acknowledgements; `first`, struct(op, invoke_ns, error, complete_ns, outcome).
+
+    batch: op of its first request. taken: whether the log may have it.
+    """
+    requests = (
+        sends.where(F.col("producer_id").isNotNull() & F.col("sequence").isNotNull())
+        .groupBy("p", "op")
+        .agg(
+            *[
+                F.first(name).alias(name)
+                for name in ("producer_id", "producer_epoch", "sequence", "transactional_id", "error", "outcome")
+            ],
+            F.coalesce(F.first("resends"), F.col("op")).alias("batch"),
+            F.first(in_log()).alias("in_log"),
+            F.first("invoke_ns").alias("invoke_ns"),
+            F.first("complete_ns").alias("complete_ns"),
+            F.min("offset").alias("offset"),
+            F.min("value").alias("value"),
+            F.count(F.lit(1)).alias("records"),
+        )
+    )
+    ok = (F.col("outcome") == "ok") & F.col("offset").isNotNull()
+    at = F.when(ok, F.struct("offset", "op"))
+    return (
+        requests.groupBy("p", "producer_id", "producer_epoch", "batch")
+        .agg(
+            F.min("sequence").alias("sequence"),
+            (F.min("sequence") + F.max("records")).alias("end"),
+            F.min("value").alias("value"),
+            F.max("transactional_id").alias("transactional_id"),
+            F.min(F.when(ok, F.struct("complete_ns", "offset", "op"))).alias("acked"),
+            F.min(at).alias("low"),
+            F.max(at).alias("high"),
+            F.min(F.struct("op", "invoke_ns", "error", "complete_ns")).alias("first"),
+            F.count(at).alias("n_acked"),
+            F.count(F.lit(1)).alias("n_requests"),
+            F.count_if(F.col("outcome") == "fail").alias("n_refused"),
+            (F.max("in_log") != "fail").alias("taken"),
+        )
+        .withColumn("acked_offset", F.col("acked.offset"))
+    )
+
+
+def _who() -> Column:
+    return text("producer {i} epoch {e}", i=F.col("producer_id"), e=F.col("producer_epoch"))
+
+
+def _offset_differs() -> Rule:
+    return Rule(
+        RESEND_OFFSET,
+        F.col("low.offset") != F.col("high.offset"),
+        F.concat(
+            text("{p}: the batch of sequence {s} of ", p=F.col("p"), s=F.col("sequence")),
+            _who(),
+            text(" was acknowledged at offset {a} and at {b}", a=F.col("low.offset"), b=F.col("high.offset")),
+        ),
+        offset=F.col("high.offset"),
+        value=F.col("value"),
+        ops=[F.col("low.op"), F.col("high.op")],
+        from_ns=F.col("first.invoke_ns"),
+        to_ns=F.col("acked.complete_ns"),
+    )
+
+
+def _order(batches: DataFrame, *, lossy: bool) -> list[DataFrame]:
+    """lossy: a leader that was elected unclean may have lost what a producer was acknowledged."""
+    kind: Kind = "allowed" if lossy else "invalid"
+    of_producer = Window.partitionBy("p", "producer_id").orderBy("producer_epoch", "sequence", "batch")
+    placed = batches.where(F.col("acked").isNotNull()).withColumn(
+        "above",
+        F.max(F.struct("acked_offset", "batch", "sequence", "producer_epoch")).over(
+            of_producer.rowsBetween(Window.unboundedPreceding, -1)
+        ),
+    )
+    back = Rule(
+        ORDER,
+        F.col("above.acked_offset") >= F.col("acked.offset"),
+        F.concat(
+            text("{p}: sequence {s} of ", p=F.col("p"), s=F.col("sequence")),
+            _who(),
+            text(
+                " was acknowledged at offset {o}, and sequence {t} of epoch {f} at {a}",
+                o=F.col("acked.offset"),
+                t=F.col("above.sequence"),
+                f=F.col("above.producer_epoch"),
+                a=F.col("above.acked_offset"),
+            ),
+        ),
+        kind=kind,
+        offset=F.col("acked.offset"),
+        value=F.col("value"),
+        ops=[F.col("above.batch"), F.col("acked.op")],
+        from_ns=F.col("first.invoke_ns"),
+        to_ns=F.col("acked.complete_ns"),
+    )
+    epoch = ("p", "producer_id", "producer_epoch")
+    before = (
+        batches.where(F.col("taken"))
+        .groupBy(*epoch, F.col("end").alias("sequence"))
+        .agg(F.min(F.struct("acked.complete_ns", "batch")).alias("before"))
+    )
+    followed = (
+        batches.withColumn("at_sequence", F.count(F.lit(1)).over(Window.partitionBy(*epoch, "sequence")))
+        .withColumn("newest_epoch", F.max("producer_epoch").over(Window.partitionBy("p", "producer_id")))
+        .join(before, on=[*epoch, "sequence"], how="left")
+    )
+    return [apply_rules(placed, [back]), apply_rules(followed, [_without_predecessor(), *_refused(kind)])]
+
+
+def _without_predecessor() -> Rule:
+    return Rule(
+        ORDER,
+        F.col("acked").isNotNull() & (F.col("sequence") > 0) & F.col("before").isNull(),
+        F.concat(
+            text("{p}: sequence {s} of ", p=F.col("p"), s=F.col("sequence")),
+            _who(),
+            text(
+                " was acknowledged at offset {o}, and no batch before it can have been taken", o=F.col("acked.offset")
+            ),
+        ),
+        offset=F.col("acked.offset"),
+        value=F.col("value"),
+        ops=[F.col("acked.op")],
+        from_ns=F.col("first.invoke_ns"),
+        to_ns=F.col("acked.complete_ns"),
+    )
+
+
+def _refused(kind: Kind) -> list[Rule]:
+    """A batch's first request, refused though its predecessor was acknowledged before that was sent."""
+    plain, error = F.col("transactional_id").isNull(), F.col("first.error")
+    next_ = (F.col("before.complete_ns") < F.col("first.invoke_ns")) & (F.col("at_sequence") == 1)
+
+    def refused(when: Column, why: str) -> Rule:
+        return Rule(
+            ORDER,
+            plain & when,
+            F.concat(
+                text("{p}: sequence {s} of ", p=F.col("p"), s=F.col("sequence")),
+                _who(),
+                text(" was refused with {x}, " + why, x=error),
+            ),
+            kind=kind,
+            value=F.col("value"),
+            ops=[F.col("before.batch"), F.col("first.op")],
+            from_ns=F.col("first.invoke_ns"),
+            to_ns=F.col("first.complete_ns"),
+        )
+
+    return [
+        refused(
+            (error == "OUT_OF_ORDER_SEQUENCE_NUMBER") & next_, "although the batch before it had been acknowledged"
+        ),
+        refused(
+            (error == "INVALID_PRODUCER_EPOCH") & (F.col("producer_epoch") == F.col("newest_epoch")),
+            "although nobody sends under a higher epoch",
+        ),
+    ]

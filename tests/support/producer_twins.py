@@ -1,0 +1,88 @@
+"""Slow, plain twins of the checkers of producers, black box and white box: loops over lists, shared with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.support.twins import Op
+
+Row = dict[str, Any]
+
+
+def _batches(ops: list[Op]) -> list[list[Op]]:
+    """The requests of each batch, the first one first."""
+    of: dict[int, list[Op]] = {}
+    for op in ops:
+        if op.f == "send" and op.request.get("sequence") is not None:
+            of.setdefault(op.request.get("resends", op.index), []).append(op)
+    return list(of.values())
+
+
+def _offsets(requests: list[Op]) -> list[int]:
+    return [op.response["base_offset"] for op in requests if op.outcome == "ok"]
+
+
+def resend_offset(ops: list[Op]) -> set[Any]:
+    return {requests[0].index for requests in _batches(ops) if len(set(_offsets(requests))) > 1}
+
+
+def _place(requests: list[Op]) -> tuple[int, int, int]:
+    first = requests[0].request
+    return first["producer_id"], first["producer_epoch"], first["sequence"]
+
+
+def _end(requests: list[Op]) -> int:
+    return int(requests[0].request["sequence"]) + len(requests[0].request["values"])
+
+
+def _taken(requests: list[Op]) -> bool:
+    return any(op.outcome != "fail" or op.response["error"] == "DUPLICATE_SEQUENCE_NUMBER" for op in requests)
+
+
+def producer_order(ops: list[Op]) -> set[Any]:
+    batches = _batches(ops)
+    found = set()
+    for one in batches:
+        who, epoch, sequence = _place(one)
+        same = [other for other in batches if other is not one and _place(other)[:2] == (who, epoch)]
+        before = [other for other in same if _taken(other) and _end(other) == sequence]
+        if _offsets(one):
+            mine = _first_ack(one).response["base_offset"]
+            for other in batches:
+                lower = _offsets(other) and _place(other)[0] == who and _place(other)[1:] < (epoch, sequence)
+                if lower and _first_ack(other).response["base_offset"] >= mine:
+                    found.add(one[0].index)
+            if sequence > 0 and not before:
+                found.add(one[0].index)
+        first = one[0]
+        error = first.response.get("error")
+        acked_before = [o for o in before if _offsets(o) and (_first_ack(o).done or 0) < first.invoked]
+        alone = not any(_place(other)[2] == sequence for other in same)
+        if error == "OUT_OF_ORDER_SEQUENCE_NUMBER" and acked_before and alone:
+            found.add(first.index)
+        higher = any(_place(other)[0] == who and _place(other)[1] > epoch for other in batches)
+        if error == "INVALID_PRODUCER_EPOCH" and not higher:
+            found.add(first.index)
+    return found
+
+
+def _first_ack(requests: list[Op]) -> Op:
+    return min((op for op in requests if op.outcome == "ok"), key=lambda op: op.done or 0)
+
+
+def producer_sequence(rows: Iterable[Row]) -> set[Any]:
+    """(node, offset) of each batch that does not go on where its producer's last one ended."""
+    found = set()
+    last: dict[tuple[str, int], tuple[int, int]] = {}
+    for row in sorted(rows, key=lambda row: (row["node"], row["file"], row["file_position"])):
+        if row["control"] or row["producer_id"] < 0 or row["base_sequence"] < 0:
+            continue
+        who = (row["node"], row["producer_id"])
+        epoch, due = last.get(who, (row["producer_epoch"], 0))
+        if row["producer_epoch"] > epoch:
+            due = 0
+        if row["producer_epoch"] < epoch or row["base_sequence"] != due:
+            found.add((row["node"], row["base"]))
+        last[who] = (row["producer_epoch"], (row["base_sequence"] + row["records"]) % 2**31)
+    return found
