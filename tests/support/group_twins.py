@@ -1,0 +1,156 @@
+"""Slow, plain twins of the checkers of groups: loops over operations, nothing shared with the checkers.
+
+Each takes the operations of one history and returns the set of what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.support.twins import Op
+
+_NEVER = 2**62
+
+
+def _of(ops: list[Op], f: str, *outcomes: str) -> list[Op]:
+    return [op for op in ops if op.f == f and op.outcome in (outcomes or ("ok",))]
+
+
+def _group(op: Op) -> Any:
+    return op.request["group"]
+
+
+def _node(op: Op) -> Any:
+    return op.request["node"]
+
+
+def _written(op: Op) -> dict[str, int]:
+    return {one["p"]: one["offset"] for one in op.request["offsets"]}
+
+
+def _read(op: Op) -> dict[str, int]:
+    return {one["p"]: one["offset"] for one in op.response["offsets"]}
+
+
+def overlapping_owners(ops: list[Op]) -> set[Any]:
+    given = [
+        (_group(op), op.request["generation"], p, op.request.get("instance") or op.request["member"])
+        for op in _of(ops, "sync")
+        for p in op.response["partitions"]
+    ]
+    return {(g, n, p) for g, n, p, one in given for h, m, q, other in given if (g, n, p) == (h, m, q) and one != other}
+
+
+def _must_know(ops: list[Op], fact: Op, reader: Op) -> bool:
+    """Whether the node that answered reader must have known fact, which came out ok."""
+    assert fact.done is not None
+    if _group(fact) != _group(reader):
+        return False
+    if _node(fact) == _node(reader) and fact.done < reader.invoked:
+        return True
+    return any(
+        _group(commit) == _group(reader)
+        and _node(commit) == _node(reader)
+        and commit.done is not None
+        and commit.done < reader.invoked
+        and fact.done < commit.invoked
+        for commit in _of(ops, "commit_offsets")
+    )
+
+
+def _wrong_fetches(ops: list[Op], *, drained: bool) -> set[Any]:
+    found = set()
+    commits = _of(ops, "commit_offsets", "ok", "info")
+    for op in _of(ops, "fetch_offsets"):
+        if op.request["phase"].startswith("drain") != drained:
+            continue
+        for p, value in _read(op).items():
+            mine = [c for c in commits if _group(c) == _group(op) and p in _written(c)]
+            same = [c for c in mine if _written(c)[p] == value and c.invoked < (op.done or 0)]
+            ends = [(c.done or 0) if c.outcome == "ok" else _NEVER for c in same]
+            if value >= 0 and not same:
+                found.add((op.index, p))
+            for c in mine:
+                known = c.outcome == "ok" and ((c.done or 0) < op.invoked if drained else _must_know(ops, c, op))
+                if known and all(end < c.invoked for end in ends):
+                    found.add((op.index, p))
+    return found
+
+
+def offset_regression(ops: list[Op]) -> set[Any]:
+    return _wrong_fetches(ops, drained=False)
+
+
+def commit_lost(ops: list[Op]) -> set[Any]:
+    return _wrong_fetches(ops, drained=True)
+
+
+def commit_ahead(ops: list[Op]) -> set[Any]:
+    found = set()
+    told = [(op, _written(op)) for op in _of(ops, "commit_offsets")] + [
+        (op, _read(op)) for op in _of(ops, "fetch_offsets")
+    ]
+    for op, offsets in told:
+        for p, value in offsets.items():
+            given = [
+                poll.response["next_position"]
+                for poll in _of(ops, "poll")
+                if poll.request.get("group") == _group(op)
+                and f"{poll.request['topic']}-{poll.request['partition']}" == p
+                and poll.invoked < (op.done or 0)
+            ]
+            if value > max(given, default=0):
+                found.add((op.index, p))
+    return found
+
+
+def fenced_commit(ops: list[Op]) -> set[Any]:
+    found = set()
+    joins, syncs = _of(ops, "join"), _of(ops, "sync")
+    for op in _of(ops, "commit_offsets"):
+        for sync in syncs:
+            if _group(sync) != _group(op) or (sync.done or 0) >= op.invoked:
+                continue
+            if sync.request["generation"] > op.request["generation"] >= 0:
+                found.add(op.index)
+            instance = op.request.get("instance")
+            if instance is None or sync.request.get("instance") != instance:
+                continue
+            first = _first_join(joins, op, op.request["member"])
+            later = _first_join(joins, op, sync.request["member"])
+            if first is not None and later is not None and later.invoked > (first.done or 0):
+                found.add(op.index)
+    return found
+
+
+def _first_join(joins: list[Op], op: Op, member: str) -> Op | None:
+    mine = [
+        join
+        for join in joins
+        if _group(join) == _group(op)
+        and join.request.get("instance") == op.request.get("instance")
+        and join.response["member"] == member
+    ]
+    return min(mine, key=lambda join: join.index, default=None)
+
+
+def generation(ops: list[Op]) -> set[Any]:
+    answers = [(op, op.response["generation"]) for op in _of(ops, "join")]
+    answers += [(op, op.request["generation"]) for op in _of(ops, "sync")]
+    return {
+        op.index
+        for op, told in answers
+        for sync in _of(ops, "sync")
+        if sync.request["generation"] > told and _must_know(ops, sync, op)
+    }
+
+
+GROUP_TWINS: dict[str, Callable[[list[Op]], set[Any]]] = {
+    "overlapping-owners": overlapping_owners,
+    "offset-regression": offset_regression,
+    "commit-lost": commit_lost,
+    "commit-ahead": commit_ahead,
+    "fenced-commit": fenced_commit,
+    "generation": generation,
+}
