@@ -56,7 +56,8 @@ from checkers.results import series
 from checkers.results.witnesses import history_lines, replica_holdings
 from checkers.spark.session import open_session
 from checkers.spark.tables import read_table
-from checkers.verdicts.catalogue import ALL, BY_NAME, GROUPS, Spec
+from checkers.transactions.families import transactions
+from checkers.verdicts.catalogue import ALL, BY_NAME, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, Verdict, by_checker, found_unasked, judge, worst
 from checkers.white_box.families import white_box
@@ -207,8 +208,10 @@ def _rows(history: History, evidence: Evidence, raw_events: DataFrame) -> list[R
         events=evidence.events,
     )
     families = {**black_box(facts), **white_box(evidence, raw_events)}
-    if evidence.info.checkers is not None and any(evidence.info.wants(spec.name) for spec in GROUPS):
+    if any(_wanted(spec, evidence.info) for spec in GROUPS):
         families |= of_groups(history)
+    if any(_wanted(spec, evidence.info) for spec in TRANSACTIONS):
+        families |= transactions(facts)
     return collect_families(families, excuse=excuse_unclean(evidence.unclean))
 
 

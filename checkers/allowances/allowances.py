@@ -63,6 +63,8 @@ UNCLEAN = Allowance(
         "int-poll-skip": _ALL,
         "refused-read": _ALL,
         "nonmonotonic-end": _ALL,
+        "torn-transaction": _ALL,
+        "committed-lost": _ALL,
         "leader-completeness": _ALL,
         "truncation": _ALL,
         # What such a leader lacks, its followers lack too, whatever was acknowledged; bytes that differ are no loss.

@@ -29,14 +29,14 @@ CURRENT = "drain-current"
 
 
 def believed_drains(facts: Facts) -> DataFrame:
-    """(p, leader, reader, phase, start, end, believed): every drain-complete line."""
+    """(p, leader, reader, isolation, phase, start, end, believed): every drain-complete line."""
     marked = facts.history.marks.where(F.col("f") == "drain-complete").select(
-        "p", "leader", "reader", "phase", "start", "end", "time_ns"
+        "p", "leader", "reader", "isolation", "phase", "start", "end", "time_ns"
     )
     polls = facts.history.requests.where(F.col("phase").startswith("drain")).withColumn("leader", F.col("node"))
-    ranges = covered_ranges(polls, "p", "leader", "reader", "phase")
+    ranges = covered_ranges(polls, "p", "leader", "reader", "isolation", "phase")
     return (
-        marked.join(ranges, on=["p", "leader", "reader", "phase"], how="left")
+        marked.join(ranges, on=["p", "leader", "reader", "isolation", "phase"], how="left")
         .groupBy(*marked.columns)
         .agg(
             F.coalesce(
@@ -90,9 +90,11 @@ def drain_checks(facts: Facts) -> Family:
         ],
     )
     good = judged.where("good")
+    # What is there is proven by reading all of it; what read_committed shows of it, the checkers of transactions judge.
+    everything = F.col("isolation") == 0
     names = F.array(
-        F.concat(F.lit("drained:"), "reader", F.lit(":"), "leader"),
-        F.when(F.col("phase") == CURRENT, F.concat(F.lit(HEALED), "reader")),
+        F.when(everything, F.concat(F.lit("drained:"), "reader", F.lit(":"), "leader")),
+        F.when(everything & (F.col("phase") == CURRENT), F.concat(F.lit(HEALED), "reader")),
     )
     per_reader = (
         good.select("p", F.explode(names).alias("name"))
@@ -146,14 +148,17 @@ def _gone(facts: Facts) -> DataFrame:
     doubted. But a run with such a record is not valid (`none` of the checker's entry in the catalogue).
     """
     marked = facts.history.marks.where(F.col("f") == "drain-complete").select(
-        "p", "leader", "reader", "phase", "time_ns"
+        "p", "leader", "reader", "isolation", "phase", "time_ns"
     )
     acked = facts.acked.where(F.col("n_reads") > 0)
-    expected = acked.join(F.broadcast(marked), on="p").where(F.col("send.complete_ns") < F.col("time_ns"))
-    returned = facts.history.polls.where(F.col("phase").startswith("drain")).select(
-        "p", "value", F.col("node").alias("leader"), "reader", "phase"
+    expected = acked.join(F.broadcast(marked), on="p").where(
+        (F.col("send.complete_ns") < F.col("time_ns"))
+        & ((F.col("isolation") == 0) | F.col("fate").isNull() | (F.col("n_committed_reads") > 0))
     )
-    missing = expected.join(returned, on=["p", "value", "leader", "reader", "phase"], how="left_anti")
+    returned = facts.history.polls.where(F.col("phase").startswith("drain")).select(
+        "p", "value", F.col("node").alias("leader"), "reader", "isolation", "phase"
+    )
+    missing = expected.join(returned, on=["p", "value", "leader", "reader", "isolation", "phase"], how="left_anti")
     if facts.expiry is not None:
         missing = _with_expired(facts, missing).where(~F.col("expired"))
     there = F.col("epoch")
@@ -194,7 +199,7 @@ def _log_starts(facts: Facts) -> DataFrame:
 
 def _repeat(facts: Facts) -> Family:
     """Record by record and round by round: what the wire reader and the real client read from one leader."""
-    turn = ("p", "phase", "leader")
+    turn = ("p", "phase", "leader", "isolation")
     read = facts.history.polls.where(F.col("phase").startswith("drain")).withColumn("leader", F.col("node"))
     wire, real = F.col("reader") == "wire", F.col("reader") == "confluent"
     sides = read.groupBy(*turn, "offset").agg(

@@ -8,9 +8,10 @@ ListOffsets(latest) that was sent after it had a lower end in e.
 Both rest on one thing: the leader of e has all that was shown in epochs up to e, whenever it was shown, for a deposed
 leader commits nothing without the replicas that were in sync with it. So the log of e's leader reaches o, whatever its
 watermark is; a leader refuses offsets beyond its log's end, not beyond a watermark that lags (KAFKA-725). And it
-returns an end only once its watermark has reached the start of its epoch (KIP-207), with or without read_committed:
-there are no transactions here, and without them the last stable offset is the watermark. An end that was shown in an
-epoch above e proves nothing about e: a deposed leader may be behind, and return its lower end.
+returns an end only once its watermark has reached the start of its epoch (KIP-207). Under read_committed the end is the
+last stable offset: it is held against what was shown to be decided, last stable offsets and what read_committed passed
+over. For that never falls either: a transaction counts as ended once its marker is below the watermark. An end that was
+shown in an epoch above e proves nothing about e: a deposed leader may be behind, and return its lower end.
 
 A broker compares the epoch of the request (current_leader_epoch) with its own before anything else, so an error other
 than a wrong epoch is one of that epoch; where neither request nor response names an epoch nothing is judged. Source:
@@ -32,12 +33,14 @@ from pyspark.sql import functions as F
 from checkers.allowances.expiry import with_expired
 from checkers.black_box.facts import Facts, known_epoch, response_log_start
 from checkers.evidence.unclean_elections import epoch_interval
-from checkers.history.responses import is_poll, requests_latest, response_epoch, shown_end
+from checkers.history.responses import is_poll, requests_latest, response_epoch, shown_end, shown_stable_end
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
 REFUSED = "refused-read"
 NONMONOTONIC_END = "nonmonotonic-end"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+ALL, STABLE = "all", "stable"
+"""Ends of everything that is committed to the log, and of what is decided."""
 
 
 def end_checks(facts: Facts) -> Family:
@@ -81,8 +84,9 @@ def end_checks(facts: Facts) -> Family:
 
 
 def _requests(facts: Facts) -> DataFrame:
-    """Wire requests with a response in a known leader epoch: `epoch`; `shown_end`; `log_start`, where the response has
-    it; `checker`, and the `offset` that is judged: of the refused read, or the end that was returned.
+    """Wire requests with a response in a known leader epoch: `epoch`; `shown_end`, and `stable_end` of what is decided;
+    `log_start`, where the response has it; `checker`, and the `offset` that is judged: of the refused read, or the end
+    that was returned, which is held against ends of `level`.
     """
     ok, out_of_range = F.col("outcome") == "ok", is_poll() & (F.col("error") == OUT_OF_RANGE)
     wire = F.coalesce("reader", F.lit("wire")) == "wire"
@@ -100,6 +104,8 @@ def _requests(facts: Facts) -> DataFrame:
             "invoke_ns",
             "complete_ns",
             F.when(ok, shown_end()).alias("shown_end"),
+            F.when(ok, shown_stable_end()).alias("stable_end"),
+            F.when(requests_latest() & (F.col("isolation") == 1), F.lit(STABLE)).otherwise(F.lit(ALL)).alias("level"),
             F.when(ok & (response_log_start() >= 0), response_log_start()).alias("log_start"),
             F.when(~ok, F.lit(REFUSED)).when(requests_latest(), F.lit(NONMONOTONIC_END)).alias("checker"),
             F.when(~ok, F.col("position")).when(requests_latest(), F.col("end_offset")).alias("offset"),
@@ -115,18 +121,30 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
     least = F.col("offset") + F.when(F.col("checker") == REFUSED, 0).otherwise(1)
     judged = requests.where(F.col("checker").isNotNull()).select(
         "p",
+        "level",
         F.col("invoke_ns").alias("at_ns"),
         F.lit(0).alias("turn"),
         F.struct("op", "checker", "offset", "epoch", "invoke_ns", "complete_ns", least.alias("least")).alias(
             "requested"
         ),
     )
-    shown = requests.where(F.col("shown_end").isNotNull()).select(
-        "p",
-        F.col("epoch").alias("shown_in"),
-        F.col("complete_ns").alias("at_ns"),
-        F.lit(1).alias("turn"),
-        F.struct("shown_end", "op", "complete_ns").alias("shown"),
+    ends = F.explode(
+        F.array(
+            F.struct(F.lit(ALL).alias("level"), F.col("shown_end").alias("end")),
+            F.struct(F.lit(STABLE).alias("level"), F.col("stable_end").alias("end")),
+        )
+    )
+    shown = (
+        requests.select("*", ends.alias("one"))
+        .where(F.col("one.end").isNotNull())
+        .select(
+            "p",
+            "one.level",
+            F.col("epoch").alias("shown_in"),
+            F.col("complete_ns").alias("at_ns"),
+            F.lit(1).alias("turn"),
+            F.struct(F.col("one.end").alias("shown_end"), "op", "complete_ns").alias("shown"),
+        )
     )
     # Each is compared with every epoch up to its own: there are few.
     epochs = shown.select("p", "shown_in").distinct()
@@ -134,7 +152,9 @@ def _denied(facts: Facts, requests: DataFrame) -> DataFrame:
         F.col("shown_in") <= F.col("requested.epoch")
     )
     # At equal times the request counts as the earlier one: it was not certainly sent after the response.
-    before = Window.partitionBy("p", "shown_in").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    before = (
+        Window.partitionBy("p", "level", "shown_in").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    )
     beyond = (
         requested.unionByName(shown, allowMissingColumns=True)
         .withColumn("highest", F.max("shown").over(before))

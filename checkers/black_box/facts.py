@@ -20,6 +20,7 @@ from checkers.allowances.expiry import with_expired
 from checkers.evidence.unclean_elections import NONE, Unclean
 from checkers.history.load import History
 from checkers.history.retention import Expiry
+from checkers.history.transactions import COMMITTED, transactions_table
 from checkers.spark.tables import kept
 
 
@@ -163,12 +164,18 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
     send: of all requests with its batch, see `one_send`. acked: an ok response had its offset (`ack_offset`).
     known_offset: the acknowledged offset, else the lowest read.
     effective_ns: the earliest instant at which it certainly was in the log (its acknowledgement or its first read).
-    epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says.
+    epoch: the leader epoch under which it was written, where a response or `acks` (see `ack_epochs`) says. fate: what
+    became of its transaction, null for what was sent in none. n_committed_reads: how often read_committed showed it.
     """
-    sent = history.sends.select(
+    fates = transactions_table(history).select("txn", "fate")
+    sent = history.sends.join(fates, on="txn", how="left").select(
         "p",
         "value",
         F.struct("op", "process", in_log().alias("outcome"), "acks", "sentinel", *_OF_RESPONSE).alias("send"),
+        "txn",
+        "fate",
+        "source",
+        F.lit(None).cast("int").alias("isolation"),
         F.lit(None).cast("bigint").alias("read_offset"),
         F.lit(None).cast("bigint").alias("read_complete_ns"),
         F.lit(None).cast("bigint").alias("read_op"),
@@ -179,6 +186,10 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         "p",
         "value",
         F.lit(None).cast(sent.schema["send"].dataType).alias("send"),
+        F.lit(None).cast("bigint").alias("txn"),
+        F.lit(None).cast("string").alias("fate"),
+        F.lit(None).cast("bigint").alias("source"),
+        "isolation",
         F.col("offset").alias("read_offset"),
         F.col("complete_ns").alias("read_complete_ns"),
         F.col("op").alias("read_op"),
@@ -191,7 +202,11 @@ def value_facts(history: History, leader_changes: DataFrame, acks: DataFrame | N
         .agg(
             one_send().alias("send"),
             F.count("send").alias("n_sends"),
+            F.min("txn").alias("txn"),
+            F.min("fate").alias("fate"),
+            F.min("source").alias("source"),
             F.count("read_op").alias("n_reads"),
+            F.count_if(F.col("isolation") == 1).alias("n_committed_reads"),
             F.min("read_offset").alias("min_read_offset"),
             F.max("read_offset").alias("max_read_offset"),
             F.min("read_complete_ns").alias("first_read_ns"),
@@ -257,8 +272,21 @@ def may_come_back() -> Column:
     return F.coalesce((F.col("send.acks") != -1) & there, F.lit(False))
 
 
+def decided() -> Column:
+    """Of a row of `by_value`: whether readers of committed records are shown it: it is of no transaction, or of one
+    that was committed.
+    """
+    return F.col("fate").isNull() | (F.col("fate") == COMMITTED)
+
+
 def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
-    """One row per (p, offset): the values named there, and whether and when it was first read."""
+    """One row per (p, offset): the values named there, and whether and when it was first read.
+
+    shown: whether a poll under read_committed must return it: another one did, or it was read and is of no transaction.
+    """
+    of_transactions = by_value.where(F.col("fate").isNotNull() & F.col("value").isNotNull()).select(
+        "p", F.col("value").alias("min_value"), F.lit(True).alias("transactional")
+    )
     acked = by_value.where(F.col("acked") & ~F.col("forgiven") & F.col("value").isNotNull()).select(
         "p",
         F.col("ack_offset").alias("offset"),
@@ -266,8 +294,9 @@ def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
         F.col("send.op").alias("op"),
         F.col("send.complete_ns").alias("complete_ns"),
         F.lit(False).alias("is_read"),
+        F.lit(0).alias("isolation"),
     )
-    read = history.polls.select("p", "offset", "value", "op", "complete_ns", F.lit(True).alias("is_read"))
+    read = history.polls.select("p", "offset", "value", "op", "complete_ns", F.lit(True).alias("is_read"), "isolation")
     named = F.col("value").isNotNull()
     return (
         acked.unionByName(read)
@@ -277,6 +306,10 @@ def offset_facts(by_value: DataFrame, history: History) -> DataFrame:
             F.max("value").alias("max_value"),
             F.min(F.when(named, F.struct("value", "op"))).alias("low"),
             F.max("is_read").alias("is_read"),
+            F.max("isolation").alias("isolation"),
             F.min(F.when(F.col("is_read"), F.col("complete_ns"))).alias("first_read_ns"),
         )
+        .join(of_transactions, on=["p", "min_value"], how="left")
+        .withColumn("shown", F.col("is_read") & (F.col("transactional").isNull() | (F.col("isolation") == 1)))
+        .drop("transactional", "isolation")
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.black_box.facts import Facts, expired, response_log_start, undeleted
+from checkers.black_box.facts import Facts, decided, expired, response_log_start, undeleted
 from checkers.history.load import History
 from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text
 
@@ -44,7 +44,15 @@ def covered_ranges(requests: DataFrame, *keys: str) -> DataFrame:
 def lost_checks(facts: Facts) -> Family:
     """Every acknowledged record that nobody read, judged by what the polls covered."""
     history = facts.history
-    covered = covered_ranges(history.requests)
+    everybody = F.lit("everybody")
+    # A poll under read_committed rightly passes over what a transaction that may be aborted had sent.
+    covered = (
+        covered_ranges(history.requests)
+        .withColumn("by", everybody)
+        .unionByName(
+            covered_ranges(history.requests.where(F.col("isolation") == 0)).withColumn("by", F.lit("uncommitted"))
+        )
+    )
     reach = (
         history.requests.where(F.col("outcome") == "ok")
         .groupBy("p")
@@ -56,11 +64,14 @@ def lost_checks(facts: Facts) -> Family:
         .agg(F.max("end").alias("drain_end"), F.max("time_ns").alias("drained_ns"))
     )
     unread = facts.by_value.where(F.col("acked") & (F.col("n_reads") == 0)).withColumn("offset", F.col("ack_offset"))
+    shown_to = F.when(decided(), everybody).otherwise(F.lit("uncommitted"))
+    unread = unread.withColumn("shown_to", shown_to)
     inside = (
         unread.alias("u")
         .join(
             covered.alias("c"),
             on=(F.col("u.p") == F.col("c.p"))
+            & (F.col("u.shown_to") == F.col("c.by"))
             & (F.col("u.offset") >= F.col("c.start_offset"))
             & (F.col("u.offset") < F.col("c.end_offset")),
             how="left",

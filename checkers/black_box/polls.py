@@ -1,7 +1,8 @@
 """What consecutive polls and the inside of one poll say: vanished read, skips, steps back.
 
 Inside one response: every offset that any poll ever read and that lies in [position, next_position) must be in the
-response. If it is not and had been read before, it *vanished*; otherwise the response *skipped* it (int-poll-skip).
+response; under read_committed every one that such a poll read, or that holds a record of no transaction. If it is not
+and had been read before, it *vanished*; otherwise the response *skipped* it (int-poll-skip).
 Offsets out of order or outside of the range are an int-nonmonotonic poll. Between polls the wire reader chooses its
 position, as `assign` does, so a jump there is counted and is no finding; a client that keeps its position itself is
 judged by the position that it reports (`client_position`), where the history has it. Right after a poll that is the
@@ -108,12 +109,15 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
         "p",
         "offset",
         F.lit(1).alias("known"),
+        F.col("shown").cast("int").alias("shown"),
         F.lit(None).cast("bigint").alias("op"),
         F.lit(None).cast("string").alias("which"),
+        F.lit(None).cast("int").alias("isolation"),
     )
     points = polls.select(
         "p",
         "op",
+        "isolation",
         F.explode(
             F.array(
                 F.struct(F.lit("position").alias("which"), F.col("position").alias("offset")),
@@ -123,14 +127,22 @@ def _ranks(polls: DataFrame, by_offset: DataFrame) -> DataFrame:
             )
         ).alias("point"),
     ).select(
-        "p", F.col("point.offset").alias("offset"), F.lit(0).alias("known"), "op", F.col("point.which").alias("which")
+        "p",
+        F.col("point.offset").alias("offset"),
+        F.lit(0).alias("known"),
+        F.lit(0).alias("shown"),
+        "op",
+        F.col("point.which").alias("which"),
+        "isolation",
     )
     points = points.where(F.col("offset").isNotNull())
     # A point stands before the record at its own offset: ranks count what lies strictly below.
     below = Window.partitionBy("p").orderBy("offset", "known").rowsBetween(Window.unboundedPreceding, 0)
     ranks = (
         known.unionByName(points)
-        .withColumn("rank", F.sum("known").over(below))
+        .withColumn(
+            "rank", F.when(F.col("isolation") == 1, F.sum("shown").over(below)).otherwise(F.sum("known").over(below))
+        )
         .where(F.col("op").isNotNull())
         .groupBy("op")
         .agg(
@@ -147,12 +159,13 @@ def _gap_findings(gaps: DataFrame, facts: Facts) -> DataFrame:
     """One row per (poll, offset) that the poll passed over although some poll read it."""
     first = Window.partitionBy("p").orderBy("op")
     some = gaps.withColumn("nth", F.row_number().over(first)).where(F.col("nth") <= EXPANDED_POLLS)
-    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low")
+    known = facts.by_offset.where("is_read").select("p", "offset", "first_read_ns", "low", "shown")
     missing = (
         some.alias("g")
         .join(
             known.alias("k"),
             on=(F.col("g.p") == F.col("k.p"))
+            & (F.col("k.shown") | (F.col("g.isolation") == 0))
             & (F.col("k.offset") >= F.col("g.position"))
             & (F.col("k.offset") < F.col("g.next_position")),
             how="inner",

@@ -348,6 +348,7 @@ def marks_table(raw: DataFrame) -> DataFrame:
         "family",
         "effects",
         "reader",
+        F.coalesce("isolation", F.lit(0)).alias("isolation"),
         "leader",
         "start",
         "end",

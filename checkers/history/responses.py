@@ -31,6 +31,20 @@ def response_watermark() -> Column:
     return F.when(is_poll(), F.col("hw"))
 
 
+def stable_end() -> Column:
+    """Last stable offset that the response gives; null where it has none."""
+    latest = requests_latest() & (F.col("isolation") == 1)
+    return F.when(latest, F.col("end_offset")).when(is_poll() & (F.col("lso") >= 0), F.col("lso"))
+
+
+def shown_stable_end() -> Column:
+    """End of what the response shows to be decided: its last stable offset, and under read_committed all that the
+    response passed over; null where it shows nothing.
+    """
+    passed = is_poll() & (F.col("isolation") == 1) & (F.col("next_position") > F.col("position"))
+    return F.greatest(stable_end(), F.when(passed, F.col("next_position")))
+
+
 def shown_end() -> Column:
     """End of what the response shows to be committed; null where it shows nothing. An end offset, or a watermark, shows
     that of all below it, with records or without: the greatest of these counts.

@@ -194,37 +194,37 @@ WHITE_BOX = (
 )
 
 
-def _group(name: str, title: str, needs: Mapping[str, str]) -> Spec:
+def _own(name: str, title: str, needs: Mapping[str, str]) -> Spec:
     return Spec(name, title, "black-box", needs, own=True)
 
 
 GROUPS = (
-    _group(
+    _own(
         "overlapping-owners",
         "Overlapping owners: one partition, two members of a generation",
         {"assigned": "no member was given the partition"},
     ),
-    _group(
+    _own(
         "offset-regression",
         "Offset regression: a group's committed offset went back",
         {"fetches_judged": "no offset was fetched of a node that must have known an acknowledged commit"},
     ),
-    _group(
+    _own(
         "commit-lost",
         "Lost commit: acknowledged, and not what is fetched in the end",
         {"final_fetches": "no committed offset was fetched in the final drain"},
     ),
-    _group(
+    _own(
         "commit-ahead",
         "Commit ahead: an offset beyond what any member was given",
         {"offsets_judged": "no offset was committed"},
     ),
-    _group(
+    _own(
         "fenced-commit",
         "Fenced commit: of a generation or member that is over",
         {"commits_too_late": "no commit of a generation that was over was tried"},
     ),
-    _group(
+    _own(
         "generation",
         "Rule 16: a group's generations never go back",
         {"generations": "no member was given the partition"},
@@ -265,5 +265,49 @@ PRODUCERS = (
 )
 """Of producers with ids and sequences: workloads that have such producers name them."""
 
-ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *GROUPS)
+_SHOWN = {"committed_reads": "no poll under read_committed returned a value of a transaction"}
+_COMMITTED = {
+    "committed_values": "no value of a committed transaction has a known offset",
+    "committed_drains": "no drain under read_committed came to its end",
+}
+
+
+TRANSACTIONS = (
+    _own(
+        "aborted-transaction-read",
+        "Aborted read (G1a): read_committed showed a value of an aborted transaction",
+        {**_SHOWN, "aborted_values": "no value of an aborted transaction has a known offset"},
+    ),
+    _own("precommitted-read", "Precommitted read: shown by read_committed before its commit was asked for", _SHOWN),
+    _own("torn-transaction", "Torn transaction: read_committed shows a part of a committed transaction", _COMMITTED),
+    _own("committed-lost", "Committed and lost: read_committed shows nothing of a committed transaction", _COMMITTED),
+    _own(
+        "last-stable-offset",
+        "Last stable offsets never fall, nor lie above the high watermark",
+        {"answers_with_lso": "no response in a known leader epoch carried a last stable offset"},
+    ),
+    _own(
+        "hanging-transaction",
+        "Hanging transaction: nothing ends it",
+        {"ended": "the last stable offset was not seen to reach the high watermark at the end"},
+    ),
+    _own(
+        "transaction-offsets",
+        "Offsets that transactions commit count once, and only where, they are committed",
+        {
+            "offsets_committed": "no transaction committed an offset",
+            "offsets_fetched": "no committed offset was fetched",
+        },
+    ),
+    _own(
+        "exactly-once",
+        "Exactly once: each input below the committed offset is reflected in one output",
+        {
+            "once": "no input below a committed offset is reflected in an output",
+            "final_offsets": "the last committed offset is not known",
+        },
+    ),
+)
+
+ALL = (*BLACK_BOX, *DRAINS, *WHITE_BOX, *PRODUCERS, *TRANSACTIONS, *GROUPS)
 BY_NAME: dict[str, Spec] = {spec.name: spec for spec in ALL}

@@ -15,6 +15,8 @@ from typing import Any
 
 from tests.golden.black import BLACK_BOX, MORE_BLACK_BOX
 from tests.golden.groups import GROUPS, MORE_GROUPS
+from tests.golden.transactions import MORE_TRANSACTIONS, TRANSACTIONS
+from tests.golden.transactions import life as transactional_life
 from tests.golden.white import LAST_STANDING, MORE_WHITE_BOX, OF_PRODUCERS, WHITE_BOX
 from tests.golden.white_parts import last_standing_life, plain_life
 from tests.support.histories import Story
@@ -28,8 +30,8 @@ PRODUCERS_FROM = 1000
 
 def names() -> list[tuple[str, str]]:
     """(anomaly, case name) of every golden history."""
-    main = [(anomaly, case) for anomaly in (*BLACK_BOX, *GROUPS, *WHITE_BOX) for case in CASES]
-    return [*main, *MORE_BLACK_BOX, *MORE_GROUPS, *MORE_WHITE_BOX]
+    main = [(anomaly, case) for anomaly in (*BLACK_BOX, *GROUPS, *WHITE_BOX, *TRANSACTIONS) for case in CASES]
+    return [*main, *MORE_BLACK_BOX, *MORE_GROUPS, *MORE_WHITE_BOX, *MORE_TRANSACTIONS]
 
 
 def build() -> Iterator[tuple[str, str, Case]]:
@@ -55,6 +57,15 @@ def build() -> Iterator[tuple[str, str, Case]]:
         number = next(of_producers if anomaly in OF_PRODUCERS else plain)
         case = case_of(life(f"{anomaly}-{name}", 10 * number))
         change(case)
+        yield anomaly, name, case
+    each = [
+        ((anomaly, name), change)
+        for anomaly, changes in TRANSACTIONS.items()
+        for name, change in zip(CASES, changes, strict=True)
+    ]
+    for (anomaly, name), damage in [*each, *MORE_TRANSACTIONS.items()]:
+        case = transactional_life(f"{anomaly}-{name}")
+        damage(case.history)
         yield anomaly, name, case
 
 

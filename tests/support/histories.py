@@ -34,7 +34,10 @@ class Story:
     def invoke(self, f: str, *, process: int = 0, partition: int = 0, at: int | None = None, **fields: Any) -> int:
         """An invocation; returns its index."""
         base = {"type": "invoke", "process": process, "kind": "client", "f": f, "phase": fields.pop("phase", "main")}
-        where = {"topic": self.topic, "partition": partition, "node": fields.pop("node", "n1")}
+        where: dict[str, Any] = {"topic": fields.pop("topic", self.topic), "partition": partition}
+        where["node"] = fields.pop("node", "n1")
+        if where["topic"] is None:
+            where["partition"] = None
         return self._add({**base, **where, **fields}, at)
 
     def complete(self, invoke: int, outcome: str = "ok", *, at: int | None = None, **fields: Any) -> int:
@@ -65,6 +68,17 @@ class Story:
         self.complete(op, outcome, at=completed, **answer)
         return op
 
+    def coordinate(
+        self, f: str, *, outcome: str = "ok", answer: Mapping[str, object] | None = None, **fields: Any
+    ) -> int:
+        """An operation of a coordinator; answer: the fields of its completion. Returns the invocation's index."""
+        op = self.invoke(f, topic=None, **fields)
+        fields = dict(answer or {})
+        if outcome != "ok":
+            fields["error"] = "PRODUCER_FENCED" if outcome == "fail" else "timeout"
+        self.complete(op, outcome, **fields)
+        return op
+
     def poll(
         self,
         position: int,
@@ -79,11 +93,14 @@ class Story:
         reader: str = "wire",
         intact: bool = True,
         log_start: int = 0,
+        isolation: int = 0,
+        lso: int | None = None,
         invoked: int | None = None,
         completed: int | None = None,
         **fields: Any,
     ) -> int:
-        """A poll; next_position defaults to the one after the last record, hw to next_position. error: where not ok.
+        """A poll; next_position defaults to the one after the last record, hw to next_position, lso to hw. error: where
+        not ok.
 
         The real client says that its position is where it asks, unless a test says `client_position`.
         """
@@ -98,7 +115,7 @@ class Story:
             at=invoked,
             position=position,
             leader_epoch=sent_epoch,
-            isolation=0,
+            isolation=isolation,
             reader=reader,
             consumer=consumer,
             max_bytes=65536,
@@ -112,7 +129,7 @@ class Story:
             at=completed,
             next_position=after,
             hw=mark,
-            lso=mark,
+            lso=mark if lso is None else lso,
             log_start=log_start,
             records=[{"offset": o, "value": v, "epoch": sent_epoch, "intact": intact} for o, v in listed],
         )
@@ -176,16 +193,18 @@ class Story:
         leader: str = "n1",
         reader: str = "wire",
         phase: str = "drain-0",
+        **fields: Any,
     ) -> int:
         return self.harness(
             "drain-complete",
             phase=phase,
-            topic=self.topic,
+            topic=fields.pop("topic", self.topic),
             partition=partition,
             reader=reader,
             leader=leader,
             start=start,
             end=end,
+            **fields,
         )
 
     def text(self) -> str:
@@ -206,6 +225,8 @@ def merged(histories: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, 
 
 
 _VALUES_APART = 1_000_000
+OUT = "-out"
+"""Ends the name of the topic that processors write to."""
 
 
 def apart(values: Sequence[int], number: int) -> list[int]:
@@ -221,11 +242,14 @@ def _moved(line: dict[str, Any], topic: str, shift: int, number: int) -> dict[st
     if "resends" in moved:
         moved["resends"] += shift
     if moved.get("topic") is not None:
-        moved["topic"] = topic
+        moved["topic"] = topic + (OUT if moved["topic"].endswith(OUT) else "")
     if moved["process"] >= 0:
         moved["process"] += number * 10_000
-    if "values" in moved:
-        moved["values"] = apart(moved["values"], number)
+    for name in ("values", "sources"):
+        if name in moved:
+            moved[name] = apart(moved[name], number)
+    if "txn" in moved:
+        (moved["txn"],) = apart([moved["txn"]], number)
     if "group" in moved:
         moved["group"] = f"{topic}/{moved['group']}"
     if "consumer" in moved:

@@ -24,7 +24,8 @@ from checkers.history import schema
 from checkers.history.load import load_history
 from checkers.history.retention import Expiry, Retention
 from checkers.history.run_info import NodeInfo, RunInfo
-from checkers.verdicts.catalogue import ALL
+from checkers.transactions.families import transactions as of_transactions
+from checkers.verdicts.catalogue import ALL, GROUPS, TRANSACTIONS, Spec
 from checkers.verdicts.jobs import collect_families
 from checkers.verdicts.verdict import CheckResult, Row, judge
 from checkers.white_box.families import white_box
@@ -100,16 +101,29 @@ def _marks(model: ModelCluster, p: Any, broker: int) -> list[dict[str, Any]]:
 
 
 def judge_cases(
-    spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool = False, expiry: Expiry | None = None
+    spark: SparkSession,
+    folder: Path,
+    cases: Mapping[str, Case],
+    *,
+    unclean: bool = False,
+    expiry: Expiry | None = None,
+    transactions: bool = False,
 ) -> dict[str, dict[str, CheckResult]]:
-    """Topic → checker → result, all cases in one pass. folder: scratch space."""
+    """Topic → checker → result, all cases in one pass. folder: scratch space. transactions: with their checkers."""
     with pyspark_sockets():
-        rows = _rows(spark, folder, cases, unclean=unclean, expiry=expiry)
-    return {topic: _judge_one(topic, case, rows) for topic, case in cases.items()}
+        rows = _rows(spark, folder, cases, unclean=unclean, expiry=expiry, transactions=transactions)
+    specs = [spec for spec in ALL if transactions or spec not in TRANSACTIONS]
+    return {topic: _judge_one(topic, case, rows, specs) for topic, case in cases.items()}
 
 
 def _rows(
-    spark: SparkSession, folder: Path, cases: Mapping[str, Case], *, unclean: bool, expiry: Expiry | None
+    spark: SparkSession,
+    folder: Path,
+    cases: Mapping[str, Case],
+    *,
+    unclean: bool,
+    expiry: Expiry | None,
+    transactions: bool,
 ) -> list[Row]:
     lines = merged({topic: case.history for topic, case in cases.items()})
     history, health = load_history(spark, write_history(folder / "history.jsonl", lines), folder / "parquet")
@@ -129,12 +143,14 @@ def _rows(
     changes = leader_changes(history, evidence)
     facts = build_facts(history, changes, expiry=expiry, unclean=evidence.unclean, events=tables["events"])
     families = {**black_box(facts), **white_box(evidence, tables["events"])}
-    if any(_has_groups(case) for case in cases.values()):
+    if any(_has_members(case) for case in cases.values()):
         families |= of_groups(history)
+    if transactions:
+        families |= of_transactions(facts)
     return collect_families(families, witnesses=1000, excuse=excuse_unclean(evidence.unclean))
 
 
-def _judge_one(topic: str, case: Case, rows: Sequence[Row]) -> dict[str, CheckResult]:
+def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec]) -> dict[str, CheckResult]:
     partitions = [f"{topic}-{number}" for number in range(case.partitions)]
     nodes = {event["node"] for event in case.tables.get("events", ())}
     mine = [
@@ -142,13 +158,13 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row]) -> dict[str, CheckRe
         for row in rows
         if row.p in partitions or (row.p is None and any(f"{node}," in row.detail for node in nodes))
     ]
-    judged = [spec for spec in ALL if not spec.own or _has_groups(case)]
+    judged = [spec for spec in specs if spec not in GROUPS or _has_members(case)]
     return {spec.name: judge(spec, [row for row in mine if row.checker == spec.name], partitions) for spec in judged}
 
 
-def _has_groups(case: Case) -> bool:
+def _has_members(case: Case) -> bool:
     """What groups alone have is judged only where there is one."""
-    return any(line.get("group") is not None for line in case.history)
+    return any(line.get("f") in ("join", "sync", "commit_offsets") for line in case.history)
 
 
 def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Case]) -> DataFrame:

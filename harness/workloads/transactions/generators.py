@@ -39,16 +39,23 @@ _PAUSE_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Endless steps by the threads [first, end)."""
+    """Endless steps by the threads [first, end).
+
+    A thread whose last step was refused pauses, as real clients do: most are refused because the transaction before is
+    still being ended.
+    """
 
     rng: Rng
     first: int
     end: int
     next_value: int
+    pausing: tuple[tuple[int, int], ...] = ()
+    """(thread, until when in ns)."""
 
     def next(self, context: Context) -> tuple[Op, Generator] | Pending | None:
         """A step of an idle thread, any."""
-        mine = within(context.free, self.first, self.end)
+        paused = {thread for thread, until_ns in self.pausing if until_ns > context.time_ns}
+        mine = [thread for thread in within(context.free, self.first, self.end) if thread not in paused]
         if not mine:
             return PENDING
         at, rng = self.rng.below(len(mine))
@@ -56,9 +63,14 @@ class Steps:
         op = Op(context.time_ns, mine[at], STEP, -1, tuple(range(self.next_value, after)))
         return op, replace(self, rng=rng, next_value=after)
 
-    def update(self, _completed: Completed) -> Generator:
-        """Nothing depends on completions."""
-        return self
+    def update(self, completed: Completed) -> Generator:
+        """A thread whose step was refused pauses."""
+        op = completed.op
+        if op.f != STEP or not self.first <= op.thread < self.end:
+            return self
+        others = tuple(pause for pause in self.pausing if pause[0] != op.thread)
+        refused = completed.outcome == "fail"
+        return replace(self, pausing=(*others, (op.thread, op.time_ns + _PAUSE_NS)) if refused else others)
 
 
 @dataclass(frozen=True, slots=True)

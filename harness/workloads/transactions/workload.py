@@ -29,7 +29,17 @@ from harness.workloads.transactions.plain import PlainClient
 from harness.workloads.transactions.processor import ProcessorRole
 from harness.workloads.transactions.producer import ProducerRole
 
-CHECKERS = OF_APPEND_POLL
+CHECKERS = (
+    *OF_APPEND_POLL,
+    "aborted-transaction-read",
+    "precommitted-read",
+    "torn-transaction",
+    "committed-lost",
+    "last-stable-offset",
+    "hanging-transaction",
+    "transaction-offsets",
+    "exactly-once",
+)
 
 
 class Transactions:

@@ -1,0 +1,270 @@
+"""Transaction offsets, exactly-once: what consume-transform-produce commits, and what it makes of its inputs.
+
+Transaction offsets. Input grain: one row per (group, partition) of a `fetch_offsets` that came out ok. A row proves
+that its offset is one that no transaction which may have been committed by then had sent (of a transaction that
+certainly was aborted, or whose commit had not been asked for); or that it lies below one whose commit had come out ok
+before the request was invoked. Offsets that a transaction under way may still change are refused to these requests
+(require_stable, KIP-447), and in this workload each partition's offsets only rise: who commits them has looked up the
+last ones after it fenced its predecessor.
+
+Exactly-once. Input grain: one row per value that read_committed showed of a partition of which a group's last committed
+offset is known. Each below that offset is the source of exactly one output that read_committed shows, each at it or
+above of none. That an output is missing counts only once every partition with outputs was drained under read_committed.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.history.transactions import ABORTED, transactions_table
+from checkers.transactions.names import EXACTLY_ONCE, OFFSETS
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+
+FINAL = "final"
+"""Phase in which the harness asks for the last committed offsets, once all transactions were ended."""
+
+
+def input_checks(facts: Facts) -> Family:
+    return union_of([_offset_checks(facts), _exactly_once(facts)])
+
+
+def union_of(families: list[Family]) -> Family:
+    """Several as one."""
+    held = [family.findings for family in families if family.findings is not None]
+    return Family(union(held), union([family.figures for family in families]))
+
+
+def _fetched(facts: Facts) -> DataFrame:
+    """(group, p, offset, op, phase, invoke_ns, complete_ns): offsets that were fetched."""
+    return facts.history.coordination.where((F.col("f") == "fetch_offsets") & (F.col("outcome") == "ok")).select(
+        F.col("asked.group").alias("group"), "op", "phase", "invoke_ns", "complete_ns", F.inline("answered.offsets")
+    )
+
+
+def _sent(facts: Facts) -> DataFrame:
+    """(group, p, offset, txn, sent_op, sent_as, sent_ns, fate, commit_invoked_ns, committed_ns): offsets that
+    transactions sent.
+    """
+    return (
+        facts.history.coordination.where(F.col("f") == "txn_offsets")
+        .select(
+            F.col("asked.group").alias("group"),
+            F.col("asked.txn").alias("txn"),
+            F.col("op").alias("sent_op"),
+            F.col("outcome").alias("sent_as"),
+            F.col("invoke_ns").alias("sent_ns"),
+            F.inline("asked.offsets"),
+        )
+        .join(transactions_table(facts.history), on="txn", how="left")
+    )
+
+
+def _offset_checks(facts: Facts) -> Family:
+    fetched, sent = _fetched(facts), _sent(facts)
+    possible = (
+        (F.col("fate") != ABORTED) & (F.col("sent_as") != "fail") & (F.col("commit_invoked_ns") < F.col("complete_ns"))
+    )
+    named = sent.select("group", "p", "offset", "txn", "fate", "sent_as", "sent_op", "commit_invoked_ns")
+    unfounded = (
+        fetched.where(F.col("offset") >= 0)
+        .join(named, on=["group", "p", "offset"], how="left")
+        .groupBy("group", "p", "offset", "op", "invoke_ns", "complete_ns")
+        .agg(
+            F.coalesce(F.bool_or(possible), F.lit(False)).alias("founded"),
+            F.min("txn").alias("txn"),
+            F.min("sent_op").alias("sent_op"),
+        )
+        .where(~F.col("founded"))
+    )
+    of_nobody = apply_rules(
+        unfounded,
+        [
+            Rule(
+                OFFSETS,
+                F.lit(True),
+                F.concat(
+                    text(
+                        "group {g} had committed {o} of {p} by a response, which ",
+                        g=F.col("group"),
+                        o=F.col("offset"),
+                        p=F.col("p"),
+                    ),
+                    F.when(F.col("txn").isNull(), F.lit("no transaction had sent")).otherwise(
+                        text(
+                            "transaction {t} had sent, and no transaction that may have been committed by then",
+                            t=F.col("txn"),
+                        )
+                    ),
+                ),
+                offset=F.col("offset"),
+                ops=[F.col("sent_op"), F.col("op")],
+                from_ns=F.col("invoke_ns"),
+                to_ns=F.col("complete_ns"),
+            )
+        ],
+    )
+    return Family(
+        union([of_nobody, _forgotten(fetched, sent)]),
+        union(
+            [
+                figures(
+                    fetched.where(F.col("offset") >= 0).groupBy("p").agg(F.count(F.lit(1)).alias("n")),
+                    {(OFFSETS, "offsets_fetched"): F.col("n")},
+                ),
+                figures(
+                    sent.groupBy("p").agg(
+                        F.count("committed_ns").alias("n"), F.count_if(F.col("fate") == ABORTED).alias("a")
+                    ),
+                    {(OFFSETS, "offsets_committed"): F.col("n"), (OFFSETS, "offsets_aborted"): F.col("a")},
+                ),
+            ]
+        ),
+    )
+
+
+def _forgotten(fetched: DataFrame, sent: DataFrame) -> DataFrame:
+    """Fetched offsets below one that had been committed."""
+    commits = sent.where(F.col("committed_ns").isNotNull() & (F.col("sent_as") == "ok")).select(
+        "group",
+        "p",
+        F.col("committed_ns").alias("at_ns"),
+        F.lit(1).alias("turn"),
+        F.struct("offset", "txn", F.col("end_op").alias("op"), "committed_ns").alias("commit"),
+    )
+    asked = fetched.select(
+        "group",
+        "p",
+        F.col("invoke_ns").alias("at_ns"),
+        F.lit(0).alias("turn"),
+        F.struct("offset", "op", "complete_ns").alias("got"),
+    )
+    before = Window.partitionBy("group", "p").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    behind = (
+        commits.unionByName(asked, allowMissingColumns=True)
+        .withColumn("highest", F.max("commit").over(before))
+        .where(F.col("got").isNotNull() & (F.col("got.offset") < F.col("highest.offset")))
+    )
+    return apply_rules(
+        behind,
+        [
+            Rule(
+                OFFSETS,
+                F.lit(True),
+                text(
+                    "group {g} had committed {o} of {p} by a response; transaction {t} had committed {c} before that "
+                    "was asked",
+                    g=F.col("group"),
+                    o=F.col("got.offset"),
+                    p=F.col("p"),
+                    t=F.col("highest.txn"),
+                    c=F.col("highest.offset"),
+                ),
+                offset=F.col("got.offset"),
+                ops=[F.col("highest.op"), F.col("got.op")],
+                from_ns=F.col("highest.committed_ns"),
+                to_ns=F.col("got.complete_ns"),
+            )
+        ],
+    )
+
+
+def _exactly_once(facts: Facts) -> Family:
+    last = F.max(F.struct("op", "offset"))
+    ends = (
+        _fetched(facts)
+        .where(F.col("phase") == FINAL)
+        .groupBy("group", "p")
+        .agg(last.alias("last"))
+        .select("group", "p", F.col("last.offset").alias("end"), F.col("last.op").alias("end_op"))
+    )
+    inputs = facts.by_value.where(F.col("n_committed_reads") > 0).select(
+        "p",
+        "value",
+        F.col("known_offset").alias("offset"),
+        F.col("send.op").alias("op"),
+        F.col("send.invoke_ns").alias("sent_ns"),
+    )
+    outputs = facts.by_value.where((F.col("n_committed_reads") > 0) & F.col("source").isNotNull())
+    made = outputs.groupBy("source").agg(
+        F.count(F.lit(1)).alias("made"),
+        F.min(F.struct("value", "send.op", "first_read_ns")).alias("first"),
+        F.max(F.struct("value", "send.op", "first_read_ns")).alias("other"),
+    )
+    judged = (
+        inputs.join(F.broadcast(ends), on="p", how="inner")
+        .join(made, on=F.col("value") == F.col("source"), how="left")
+        .withColumn("made", F.coalesce("made", F.lit(0)))
+        .join(_undrained(facts), on="group", how="left")
+    )
+    below = F.col("offset") < F.col("end")
+    missing = below & (F.col("made") == 0)
+    where = text(
+        "input {v} at {p} offset {o}, committed offset {e}, ",
+        v=F.col("value"),
+        p=F.col("p"),
+        o=F.col("offset"),
+        e=F.col("end"),
+    )
+    how = (
+        F.when(missing, F.lit("is reflected in no output that read_committed shows"))
+        .when(
+            below,
+            text(
+                "is reflected {n} times, in {a} and {b}",
+                n=F.col("made"),
+                a=F.col("first.value"),
+                b=F.col("other.value"),
+            ),
+        )
+        .otherwise(text("is reflected in output {a} all the same", a=F.col("first.value")))
+    )
+    found = apply_rules(
+        judged,
+        [
+            Rule(
+                EXACTLY_ONCE,
+                missing | (F.col("made") > F.when(below, 1).otherwise(0)),
+                F.concat(where, how),
+                kind=F.when(missing & F.col("undrained").isNotNull(), F.lit("unknown")).otherwise(F.lit("invalid")),
+                offset=F.col("offset"),
+                value=F.col("value"),
+                ops=[F.col("op"), F.col("first.op"), F.col("other.op"), F.col("end_op")],
+                from_ns=F.col("sent_ns"),
+                to_ns=F.coalesce("other.first_read_ns", "sent_ns"),
+            )
+        ],
+    )
+    per_partition = judged.groupBy("p").agg(
+        F.count_if(below & (F.col("made") == 1)).alias("once"), F.count_if(~below).alias("beyond")
+    )
+    return Family(
+        found,
+        union(
+            [
+                figures(
+                    per_partition, {(EXACTLY_ONCE, "once"): F.col("once"), (EXACTLY_ONCE, "beyond"): F.col("beyond")}
+                ),
+                figures(ends, {(EXACTLY_ONCE, "final_offsets"): F.lit(1)}),
+            ]
+        ),
+    )
+
+
+def _undrained(facts: Facts) -> DataFrame:
+    """(group, undrained): of how many partitions that its outputs were sent to no drain under read_committed came to
+    its end; only groups with such partitions.
+    """
+    coordination = facts.history.coordination
+    groups = coordination.where(F.col("f").isin("add_offsets", "txn_offsets")).select(
+        F.col("asked.txn").alias("txn"), F.col("asked.group").alias("group")
+    )
+    drained = facts.history.marks.where((F.col("f") == "drain-complete") & (F.col("isolation") == 1))
+    targets = facts.history.sends.where(F.col("source").isNotNull()).select("txn", "p")
+    return (
+        targets.join(groups, on="txn", how="inner")
+        .join(drained.select("p").distinct(), on="p", how="left_anti")
+        .groupBy("group")
+        .agg(F.count_distinct("p").alias("undrained"))
+    )

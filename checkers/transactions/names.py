@@ -1,0 +1,10 @@
+"""Names of the checkers of transactions, as the catalogue has them."""
+
+ABORTED_READ = "aborted-transaction-read"
+PRECOMMITTED = "precommitted-read"
+TORN = "torn-transaction"
+LOST = "committed-lost"
+STABLE = "last-stable-offset"
+HANGING = "hanging-transaction"
+OFFSETS = "transaction-offsets"
+EXACTLY_ONCE = "exactly-once"

@@ -1,0 +1,146 @@
+"""Last stable offsets: what read_committed passes over is decided, and nothing stays undecided.
+
+Input grain: one row per wire response in a known leader epoch. The last stable offset (LSO) never falls within a leader
+epoch, nor does the high watermark, and LSO <= HW. So a response to a request that was sent after another response had
+shown that everything below s is decided (an LSO of s, or records of read_committed up to s) has an LSO of s or more in
+that epoch, and a HW of s or more. The offsets of one and the same response bound nothing: a broker may read them one
+after the other, before it reads records (kafka.cluster.Partition.fetchRecords).
+
+A hanging transaction is one that nothing ends: all producers were gone, every transactional id had been taken once more
+and its transaction aborted, and yet a partition's LSO stayed below its HW for as long as the run waited.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts
+from checkers.history.responses import (
+    is_poll,
+    requests_latest,
+    response_epoch,
+    response_watermark,
+    shown_stable_end,
+    stable_end,
+)
+from checkers.transactions.names import HANGING, STABLE
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+
+
+def stable_checks(facts: Facts) -> Family:
+    responses = _responses(facts)
+    per_partition = responses.groupBy("p").agg(
+        F.count("stable").alias("stable"), F.count_if(F.col("stable") < F.col("hw")).alias("behind")
+    )
+    ended = _marks(facts, "transactions-ended").groupBy("p").agg(F.count(F.lit(1)).alias("ended"))
+    return Family(
+        union([_fallen(responses), _hanging(facts)]),
+        union(
+            [
+                figures(
+                    per_partition, {(STABLE, "answers_with_lso"): F.col("stable"), (STABLE, "behind"): F.col("behind")}
+                ),
+                figures(ended, {(HANGING, "ended"): F.col("ended")}),
+            ]
+        ),
+    )
+
+
+def _responses(facts: Facts) -> DataFrame:
+    """shown: everything below is shown to be decided. stable, hw: of the response."""
+    wire = F.coalesce("reader", F.lit("wire")) == "wire"
+    all_of_it = requests_latest() & (F.col("isolation") == 0)
+    return (
+        facts.history.requests.where(wire & (F.col("outcome") == "ok") & (is_poll() | requests_latest()))
+        .select(
+            "p",
+            "op",
+            response_epoch().alias("epoch"),
+            "invoke_ns",
+            "complete_ns",
+            shown_stable_end().alias("shown"),
+            stable_end().alias("stable"),
+            F.when(all_of_it, F.col("end_offset")).otherwise(response_watermark()).alias("hw"),
+        )
+        .where(F.col("epoch") >= 0)
+    )
+
+
+def _fallen(responses: DataFrame) -> DataFrame:
+    shown = responses.where(F.col("shown").isNotNull()).select(
+        "p",
+        "epoch",
+        F.col("complete_ns").alias("at_ns"),
+        F.lit(1).alias("turn"),
+        F.struct(F.col("shown").alias("end"), "op", "complete_ns").alias("decided"),
+    )
+    bounds = responses.where(F.col("stable").isNotNull() | F.col("hw").isNotNull()).select(
+        "p",
+        "epoch",
+        F.col("invoke_ns").alias("at_ns"),
+        F.lit(0).alias("turn"),
+        F.struct(F.least("stable", "hw").alias("bound"), "stable", "hw", "op", "complete_ns").alias("later"),
+    )
+    # At equal times the request counts as the earlier one: it was not certainly sent after the response.
+    before = Window.partitionBy("p", "epoch").orderBy("at_ns", "turn").rowsBetween(Window.unboundedPreceding, 0)
+    broken = (
+        shown.unionByName(bounds, allowMissingColumns=True)
+        .withColumn("highest", F.max("decided").over(before))
+        .where(F.col("later").isNotNull() & (F.col("later.bound") < F.col("highest.end")))
+        .groupBy("p", "epoch", "highest")
+        .agg(F.min("later").alias("later"))
+    )
+    return apply_rules(
+        broken,
+        [
+            Rule(
+                STABLE,
+                F.lit(True),
+                text(
+                    "{p} showed everything below {s} as decided in leader epoch {e}; a later request was given a last "
+                    "stable offset of {l}, high watermark {h}",
+                    p=F.col("p"),
+                    s=F.col("highest.end"),
+                    e=F.col("epoch"),
+                    l=F.col("later.stable"),
+                    h=F.col("later.hw"),
+                ),
+                offset=F.col("highest.end") - 1,
+                ops=[F.col("highest.op"), F.col("later.op")],
+                from_ns=F.col("highest.complete_ns"),
+                to_ns=F.col("later.complete_ns"),
+            )
+        ],
+    )
+
+
+def _marks(facts: Facts, f: str) -> DataFrame:
+    return facts.history.marks.where(F.col("f") == f)
+
+
+def _hanging(facts: Facts) -> DataFrame:
+    known = F.col("start").isNotNull() & F.col("end").isNotNull()
+    return apply_rules(
+        _marks(facts, "transactions-open"),
+        [
+            Rule(
+                HANGING,
+                F.lit(True),
+                F.when(
+                    known,
+                    text(
+                        "nothing ends the transaction at {p} offset {s}: the log goes on to {e}",
+                        p=F.col("p"),
+                        s=F.col("start"),
+                        e=F.col("end"),
+                    ),
+                ).otherwise(text("whether transactions of {p} were ended is not known", p=F.col("p"))),
+                kind=F.when(known, F.lit("invalid")).otherwise(F.lit("unknown")),
+                offset=F.col("start"),
+                ops=[F.col("index")],
+                from_ns=F.col("time_ns"),
+                to_ns=F.col("time_ns"),
+            )
+        ],
+    )

@@ -1,0 +1,117 @@
+"""Torn transaction, committed lost: what read_committed shows of a committed transaction is all of it.
+
+Input grain: one row per value of a committed transaction whose offset is known. *Visible*: some poll under
+read_committed returned it. *Hidden*: none did, and some such poll passed over it; such a poll ends at the last stable
+offset at most, so by then the transaction was decided. Torn: some values visible, others hidden. Lost: some hidden,
+none visible. What no such poll passed over proves nothing. During a run read_committed promises no atomic view over
+partitions: that is not judged. What retention can have deleted is left out.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import functions as F
+
+from checkers.black_box.facts import Facts, expired
+from checkers.black_box.lost import covered_ranges
+from checkers.history.transactions import COMMITTED
+from checkers.transactions.names import LOST, TORN
+from checkers.verdicts.findings import Family, Rule, apply_rules, figures, text, union
+
+
+def whole_checks(facts: Facts) -> Family:
+    history = facts.history
+    committed = facts.by_value.where((F.col("fate") == COMMITTED) & F.col("known_offset").isNotNull())
+    placed = expired(
+        facts, committed.withColumn("offset", F.col("known_offset")).withColumn("sent_ns", F.col("send.invoke_ns"))
+    ).where(~F.col("expired"))
+    covered = covered_ranges(history.requests.where(F.col("isolation") == 1))
+    seen = F.col("n_committed_reads") > 0
+    values = (
+        placed.alias("v")
+        .join(
+            covered.alias("c"),
+            on=(F.col("v.p") == F.col("c.p"))
+            & (F.col("v.offset") >= F.col("c.start_offset"))
+            & (F.col("v.offset") < F.col("c.end_offset")),
+            how="left",
+        )
+        .select(
+            "v.p",
+            "v.value",
+            "v.offset",
+            "v.txn",
+            "v.epoch",
+            F.col("v.send.op").alias("op"),
+            F.col("v.send.invoke_ns").alias("sent_ns"),
+            F.col("v.effective_ns").alias("placed_ns"),
+            seen.alias("seen"),
+            (~seen & F.col("c.start_offset").isNotNull()).alias("hidden"),
+        )
+    )
+    one = F.struct("p", "offset", "value", "op", "sent_ns", "placed_ns", "epoch")
+    whole = values.groupBy("txn").agg(
+        F.min(F.when(F.col("seen"), one)).alias("shown"),
+        F.min(F.when(F.col("hidden"), one)).alias("gone"),
+        F.count_if("hidden").alias("hidden"),
+        F.count(F.lit(1)).alias("values"),
+    )
+    lacking = whole.where(F.col("hidden") > 0).withColumn("p", F.col("gone.p"))
+    torn = F.col("shown").isNotNull()
+    found = apply_rules(
+        lacking,
+        [
+            Rule(
+                F.when(torn, F.lit(TORN)).otherwise(F.lit(LOST)),
+                F.lit(True),
+                F.concat(
+                    text(
+                        "read_committed passes over {h} of {n} values of the committed transaction {t}, first value "
+                        "{v} at {p} offset {o}",
+                        h=F.col("hidden"),
+                        n=F.col("values"),
+                        t=F.col("txn"),
+                        v=F.col("gone.value"),
+                        p=F.col("p"),
+                        o=F.col("gone.offset"),
+                    ),
+                    F.when(
+                        torn,
+                        text(
+                            ", and shows value {v} at {p} offset {o}",
+                            v=F.col("shown.value"),
+                            p=F.col("shown.p"),
+                            o=F.col("shown.offset"),
+                        ),
+                    ).otherwise(F.lit(", and shows none")),
+                ),
+                offset=F.col("gone.offset"),
+                value=F.col("gone.value"),
+                ops=[F.col("gone.op"), F.col("shown.op")],
+                from_ns=F.col("gone.sent_ns"),
+                to_ns=F.col("gone.placed_ns"),
+                lost_epoch=F.col("gone.epoch"),
+            )
+        ],
+    )
+    per_partition = values.groupBy("p").agg(F.count(F.lit(1)).alias("values"), F.count_if("seen").alias("seen"))
+    drained = (
+        history.marks.where((F.col("f") == "drain-complete") & (F.col("isolation") == 1))
+        .groupBy("p")
+        .agg(F.count(F.lit(1)).alias("drains"))
+    )
+    return Family(
+        found,
+        union(
+            [
+                figures(
+                    per_partition,
+                    {
+                        (TORN, "committed_values"): F.col("values"),
+                        (LOST, "committed_values"): F.col("values"),
+                        (LOST, "shown"): F.col("seen"),
+                    },
+                ),
+                figures(drained, {(name, "committed_drains"): F.col("drains") for name in (TORN, LOST)}),
+            ]
+        ),
+    )

@@ -1,0 +1,124 @@
+"""One anomaly of transactions each, planted in a history that a model wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tests.support.histories import OUT
+
+Lines = list[dict[str, Any]]
+
+
+def _committed(lines: Lines, least: int = 1) -> dict[int, list[int]]:
+    """Committed transaction that processed nothing → its values, where there are `least` of them."""
+    values: dict[int, list[int]] = {}
+    for line in lines:
+        if line["type"] == "invoke" and line["f"] == "send" and line.get("txn") is not None and "sources" not in line:
+            values.setdefault(line["txn"], []).extend(line["values"])
+    ends = {line["txn"] for line in lines if line.get("f") == "end_txn" and line["type"] == "invoke" and line["commit"]}
+    return {txn: sent for txn, sent in values.items() if txn in ends and len(sent) >= least}
+
+
+def _polls(lines: Lines, isolation: int) -> list[dict[str, Any]]:
+    """Responses."""
+    return [
+        line
+        for line in lines
+        if line["f"] == "poll" and line["type"] == "ok" and lines[line["invoke"]]["isolation"] == isolation
+    ]
+
+
+def _hide(lines: Lines, hidden: set[int]) -> None:
+    for poll in _polls(lines, 1):
+        poll["records"] = [record for record in poll["records"] if record["value"] not in hidden]
+
+
+def _end(lines: Lines, txn: int) -> dict[str, Any]:
+    return next(li for li in lines if li["f"] == "end_txn" and li["type"] == "invoke" and li["txn"] == txn)
+
+
+def shown_though_aborted(rng: Random, lines: Lines) -> None:
+    _end(lines, rng.choice(sorted(_committed(lines))))["commit"] = False
+
+
+def shown_too_early(rng: Random, lines: Lines) -> None:
+    txn, values = rng.choice(sorted(_committed(lines).items()))
+    end = _end(lines, txn)
+    read_ns = min(p["time_ns"] for p in _polls(lines, 1) if any(r["value"] in values for r in p["records"]))
+    end["time_ns"] = read_ns + 1
+    next(line for line in lines if line.get("invoke") == end["index"])["time_ns"] = read_ns + 2
+
+
+def shown_in_part(rng: Random, lines: Lines) -> None:
+    _, values = rng.choice(sorted(_committed(lines, 2).items()))
+    _hide(lines, {rng.choice(values)})
+
+
+def not_shown_at_all(rng: Random, lines: Lines) -> None:
+    _, values = rng.choice(sorted(_committed(lines).items()))
+    _hide(lines, set(values))
+
+
+def stable_offset_falls(rng: Random, lines: Lines) -> None:
+    able = [
+        poll
+        for poll in _polls(lines, 0)
+        if poll["phase"] == "drain-current"
+        and lines[poll["invoke"]]["reader"] == "wire"
+        and not poll["topic"].endswith(OUT)
+    ]
+    rng.choice(able)["lso"] = 0
+
+
+def nothing_ends_it(rng: Random, lines: Lines) -> None:
+    able = [line for line in lines if line["f"] == "transactions-ended" and not line["topic"].endswith(OUT)]
+    mark = rng.choice(able)
+    mark.update(f="transactions-open", start=mark["end"] - 1, error="not in time")
+
+
+def _fetched(rng: Random, lines: Lines) -> dict[str, Any]:
+    able = [li for li in lines if li["f"] == "fetch_offsets" and li["type"] == "ok" and li["phase"] == "main"]
+    (offset,) = rng.choice(able[1:])["offsets"]
+    assert isinstance(offset, dict)
+    return offset
+
+
+def offset_of_nobody(rng: Random, lines: Lines) -> None:
+    _fetched(rng, lines)["offset"] += 1000
+
+
+def offset_forgotten(rng: Random, lines: Lines) -> None:
+    _fetched(rng, lines)["offset"] = -1
+
+
+def _sources(rng: Random, lines: Lines) -> list[int]:
+    shown = {record["value"] for poll in _polls(lines, 1) for record in poll["records"]}
+    able = [li["sources"] for li in lines if "sources" in li and li["type"] == "invoke" and set(li["values"]) <= shown]
+    sources = rng.choice([one for one in able if len(one) > 1])
+    assert isinstance(sources, list)
+    return sources
+
+
+def input_taken_twice(rng: Random, lines: Lines) -> None:
+    sources = _sources(rng, lines)
+    sources[0] = sources[1]
+
+
+def input_passed_over(rng: Random, lines: Lines) -> None:
+    """The value of a source that nobody sent."""
+    _sources(rng, lines)[0] = 999_999
+
+
+DAMAGE: dict[str, tuple[Callable[[Random, Lines], None], ...]] = {
+    "aborted-transaction-read": (shown_though_aborted,),
+    "precommitted-read": (shown_too_early,),
+    "torn-transaction": (shown_in_part,),
+    "committed-lost": (not_shown_at_all,),
+    "last-stable-offset": (stable_offset_falls,),
+    "hanging-transaction": (nothing_ends_it,),
+    "transaction-offsets": (offset_of_nobody, offset_forgotten),
+    "exactly-once": (input_taken_twice, input_passed_over),
+}
+"""What is found, and ways to it."""
