@@ -10,6 +10,8 @@ import pytest
 pytestmark = pytest.mark.guarantee("R6")
 
 BROKER = Path(__file__).resolve().parents[3] / "broker"
+PROGRAMS_OF_THEIR_OWN = BROKER / "tools"
+"""Command-line tools, clients of a broker: none of it runs in one."""
 MAY_READ_IT = {
     "runtime/event_log.py": "a stamp on each line, beside the monotonic one",
     "log/environment.py": "when an idempotent producer was last seen, which has to outlive a restart",
@@ -43,7 +45,8 @@ def test_wall_clock_is_read_only_where_it_may_be() -> None:
     found = {
         str(path.relative_to(BROKER))
         for path in BROKER.rglob("*.py")
-        if readers_of_the_wall_clock(path.read_text(encoding="utf-8"))
+        if not path.is_relative_to(PROGRAMS_OF_THEIR_OWN)
+        and readers_of_the_wall_clock(path.read_text(encoding="utf-8"))
     }
     assert found == set(MAY_READ_IT)
 
