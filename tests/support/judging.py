@@ -163,8 +163,9 @@ def _judge_one(topic: str, case: Case, rows: Sequence[Row], specs: Sequence[Spec
 
 
 def _has_members(case: Case) -> bool:
-    """What groups alone have is judged only where there is one."""
-    return any(line.get("f") in ("join", "sync", "commit_offsets") for line in case.history)
+    """What groups alone have is judged only where there is one; that of transactions has no members."""
+    of_transactions = any(line.get("f") == "end_txn" for line in case.history)
+    return not of_transactions and any(line.get("group") is not None for line in case.history)
 
 
 def _table(spark: SparkSession, folder: Path, name: str, cases: Mapping[str, Case]) -> DataFrame:
