@@ -44,7 +44,9 @@ def ours(cluster: Cluster, capfd: pytest.CaptureFixture[str]) -> Callable[..., l
 
 def lines_of(printed: str) -> list[str]:
     """Sorted, without empty ones and what Java's loggers say of themselves."""
-    return sorted(line for line in printed.splitlines() if line and not line.startswith(("SLF4J", "log4j:")))
+    # The tool's last line may have no end, and then its log comes right behind.
+    lines = printed.replace("log4j:", "\nlog4j:").splitlines()
+    return sorted(line for line in lines if line and not line.startswith(("SLF4J", "log4j:")))
 
 
 def rows(table: str, group: str) -> list[dict[str, str]]:
