@@ -98,6 +98,16 @@ class Admin:
                 raise AdminError(f"{what}: not within {limit_s:g} s; last seen: {describe(seen)}")
             self._sleep(PAUSE_S)
 
+    def make_topic(self, topic: TopicPlan, limit_s: float) -> None:
+        """Create a topic; return once every broker knows its leaders and every replica is in sync. limit_s: of each
+        step. Raises AdminError.
+        """
+        self.wait("brokers, known to each other", has_all_brokers(self.cluster), limit_s, every_broker=True)
+        self.create_topic(topic, limit_s)
+        leaders = f"leaders of the new topic {topic.name}, known to every broker"
+        self.wait(leaders, has_leaders(topic), limit_s, every_broker=True)
+        self.wait(f"full ISRs of the new topic {topic.name}", has_full_isrs(topic), limit_s)
+
     def create_topic(self, topic: TopicPlan, limit_s: float) -> None:
         """Create the run's topic by requests to the controller until it exists. Raises AdminError."""
         end_s = time.monotonic() + limit_s

@@ -8,13 +8,43 @@ from __future__ import annotations
 
 import time
 from random import Random
+from typing import NamedTuple
 
-from harness.clients.connection import ClientError
+from broker.wire.api import ApiKey
+from broker.wire.errors import error_name
+from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from harness.clients.connection import ClientError, Connection
+from harness.clients.responses import decoded
 from harness.clients.router import CONNECT_TIMEOUT_NS, KEEP_AFTER_ERROR, METADATA_TIMEOUT_NS, Router
-from harness.clients.transactions import find_coordinator
+
+FIND_COORDINATOR_VERSION = 3
+
+GROUP, TRANSACTION = 0, 1
+"""Kinds of keys that FindCoordinator takes."""
 
 Key = tuple[int, str]
-"""(`transactions.GROUP` or `TRANSACTION`, group or transactional id)."""
+"""(GROUP or TRANSACTION, group or transactional id)."""
+
+
+class Found(NamedTuple):
+    """broker_id: -1 with an error."""
+
+    error: str | None
+    broker_id: int
+
+
+def find_coordinator(connection: Connection, key_type: int, key: str, deadline_ns: int) -> Found:
+    """Who coordinates a group (`GROUP`) or transactional id (`TRANSACTION`), as this node says.
+
+    Has the brokers make the coordinators' topic where there is none.
+    """
+    version = FIND_COORDINATOR_VERSION
+    body = FindCoordinatorRequest(key=key, key_type=key_type).encode(version)
+    received = connection.exchange(ApiKey.FIND_COORDINATOR, version, body, deadline_ns)
+    response = decoded(connection, received, lambda: FindCoordinatorResponse.decode(version, received.body))
+    if response.error_code:
+        return Found(error_name(response.error_code), -1)
+    return Found(None, response.node_id)
 
 
 class Coordinators:

@@ -20,9 +20,9 @@ from broker.wire.messages.fetch_response import AbortedTransaction
 from broker.wire.primitives import MalformedFrame
 from broker.wire.record_batch import BatchHeader, CorruptBatch, check_crc, is_cut_off, read_header
 from broker.wire.records import decode_records
-from harness.clients.connection import ClientError, Connection
+from harness.clients.connection import Connection
+from harness.clients.responses import malformed
 from harness.clients.values import parse_value
-from harness.operations import outcomes
 
 FETCH_VERSION = 12
 
@@ -71,7 +71,7 @@ def fetch_one(
     try:
         response = fetch_response.decode_response(FETCH_VERSION, received.body)
     except MalformedFrame as error:
-        raise _malformed(connection, str(error)) from None
+        raise malformed(connection, str(error)) from None
     if response.error:
         return Polled(error_name(response.error), position, -1, -1, -1, [], received.at_ns)
     for result in response.results:
@@ -84,7 +84,7 @@ def fetch_one(
                 result.records_view, topic, partition, position, (result.aborted or ()) if isolation else ()
             )
         except CorruptBatch as error:
-            raise _malformed(connection, str(error)) from None
+            raise malformed(connection, str(error)) from None
         return Polled(
             None,
             next_position,
@@ -94,7 +94,7 @@ def fetch_one(
             records,
             received.at_ns,
         )
-    raise _malformed(connection, f"no response for {topic}-{partition}")
+    raise malformed(connection, f"no response for {topic}-{partition}")
 
 
 def read_records(
@@ -163,11 +163,6 @@ def _batch_records(
             value, intact = parse_value(record.value, topic, partition)
             out.append((record.offset, value, epoch, intact and record.key is None))
     return out
-
-
-def _malformed(connection: Connection, what: str) -> ClientError:
-    connection.close()
-    return ClientError(outcomes.MALFORMED, f"{connection.address.host}:{connection.address.port}: {what}")
 
 
 def poll_fields(polled: Polled) -> dict[str, object]:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from broker.wire.api import ApiKey
 from broker.wire.errors import error_name
-from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from broker.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from broker.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -28,7 +27,6 @@ from broker.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAs
 from harness.clients.connection import Connection
 from harness.clients.responses import decoded, malformed
 
-FIND_COORDINATOR_VERSION = 3
 JOIN_VERSION = 7
 SYNC_VERSION = 5
 HEARTBEAT_VERSION = 4
@@ -38,8 +36,6 @@ FETCH_VERSION = 7
 
 CONSUMER = "consumer"
 """The protocol type of consumers' groups."""
-
-GROUP_KEY = 0
 
 
 class Identity(NamedTuple):
@@ -91,23 +87,6 @@ class Fetched(NamedTuple):
     error: str | None
     offsets: Mapping[int, int]
     at_ns: int
-
-
-class Coordinator(NamedTuple):
-    """broker_id: −1 with an error."""
-
-    error: str | None
-    broker_id: int
-
-
-def find_coordinator(connection: Connection, group: str, deadline_ns: int) -> Coordinator:
-    """The group's coordinator as this node knows it; makes the offsets topic where there is none."""
-    body = FindCoordinatorRequest(key=group, key_type=GROUP_KEY).encode(FIND_COORDINATOR_VERSION)
-    received = connection.exchange(ApiKey.FIND_COORDINATOR, FIND_COORDINATOR_VERSION, body, deadline_ns)
-    response = decoded(
-        connection, received, lambda: FindCoordinatorResponse.decode(FIND_COORDINATOR_VERSION, received.body)
-    )
-    return Coordinator(_name(response.error_code), response.node_id)
 
 
 def join_group(

@@ -31,8 +31,7 @@ from broker.wire.messages.list_offsets import (
 from broker.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.wire.records import NewRecord, encode_batch
 from harness.clients.connection import Connection
-from harness.clients.responses import decoded as _decode
-from harness.clients.responses import malformed as _malformed
+from harness.clients.responses import decoded, malformed
 from harness.clients.values import encode_value
 
 PRODUCE_VERSION = 9
@@ -119,31 +118,32 @@ def produce_batch(
     acks: int,
     timeout_ms: int,
     deadline_ns: int,
+    transactional_id: str | None = None,
 ) -> Produced:
     """A batch as it is: who sends it again sends the same bytes."""
     request = produce.ProduceRequest(
-        None, acks, timeout_ms, [produce.ProducePartition(topic, partition, memoryview(batch))]
+        transactional_id, acks, timeout_ms, [produce.ProducePartition(topic, partition, memoryview(batch))]
     )
     body = produce.encode_request(PRODUCE_VERSION, request)
     if acks == 0:
         return Produced(None, -1, connection.send_only(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns))
     received = connection.exchange(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
-    response = _decode(connection, received, lambda: produce.decode_response(PRODUCE_VERSION, received.body))
+    response = decoded(connection, received, lambda: produce.decode_response(PRODUCE_VERSION, received.body))
     for result in response.results:
         if (result.topic, result.partition) == (topic, partition):
             if result.error:
                 return Produced(error_name(result.error), -1, received.at_ns)
             if result.base_offset < 0:
-                raise _malformed(connection, f"success at offset {result.base_offset}")
+                raise malformed(connection, f"success at offset {result.base_offset}")
             return Produced(None, result.base_offset, received.at_ns)
-    raise _malformed(connection, f"no result for {topic}-{partition}")
+    raise malformed(connection, f"no result for {topic}-{partition}")
 
 
 def init_producer(connection: Connection, deadline_ns: int) -> NewProducer:
     """A producer id for an idempotent producer, which has no transactional id; any broker has one."""
     body = InitProducerIdRequest(None, NO_TIMEOUT_MS).encode(INIT_PRODUCER_VERSION)
     received = connection.exchange(ApiKey.INIT_PRODUCER_ID, INIT_PRODUCER_VERSION, body, deadline_ns)
-    response = _decode(
+    response = decoded(
         connection, received, lambda: InitProducerIdResponse.decode(INIT_PRODUCER_VERSION, received.body)
     )
     error = error_name(response.error_code) if response.error_code else None
@@ -168,13 +168,13 @@ def list_offset(
     )
     body = request.encode(LIST_OFFSETS_VERSION)
     received = connection.exchange(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, body, deadline_ns)
-    response = _decode(connection, received, lambda: ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, received.body))
+    response = decoded(connection, received, lambda: ListOffsetsResponse.decode(LIST_OFFSETS_VERSION, received.body))
     for group in response.topics:
         for found in group.partitions:
             if (group.name, found.partition_index) == (topic, partition):
                 error = error_name(found.error_code) if found.error_code else None
                 return Listed(error, found.offset, found.leader_epoch, received.at_ns)
-    raise _malformed(connection, f"no offset for {topic}-{partition}")
+    raise malformed(connection, f"no offset for {topic}-{partition}")
 
 
 def metadata(connection: Connection, topic: str, deadline_ns: int) -> ClusterState:
@@ -182,7 +182,7 @@ def metadata(connection: Connection, topic: str, deadline_ns: int) -> ClusterSta
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     body = request.encode(METADATA_VERSION)
     received = connection.exchange(ApiKey.METADATA, METADATA_VERSION, body, deadline_ns)
-    response = _decode(connection, received, lambda: MetadataResponse.decode(METADATA_VERSION, received.body))
+    response = decoded(connection, received, lambda: MetadataResponse.decode(METADATA_VERSION, received.body))
     brokers = tuple(sorted(broker.node_id for broker in response.brokers))
     for found in response.topics:
         if found.name == topic:
@@ -194,7 +194,7 @@ def metadata(connection: Connection, topic: str, deadline_ns: int) -> ClusterSta
             }
             error = error_name(found.error_code) if found.error_code else None
             return ClusterState(brokers, response.controller_id, error, partitions)
-    raise _malformed(connection, f"no topic {topic} in the response")
+    raise malformed(connection, f"no topic {topic} in the response")
 
 
 def create_topic(
@@ -224,9 +224,9 @@ def create_topic(
     )
     body = request.encode(CREATE_TOPICS_VERSION)
     received = connection.exchange(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, body, deadline_ns)
-    response = _decode(connection, received, lambda: CreateTopicsResponse.decode(CREATE_TOPICS_VERSION, received.body))
+    response = decoded(connection, received, lambda: CreateTopicsResponse.decode(CREATE_TOPICS_VERSION, received.body))
     for result in response.topics:
         if result.name == topic:
             error = error_name(result.error_code) if result.error_code else None
             return error, result.error_message or ""
-    raise _malformed(connection, f"no result for topic {topic}")
+    raise malformed(connection, f"no result for topic {topic}")

@@ -8,7 +8,7 @@ the newest response, is on purpose: reads from a leader that has been deposed ar
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -33,6 +33,13 @@ class Cluster:
     topic: str
     addresses: Mapping[int, Address]
     names: Mapping[int, str]
+
+    @classmethod
+    def of(cls, topic: str, brokers: Sequence[tuple[str, str, int]]) -> Cluster:
+        """brokers: (node, host, port) of each; broker id k is on node `nk`."""
+        ids = {node: int(node.removeprefix("n")) for node, _, _ in brokers}
+        addresses = {ids[node]: Address(host, port) for node, host, port in brokers}
+        return cls(topic, addresses, {broker_id: node for node, broker_id in ids.items()})
 
     def broker_id(self, node: str) -> int:
         """Raises KeyError for a node that is no broker."""

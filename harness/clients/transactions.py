@@ -8,12 +8,11 @@ that can be read comes; an error code of the broker is a value (`error`: Kafka's
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from broker.wire.api import ApiKey
 from broker.wire.errors import error_name
-from broker.wire.messages import produce
 from broker.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from broker.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -21,7 +20,6 @@ from broker.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
 )
 from broker.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from broker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
 from broker.wire.messages.txn_offset_commit import (
@@ -30,14 +28,12 @@ from broker.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from broker.wire.primitives import MalformedFrame
 from broker.wire.records import NewRecord, encode_batch
-from harness.clients.connection import ClientError, Connection, Response
-from harness.clients.requests import PRODUCE_VERSION, Produced
+from harness.clients.connection import Connection
+from harness.clients.requests import Produced, produce_batch
+from harness.clients.responses import decoded, malformed
 from harness.clients.values import encode_value
-from harness.operations import outcomes
 
-FIND_COORDINATOR_VERSION = 3
 INIT_PRODUCER_ID_VERSION = 4
 ADD_PARTITIONS_VERSION = 3
 """The last for clients: 4 is for brokers, which verify."""
@@ -46,11 +42,7 @@ END_TXN_VERSION = 3
 TXN_OFFSET_COMMIT_VERSION = 3
 OFFSET_FETCH_VERSION = 7
 
-GROUP, TRANSACTION = 0, 1
-"""Kinds of keys that FindCoordinator takes."""
-
 TopicPartition = tuple[str, int]
-T = TypeVar("T")
 
 
 class Answer(NamedTuple):
@@ -58,13 +50,6 @@ class Answer(NamedTuple):
 
     error: str | None
     at_ns: int
-
-
-class Found(NamedTuple):
-    """broker_id: -1 with an error."""
-
-    error: str | None
-    broker_id: int
 
 
 class Initialized(NamedTuple):
@@ -92,23 +77,12 @@ class Producer(NamedTuple):
     epoch: int
 
 
-def find_coordinator(connection: Connection, key_type: int, key: str, deadline_ns: int) -> Found:
-    """Who coordinates a group (`GROUP`) or transactional id (`TRANSACTION`), as this node says."""
-    version = FIND_COORDINATOR_VERSION
-    body = FindCoordinatorRequest(key=key, key_type=key_type).encode(version)
-    received = connection.exchange(ApiKey.FIND_COORDINATOR, version, body, deadline_ns)
-    response = _decode(connection, received, lambda: FindCoordinatorResponse.decode(version, received.body))
-    if response.error_code:
-        return Found(error_name(response.error_code), -1)
-    return Found(None, response.node_id)
-
-
 def init_producer(connection: Connection, transactional_id: str, timeout_ms: int, deadline_ns: int) -> Initialized:
     """A producer id and epoch; whoever had the transactional id before is fenced. timeout_ms: of a transaction."""
     version = INIT_PRODUCER_ID_VERSION
     body = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms).encode(version)
     received = connection.exchange(ApiKey.INIT_PRODUCER_ID, version, body, deadline_ns)
-    response = _decode(connection, received, lambda: InitProducerIdResponse.decode(version, received.body))
+    response = decoded(connection, received, lambda: InitProducerIdResponse.decode(version, received.body))
     if response.error_code:
         return Initialized(error_name(response.error_code), -1, -1, received.at_ns)
     return Initialized(None, response.producer_id, response.producer_epoch, received.at_ns)
@@ -126,7 +100,7 @@ def add_partitions(
         v3_and_below_topics=[AddPartitionsToTxnTopic(*topic) for topic in _by_topic(partitions).items()],
     )
     received = connection.exchange(ApiKey.ADD_PARTITIONS_TO_TXN, version, request.encode(version), deadline_ns)
-    response = _decode(connection, received, lambda: AddPartitionsToTxnResponse.decode(version, received.body))
+    response = decoded(connection, received, lambda: AddPartitionsToTxnResponse.decode(version, received.body))
     codes = {
         (topic.name, result.partition_index): result.partition_error_code
         for topic in response.results_by_topic_v3_and_below
@@ -140,7 +114,7 @@ def add_offsets(connection: Connection, producer: Producer, group: str, deadline
     version = ADD_OFFSETS_VERSION
     body = AddOffsetsToTxnRequest(*producer, group).encode(version)
     received = connection.exchange(ApiKey.ADD_OFFSETS_TO_TXN, version, body, deadline_ns)
-    response = _decode(connection, received, lambda: AddOffsetsToTxnResponse.decode(version, received.body))
+    response = decoded(connection, received, lambda: AddOffsetsToTxnResponse.decode(version, received.body))
     return Answer(_name(response.error_code), received.at_ns)
 
 
@@ -166,7 +140,7 @@ def commit_in_transaction(
         topics=topics,
     )
     received = connection.exchange(ApiKey.TXN_OFFSET_COMMIT, version, request.encode(version), deadline_ns)
-    response = _decode(connection, received, lambda: TxnOffsetCommitResponse.decode(version, received.body))
+    response = decoded(connection, received, lambda: TxnOffsetCommitResponse.decode(version, received.body))
     codes = {(topic.name, p.partition_index): p.error_code for topic in response.topics for p in topic.partitions}
     return _answer_of_all(connection, list(offsets), codes, received.at_ns)
 
@@ -176,7 +150,7 @@ def end_transaction(connection: Connection, producer: Producer, commit: bool, de
     version = END_TXN_VERSION
     body = EndTxnRequest(*producer, commit).encode(version)
     received = connection.exchange(ApiKey.END_TXN, version, body, deadline_ns)
-    response = _decode(connection, received, lambda: EndTxnResponse.decode(version, received.body))
+    response = decoded(connection, received, lambda: EndTxnResponse.decode(version, received.body))
     return Answer(_name(response.error_code), received.at_ns)
 
 
@@ -188,7 +162,7 @@ def fetch_offsets(
     topics = [OffsetFetchRequestTopic(*topic) for topic in _by_topic(partitions).items()]
     body = OffsetFetchRequest(group_id=group, topics=topics, require_stable=True).encode(version)
     received = connection.exchange(ApiKey.OFFSET_FETCH, version, body, deadline_ns)
-    response = _decode(connection, received, lambda: OffsetFetchResponse.decode(version, received.body))
+    response = decoded(connection, received, lambda: OffsetFetchResponse.decode(version, received.body))
     codes = {(topic.name, p.partition_index): p.error_code for topic in response.topics for p in topic.partitions}
     if response.error_code:
         return FetchedOffsets(error_name(response.error_code), {}, received.at_ns)
@@ -221,20 +195,16 @@ def produce_in_transaction(
         base_sequence=sequence,
         transactional=True,
     )
-    request = produce.ProduceRequest(
-        producer.transactional_id, -1, timeout_ms, [produce.ProducePartition(topic, partition, memoryview(batch))]
+    return produce_batch(
+        connection,
+        topic,
+        partition,
+        batch,
+        acks=-1,
+        timeout_ms=timeout_ms,
+        deadline_ns=deadline_ns,
+        transactional_id=producer.transactional_id,
     )
-    body = produce.encode_request(PRODUCE_VERSION, request)
-    received = connection.exchange(ApiKey.PRODUCE, PRODUCE_VERSION, body, deadline_ns)
-    response = _decode(connection, received, lambda: produce.decode_response(PRODUCE_VERSION, received.body))
-    for result in response.results:
-        if (result.topic, result.partition) == (topic, partition):
-            if result.error:
-                return Produced(error_name(result.error), -1, received.at_ns)
-            if result.base_offset < 0:
-                raise _malformed(connection, f"success at offset {result.base_offset}")
-            return Produced(None, result.base_offset, received.at_ns)
-    raise _malformed(connection, f"no result for {topic}-{partition}")
 
 
 def _by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
@@ -250,22 +220,10 @@ def _answer_of_all(
     """The first error of any partition."""
     missing = [f"{topic}-{index}" for topic, index in asked if (topic, index) not in codes]
     if missing:
-        raise _malformed(connection, f"no result for {', '.join(missing)}")
+        raise malformed(connection, f"no result for {', '.join(missing)}")
     names = [_name(codes[one]) for one in asked]
     return Answer(next((name for name in names if name is not None), None), at_ns)
 
 
 def _name(code: int) -> str | None:
     return error_name(code) if code else None
-
-
-def _decode(connection: Connection, received: Response, decode: Callable[[], T]) -> T:
-    try:
-        return decode()
-    except MalformedFrame as error:
-        raise _malformed(connection, f"{error} ({len(received.body)} bytes)") from None
-
-
-def _malformed(connection: Connection, what: str) -> ClientError:
-    connection.close()
-    return ClientError(outcomes.MALFORMED, f"{connection.address.host}:{connection.address.port}: {what}")

@@ -8,8 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from harness.clients.admin import Admin, AdminError, has_all_brokers, has_full_isrs, has_leaders
-from harness.clients.connection import Address
+from harness.clients.admin import Admin, AdminError
 from harness.clients.router import Cluster
 from harness.clients.sampler import Sampler
 from harness.operations.generator import Generator
@@ -72,10 +71,7 @@ class AppendPollRun:
         self._plan = plan
         self._brokers = brokers
         self._run = run
-        found = brokers.bootstrap()
-        ids = {node: int(node.removeprefix("n")) for node, _, _ in found}
-        addresses = {ids[node]: Address(host, port) for node, host, port in found}
-        self._cluster = Cluster(plan.topic.name, addresses, {ids[node]: node for node, _, _ in found})
+        self._cluster = Cluster.of(plan.topic.name, brokers.bootstrap())
         self._admin = Admin(self._cluster, sleep=run.sleep)
         self._shared = Shared()
         self._settings = ProcessSettings(
@@ -88,14 +84,8 @@ class AppendPollRun:
 
     def setup(self, limit_s: float) -> None:
         """Create the topic; return once every broker knows its leaders and every replica is in sync."""
-        admin, cluster, topic = self._admin, self._cluster, self._plan.topic
         try:
-            admin.wait("brokers, known to each other", has_all_brokers(cluster), limit_s, every_broker=True)
-            admin.create_topic(topic, limit_s)
-            admin.wait(
-                "leaders of the new topic, known to every broker", has_leaders(topic), limit_s, every_broker=True
-            )
-            admin.wait("full ISRs of the new topic", has_full_isrs(topic), limit_s)
+            self._admin.make_topic(self._plan.topic, limit_s)
         except AdminError as error:
             raise WorkloadFailed(str(error)) from None
 

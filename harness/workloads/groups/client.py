@@ -15,6 +15,7 @@ from random import Random
 
 from harness.clients import group_requests as requests
 from harness.clients.connection import ClientError, Connection
+from harness.clients.coordinators import GROUP, find_coordinator
 from harness.clients.fetch import fetch_one, poll_fields
 from harness.clients.router import CONNECT_TIMEOUT_NS, KEEP_AFTER_ERROR, Cluster, Router
 from harness.operations import outcomes
@@ -144,7 +145,7 @@ class MemberClient:
             deadline_ns = time.monotonic_ns() + CONNECT_TIMEOUT_NS
             try:
                 connection.connect(deadline_ns)
-                found = requests.find_coordinator(connection, self._me.group, deadline_ns)
+                found = find_coordinator(connection, GROUP, self._me.group, deadline_ns)
             except ClientError:
                 continue
             if found.error is None and found.broker_id in self._settings.cluster.addresses:

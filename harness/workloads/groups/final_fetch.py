@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.clients import group_requests as requests
 from harness.clients.connection import ClientError, Connection
+from harness.clients.coordinators import GROUP, find_coordinator
 from harness.clients.router import Cluster
 from harness.operations import outcomes
 from harness.operations.history import History
@@ -69,7 +70,7 @@ class FinalFetch:
             connection = Connection(self._cluster.addresses[broker_id], "highwater-final")
             try:
                 connection.connect(time.monotonic_ns() + REQUEST_TIMEOUT_NS)
-                found = requests.find_coordinator(connection, group, time.monotonic_ns() + REQUEST_TIMEOUT_NS)
+                found = find_coordinator(connection, GROUP, group, time.monotonic_ns() + REQUEST_TIMEOUT_NS)
             except ClientError:
                 continue
             finally:

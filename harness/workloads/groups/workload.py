@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from random import Random
 
-from harness.clients import group_requests as requests
-from harness.clients.admin import Admin, AdminError, has_all_brokers, has_full_isrs, has_leaders
-from harness.clients.connection import Address, ClientError, Connection
+from harness.clients.admin import Admin, AdminError, has_full_isrs
+from harness.clients.connection import ClientError, Connection
+from harness.clients.coordinators import GROUP, find_coordinator
 from harness.clients.requests import ClusterState
 from harness.clients.router import Cluster
 from harness.clients.sampler import Sampler
@@ -75,12 +75,9 @@ class GroupsRun:
         self._options = options_of(plan)
         self._groups = [group_name(nth) for nth in range(self._options.groups)]
         found = brokers.bootstrap()
-        ids = {node: int(node.removeprefix("n")) for node, _, _ in found}
-        addresses = {ids[node]: Address(host, port) for node, host, port in found}
-        names = {ids[node]: node for node, _, _ in found}
-        self._cluster = Cluster(plan.topic.name, addresses, names)
+        self._cluster = Cluster.of(plan.topic.name, found)
         self._admin = Admin(self._cluster, sleep=run.sleep)
-        self._offsets_admin = Admin(Cluster(OFFSETS_TOPIC, addresses, names), sleep=run.sleep)
+        self._offsets_admin = Admin(Cluster.of(OFFSETS_TOPIC, found), sleep=run.sleep)
         self._shared = Shared()
         workload = plan.workload
         self._producers = ProcessSettings(
@@ -112,14 +109,8 @@ class GroupsRun:
 
     def setup(self, limit_s: float) -> None:
         """Create the topic and the offsets topic; return once every replica of both is in sync."""
-        admin, topic = self._admin, self._plan.topic
         try:
-            admin.wait("brokers, known to each other", has_all_brokers(self._cluster), limit_s, every_broker=True)
-            admin.create_topic(topic, limit_s)
-            admin.wait(
-                "leaders of the new topic, known to every broker", has_leaders(topic), limit_s, every_broker=True
-            )
-            admin.wait("full ISRs of the new topic", has_full_isrs(topic), limit_s)
+            self._admin.make_topic(self._plan.topic, limit_s)
             self._find_coordinators(limit_s)
             self._offsets_admin.wait("full ISRs of the offsets topic", _in_sync, limit_s, every_broker=True)
         except AdminError as error:
@@ -133,7 +124,7 @@ class GroupsRun:
             connection = Connection(address, "highwater-setup")
             try:
                 connection.connect(time.monotonic_ns() + 1_000_000_000)
-                found = requests.find_coordinator(connection, self._groups[0], time.monotonic_ns() + 5_000_000_000)
+                found = find_coordinator(connection, GROUP, self._groups[0], time.monotonic_ns() + 5_000_000_000)
             except ClientError as error:
                 last = str(error)
             else:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from harness.clients import transactions as wire
 from harness.clients.connection import Connection
+from harness.clients.coordinators import GROUP
 from harness.clients.fetch import fetch_one, poll_fields
-from harness.clients.transactions import GROUP, TopicPartition
+from harness.clients.transactions import TopicPartition
 from harness.operations.op import Outcome
 from harness.workloads.transactions.requests import Request, Response
 from harness.workloads.transactions.session import name_of, offsets_as_written

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from harness.clients import transactions as wire
 from harness.clients.connection import Connection
-from harness.clients.transactions import GROUP, TRANSACTION, Producer, TopicPartition
+from harness.clients.coordinators import GROUP, TRANSACTION
+from harness.clients.transactions import Producer, TopicPartition
 from harness.operations import outcomes
 from harness.operations.op import Outcome
 from harness.operations.transaction_outcomes import FENCED

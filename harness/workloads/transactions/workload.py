@@ -9,8 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from harness.clients.admin import Admin, AdminError, has_all_brokers, has_full_isrs, has_leaders
-from harness.clients.connection import Address
+from harness.clients.admin import Admin, AdminError
 from harness.clients.router import Cluster
 from harness.clients.sampler import Sampler
 from harness.operations.generator import Generator
@@ -72,11 +71,8 @@ class TransactionsRun:
         self._brokers = brokers
         self._run = run
         found = brokers.bootstrap()
-        ids = {node: int(node.removeprefix("n")) for node, _, _ in found}
-        addresses = {ids[node]: Address(host, port) for node, host, port in found}
-        names = {ids[node]: node for node, _, _ in found}
         self._topics = (plan.topic.name, f"{plan.topic.name}-out")
-        self._clusters = {topic: Cluster(topic, addresses, names) for topic in self._topics}
+        self._clusters = {topic: Cluster.of(topic, found) for topic in self._topics}
         self._admins = {topic: Admin(cluster, sleep=run.sleep) for topic, cluster in self._clusters.items()}
         self._shared = {topic: Shared() for topic in self._topics}
         options, workload = options_of(plan), plan.workload
@@ -95,12 +91,7 @@ class TransactionsRun:
         """Create both topics; return once every broker knows their leaders and every replica is in sync."""
         try:
             for name, admin in self._admins.items():
-                topic = replace(self._plan.topic, name=name)
-                known = has_all_brokers(admin.cluster)
-                admin.wait("brokers, known to each other", known, limit_s, every_broker=True)
-                admin.create_topic(topic, limit_s)
-                admin.wait(f"leaders of {name}, known to every broker", has_leaders(topic), limit_s, every_broker=True)
-                admin.wait(f"full ISRs of {name}", has_full_isrs(topic), limit_s)
+                admin.make_topic(replace(self._plan.topic, name=name), limit_s)
         except AdminError as error:
             raise WorkloadFailed(str(error)) from None
 
