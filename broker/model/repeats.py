@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Final
@@ -20,6 +21,12 @@ class Repeats:
         self._now_ms = now_ms
         self._written: dict[str, float] = {}
         self._counted: dict[str, int] = {}
+
+    def log(self, logger: logging.Logger, level: int, kind: str, text: str, *args: object) -> None:
+        """Write the line of this kind, with how many were counted since the last one; or count it."""
+        counted = self.again(kind)
+        if counted is not None:
+            logger.log(level, text + "%s", *args, counted)
 
     def again(self, kind: str) -> str | None:
         """None: this one is counted. Else it is to be written, and ends with this, which says how many were counted."""

@@ -106,10 +106,9 @@ class IsrChanges:
         writer = self._writer
         error = alter.check_sender(writer.state, request.broker_id, request.broker_epoch)
         if error is not ErrorCode.NONE:
-            before = self._repeats.again(error.name)
-            if before is not None:
-                sender = (request.broker_id, request.broker_epoch)
-                _log.info("AlterPartition of broker %d, epoch %d: %s%s", *sender, error.name, before)
+            sender = (request.broker_id, request.broker_epoch)
+            text = "AlterPartition of broker %d, epoch %d: %s"
+            self._repeats.log(_log, logging.INFO, error.name, text, *sender, error.name)
             return AlterPartitionResponse(error_code=error)
         requested = parse(request, version, writer.topic_names)
         with_epochs = epochs_required(version)

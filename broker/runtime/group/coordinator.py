@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from broker.core.coordination import OFFSETS_TOPIC, partition_of
 from broker.core.group.group import Group
@@ -30,8 +29,6 @@ from broker.wire.compression import Compression
 from broker.wire.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
-
-_GROUPS_PER_TURN: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +200,14 @@ class GroupCoordinator:
 
     def _check_expiry(self) -> None:
         self.loop.call_later(self.settings.retention_check_ms, self._check_expiry)
-        self._expire_some(self.all_groups(), self._wall_ms())
+        now_ms = self._wall_ms()
 
-    def _expire_some(self, groups: Iterator[HostedGroup], now_ms: int) -> None:
-        """A bounded number now, the rest in later turns."""
-        for count, hosted in enumerate(groups):
+        def expire(hosted: HostedGroup) -> int:
             if not hosted.unloaded and not hosted.being_deleted:
                 self._expire(hosted, now_ms)
-            if count >= _GROUPS_PER_TURN:
-                self.loop.call_soon(lambda: self._expire_some(groups, now_ms))
-                return
+            return 1
+
+        in_slices(self.loop, self.all_groups(), expire, lambda: None)
 
     def _expire(self, hosted: HostedGroup, now_ms: int) -> None:
         expired = self._expired(hosted, now_ms)

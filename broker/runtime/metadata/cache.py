@@ -132,9 +132,8 @@ class MetadataCache:
         }
         for state in request.topic_states:
             if topic_names.refusal(state.topic_name) is not None:
-                before = self._repeats.again("topic")
-                if before is not None:
-                    _log.error("metadata of a topic that cannot be: %.300r%s", state.topic_name, before)
+                what = "metadata of a topic that cannot be: %.300r"
+                self._repeats.log(_log, logging.ERROR, "topic", what, state.topic_name)
                 continue
             self._update_topic(state.topic_name, state.topic_id, state.partition_states)
         if request.whole:

@@ -44,6 +44,4 @@ class ControllerFence:
 
     def _warn(self, what: str, error: ErrorCode, why: str) -> None:
         """Whoever reaches this listener may send such requests all day."""
-        before = self._repeats.again(error.name)
-        if before is not None:
-            logger.warning("%s refused with %s: %s%s", what, error.name, why, before)
+        self._repeats.log(logger, logging.WARNING, error.name, "%s refused with %s: %s", what, error.name, why)

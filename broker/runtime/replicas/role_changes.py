@@ -296,9 +296,7 @@ class RoleChanges:
 
     def _complain(self, kind: str, what: str) -> None:
         """No controller sends this; whoever does may go on for hours."""
-        before = self._repeats.again(kind)
-        if before is not None:
-            logger.error("%s%s", what, before)
+        self._repeats.log(logger, logging.ERROR, kind, "%s", what)
 
     def _log_leader(self, replica: Replica, role: Leader) -> None:
         log = self._event_log

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Final
+from itertools import takewhile
 
 from broker.core.transaction.metadata import IllegalTransition, TransactionMetadata, Transit
 from broker.core.transaction.upkeep import abort_if_late, expire_if_idle
 from broker.model.ids import Offset
 from broker.runtime.coordinators.appends import CoordinatorAppends
+from broker.runtime.coordinators.slices import in_slices
 from broker.runtime.ports import Loop
 from broker.runtime.transaction.coordinator import TransactionCoordinator
 from broker.runtime.transaction.state import TransactionPartition, record_of
 from broker.wire.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
-
-_SLICE: Final = 500
 
 Duty = Callable[[TransactionPartition, TransactionMetadata], None]
 
@@ -46,25 +44,23 @@ class TransactionHousekeeping:
 
     def _every(self, interval_ms: float, duty: Duty) -> None:
         def begin() -> None:
-            go_on(self._all())
+            in_slices(self._loop, takewhile(lambda _: not self._stopped(), self._all()), look, again)
 
-        def go_on(left: Iterator[tuple[TransactionPartition, TransactionMetadata]]) -> None:
-            if self._stopped():
-                return
-            some = list(islice(left, _SLICE))
-            for home, transaction in some:
-                if home.live and home.transactions.get(transaction.transactional_id) is transaction:
-                    try:
-                        duty(home, transaction)
-                    except IllegalTransition:
-                        # The others have time-outs too.
-                        logger.exception("%r has been loaded in a state that cannot be", transaction)
-            if some:
-                self._loop.call_soon(lambda: go_on(left))
-            else:
+        def look(found: tuple[TransactionPartition, TransactionMetadata]) -> int:
+            home, transaction = found
+            if home.live and home.transactions.get(transaction.transactional_id) is transaction:
+                try:
+                    duty(home, transaction)
+                except IllegalTransition:
+                    # The others have time-outs too.
+                    logger.exception("%r has been loaded in a state that cannot be", transaction)
+            return 1
+
+        def again() -> None:
+            if not self._stopped():
                 self._loop.call_later(interval_ms, begin)
 
-        self._loop.call_later(interval_ms, begin)
+        again()
 
     def _all(self) -> Iterator[tuple[TransactionPartition, TransactionMetadata]]:
         for _, home in self._coordinator.partitions.ready():
