@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,4 @@ def spread(gaps_ms: Sequence[float]) -> Spread | None:
     if not gaps_ms:
         return None
     ordered = sorted(gaps_ms)
-    half = len(ordered) // 2
-    median = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-    return Spread(len(ordered), median, ordered[math.ceil(0.9 * len(ordered)) - 1], ordered[-1])
+    return Spread(len(ordered), statistics.median(ordered), ordered[math.ceil(0.9 * len(ordered)) - 1], ordered[-1])
