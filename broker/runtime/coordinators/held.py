@@ -10,6 +10,7 @@ COORDINATOR_LOAD_IN_PROGRESS, and so is a key of another coordinator with NOT_CO
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
@@ -95,23 +96,31 @@ class HeldRequests:
         self._doubts = doubts
         self._loop = loop
         self._waits = Waits(loop)
+        self._waiting: Counter[str] = Counter()
+        """How many requests about each key wait."""
         self.check = self._waits.check
 
     def before(self, handler: Handler) -> Handler:
         """The handler, with what has to wait before it."""
 
         def handle(request: Request) -> None:
-            if not self._loading.loading_since() and not self._known_doubts():
+            if not self._waiting and not self._loading.loading_since() and not self._known_doubts():
                 handler(request)
                 return
             keys = keys_of(request)
             wait_ms = self._wait_ms(keys)
             if wait_ms <= 0:
+                if not self._waiting.keys().isdisjoint(keys):
+                    # What has waited need not either any more, and came first.
+                    self._waits.check()
                 handler(request)
                 return
             own = request.with_own_body()
+            held = Counter(keys)
+            self._waiting += held
 
             def go_on() -> None:
+                self._waiting -= held
                 # Whose connection is gone has another by now, and may have sent there what must not be overtaken.
                 if own.open:
                     handler(own)

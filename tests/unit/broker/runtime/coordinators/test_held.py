@@ -90,6 +90,19 @@ def test_what_waits_is_handled_in_the_order_in_which_it_came(coordinator: Coordi
     assert coordinator.handled == [heartbeat("b"), heartbeat("c"), heartbeat("d")]
 
 
+def test_a_request_does_not_overtake_one_about_the_same_key(coordinator: Coordinator) -> None:
+    """A client may have several commits under way. Between the end of a load and the look at what waits lies a turn."""
+    first = HeartbeatRequest(group_id="a", generation_id=1, member_id="m").encode(HEARTBEAT)
+    second = HeartbeatRequest(group_id="a", generation_id=2, member_id="m").encode(HEARTBEAT)
+    coordinator.since = {0: coordinator.loop.now}
+    coordinator.ask(first)
+    coordinator.since = {}
+    coordinator.ask(second)
+    assert coordinator.handled == [first, second]
+    coordinator.held.check()
+    assert coordinator.handled == [first, second]
+
+
 def test_a_load_is_waited_for_half_a_second_from_its_beginning(coordinator: Coordinator) -> None:
     coordinator.since = {0: coordinator.loop.now}
     coordinator.loop.advance(LOAD_MAX_MS - 100)
