@@ -34,6 +34,8 @@ def test_server_properties_overrides_of_one_broker_win() -> None:
         "zookeeper.connect=10.0.0.9:2181",
         "lab.event.log=/n1/events.jsonl",
         "auto.leader.rebalance.enable=false",
+        "offsets.topic.num.partitions=4",
+        "transaction.state.log.num.partitions=4",
         "replica.lag.time.max.ms=3000",
         "auto.create.topics.enable=false",
     ]
