@@ -4,7 +4,9 @@ offset beyond its own log.
 Input grain: one row per partition named in a follower's fetch, at either end, matched by request id, so that order
 across brokers is causal. A row found proves that a leader counted, or let into the ISR, a follower beyond its fetch
 offset; that the two ends logged different offsets of one fetch; or that a follower fetched from beyond its own log. A
-fetch that the leader refused for its position (it diverges, or is out of range) proves nothing about that log.
+fetch that the leader refused for its position (it diverges, or is out of range) proves nothing about that log. Event
+logs are copied while their brokers run, one after the other: what a leader took after the copy of the follower's log
+had ended is not in that copy, and proves nothing either.
 """
 
 from __future__ import annotations
@@ -115,8 +117,19 @@ def _outcomes(evidence: Evidence) -> DataFrame:
     )
 
 
+def _copied_until(events: DataFrame) -> DataFrame:
+    """(follower_incarnation, copied_until): of each broker's last incarnation, when it wrote the last line there is."""
+    last = Window.partitionBy("b").orderBy(F.col("until").desc())
+    return (
+        events.groupBy("b", "i")
+        .agg(F.max("t_ns").alias("until"))
+        .withColumn("place", F.row_number().over(last))
+        .where(F.col("place") == 1)
+        .select(F.col("i").alias("follower_incarnation"), F.col("until").alias("copied_until"))
+    )
+
+
 def _both_ends(evidence: Evidence, sent: DataFrame) -> DataFrame:
-    # Correlation ids count per connection: a fetch is named by its rid and its leader.
     received = evidence.fetches.select(
         "rid",
         "p",
@@ -125,13 +138,18 @@ def _both_ends(evidence: Evidence, sent: DataFrame) -> DataFrame:
         F.col("t_ns").alias("received_ns"),
     )
     # Correlation ids count per connection: a request is named by its rid and the broker that it was sent to.
-    joined = received.join(sent.select("rid", "leader", "p", "offset"), on=["rid", "leader", "p"], how="left")
+    joined = (
+        received.join(sent.select("rid", "leader", "p", "offset"), on=["rid", "leader", "p"], how="left")
+        .withColumn("follower_incarnation", F.split_part("rid", F.lit(":"), F.lit(1)))
+        .join(F.broadcast(_copied_until(evidence.events)), on="follower_incarnation", how="left")
+    )
+    unsent = F.col("offset").isNull() & ~F.coalesce(F.col("received_ns") > F.col("copied_until"), F.lit(False))
     return apply_rules(
         joined,
         [
             Rule(
                 HW_WITHIN_ISR,
-                F.col("offset").isNull() | (F.col("offset") != F.col("received_offset")),
+                unsent | (F.col("offset") != F.col("received_offset")),
                 text(
                     "broker {l} took fetch {r} of {p} at {o}; the follower's log has it at {f}",
                     l=F.col("leader"),

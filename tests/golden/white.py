@@ -93,6 +93,8 @@ MORE_WHITE_BOX: dict[tuple[str, str], Change] = {
     ("live-isr", "bad-unproposed"): elections.unproposed,
     ("log-matching", "ok-head-expired"): logs.head_expired,
     ("log-matching", "bad-head-young"): logs.head_young,
+    ("hw-within-isr", "ok-late"): watermarks.taken_after_the_copy,
+    ("hw-within-isr", "unknown-unsent"): watermarks.fetch_never_sent,
 }
 
 OF_PRODUCERS = frozenset({"producer-sequence", "open-transaction"})

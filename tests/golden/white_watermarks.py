@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.golden.white_parts import last_event, put_after
 from tests.support.judging import Case
 
@@ -119,3 +121,35 @@ def lower_fetch_passed_over(case: Case) -> None:
 def lower_fetch_never_answered(case: Case) -> None:
     """It may be one of a dead incarnation, that came late: the leader need not have believed it."""
     _asked_lower_again(case, answered=False)
+
+
+def _first_fetch(case: Case) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """All events, and the line of the first fetch that a follower sent and its leader took."""
+    events = case.tables["events"]
+    taken = {(e["rid"], e["b"]) for e in events if e["e"] == "fetch_received"}
+    return events, next(e for e in events if e["e"] == "fetch_sent" and (e["rid"], e["leader"]) in taken)
+
+
+def _drop(events: list[dict[str, Any]], line: dict[str, Any]) -> None:
+    """Take one line out of its broker's log, without a hole."""
+    events.remove(line)
+    for later in events:
+        if later["i"] == line["i"] and later["s"] > line["s"]:
+            later["s"] -= 1
+
+
+def fetch_never_sent(case: Case) -> None:
+    """A leader took a fetch that its follower's log, which goes on, does not have."""
+    _drop(*_first_fetch(case))
+
+
+def taken_after_the_copy(case: Case) -> None:
+    """A follower sent a fetch when its log had been copied; the leader's copy, made later, has it."""
+    events = case.tables["events"]
+    sent = last_event(case, e="fetch_sent")
+    taken = last_event(case, e="fetch_received", rid=sent["rid"], b=sent["leader"])
+    wrote = last_event(case, i=taken["i"])
+    put_after(case, wrote, {**taken, "rid": f"{sent['i']}:999999"})
+    late = events[events.index(wrote) + 1]
+    after = max(e["t_ns"] for e in events) + 1 - late["t_ns"]
+    late |= {"t_ns": late["t_ns"] + after, "m": late["m"] + after}
