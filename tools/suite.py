@@ -2,9 +2,9 @@
 
     python -m tools.suite [--room ROOM] [--list] [options of pytest]
 
-tests/rooms.toml says which tests belong to which room, and in which of three parts they run: those that compute two at
-a time, then those that wait two at a time, then the others one by one. A part runs also where one before it failed. The
-exit code is pytest's, of the first part that failed.
+tests/rooms.toml says which tests belong to which room, and in which of four parts they run: those that compute two at
+a time, then those of other people's clients, then those that wait, both also two at a time, then the others one by one.
+A part runs also where one before it failed. The exit code is pytest's, of the first part that failed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,23 @@ class UnknownRoom(Exception):
 
 @dataclass(frozen=True)
 class Suite:
-    """computing, waiting: what runs two at a time, in two parts; alone: what of these runs one by one after all, with
-    all that neither names. first: what begins before the others of its part, in this order. one_process: folders whose
-    tests share a process. rooms: room → its tests beside tests/unit/<room>. Paths are below tests/.
+    """computing, clients, waiting: what runs two at a time, in three parts; alone: what of these runs one by one after
+    all, with all that none of them names. first: what begins before the others of its part, in this order.
+    one_process: folders whose tests share a process. rooms: room → its tests beside tests/unit/<room>.
+    Paths are below tests/.
     """
 
     computing: tuple[str, ...]
     waiting: tuple[str, ...]
     alone: tuple[str, ...]
+    clients: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     one_process: tuple[str, ...] = ()
     rooms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def together(self) -> tuple[str, ...]:
-        return (*self.computing, *self.waiting)
+        return (*self.computing, *self.clients, *self.waiting)
 
     def of_room(self, room: str) -> list[str]:
         """Paths of the tests of one room, the unit tests first."""
@@ -54,8 +56,8 @@ class Suite:
         return [own, *self.rooms[room]] if (TESTS / own).is_dir() else [*self.rooms[room]]
 
     def parts(self, paths: Sequence[str]) -> list[Part]:
-        """What runs of these paths in each part: computing, waiting, one by one."""
-        pairs = [self._pairs(listed, paths) for listed in (self.computing, self.waiting)]
+        """What runs of these paths in each part: computing, clients, waiting, one by one."""
+        pairs = [self._pairs(listed, paths) for listed in (self.computing, self.clients, self.waiting)]
         whole = [path for path in paths if not is_within(path, self.together) or is_within(path, self.alone)]
         within = [path for path in self.alone if any(is_within(path, part.paths) for part in pairs)]
         return [*pairs, Part((*whole, *within), tuple(path for path in self.together if is_below(path, whole)))]

@@ -41,23 +41,21 @@ def test_whole_suite_runs_every_file_once(suite: Suite) -> None:
 
 
 def test_each_part_of_the_whole_suite_runs_what_the_table_says(suite: Suite) -> None:
-    computing, waiting, single = suite.parts(everything(suite))
-    for part, listed in ((computing, suite.computing), (waiting, suite.waiting)):
+    computing, clients, waiting, single = suite.parts(everything(suite))
+    for part, listed in ((computing, suite.computing), (clients, suite.clients), (waiting, suite.waiting)):
         assert [file for file in run_by(part) if not is_within(file, listed) or is_within(file, suite.alone)] == []
     files = run_by(single)
-    together = (*suite.computing, *suite.waiting)
-    assert [file for file in files if is_within(file, together) and not is_within(file, suite.alone)] == []
+    assert [file for file in files if is_within(file, suite.together) and not is_within(file, suite.alone)] == []
 
 
 def test_paths_of_the_table_exist(suite: Suite) -> None:
-    lists = (suite.computing, suite.waiting, suite.alone, suite.first, suite.one_process, *suite.rooms.values())
+    lists = (suite.together, suite.alone, suite.first, suite.one_process, *suite.rooms.values())
     named = {path for paths in lists for path in paths}
     assert [path for path in sorted(named) if not (ROOT / "tests" / path).exists()] == []
 
 
 def test_what_begins_first_is_of_a_part_that_runs_two_at_a_time(suite: Suite) -> None:
-    together = (*suite.computing, *suite.waiting)
-    assert [path for path in suite.first if not is_within(path, together) or is_within(path, suite.alone)] == []
+    assert [path for path in suite.first if not is_within(path, suite.together) or is_within(path, suite.alone)] == []
 
 
 def test_rooms_are_rooms_of_the_code(suite: Suite) -> None:
@@ -105,13 +103,11 @@ def test_unknown_room_is_an_error_that_names_the_rooms(
     assert all(room in said for room in suite.rooms)
 
 
-def test_what_waits_runs_two_at_a_time_apart_from_what_computes() -> None:
-    suite = Suite(("log",), ("broker",), ())
-    compute, wait = commands(suite, ["broker", "log"], [])
-    assert compute[-1] == "tests/log"
-    assert wait[-1] == "tests/broker"
-    assert "-n" in compute
-    assert "-n" in wait
+def test_what_waits_and_what_has_clients_run_two_at_a_time_apart_from_what_computes() -> None:
+    suite = Suite(("log",), ("broker",), (), clients=("interop",))
+    made = commands(suite, ["broker", "interop", "log"], [])
+    assert [command[-1] for command in made] == ["tests/log", "tests/interop", "tests/broker"]
+    assert all("-n" in command for command in made)
 
 
 def test_tests_that_go_by_the_clock_are_left_out_of_the_pairs_and_run_alone() -> None:
