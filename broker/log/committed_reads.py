@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from broker.log.indexes.aborted_txn import TransactionIndexDamaged
+from broker.log.indexes.aborted_txn import AbortedTxn, TransactionIndexDamaged
 from broker.log.indexes.transaction_indexes import Doubt
 from broker.log.local_log import LocalLog
 from broker.log.producers import ProducerStateManager
@@ -45,6 +45,11 @@ class CommittedReads:
         end = self._end_of(chunk)
         found = self._sound(lambda: indexes.overlapping(offset, end))
         return [(entry.producer_id, entry.first_offset) for entry in found]
+
+    def aborted_across(self, offset: Offset) -> Sequence[AbortedTxn]:
+        """Those with records before this offset and their marker at or behind it, and perhaps others. As a read."""
+        indexes = self._log.aborted
+        return self._sound(lambda: indexes.overlapping(offset, offset + 1)) if indexes else ()
 
     def settle(self) -> None:
         """Leave no doubt about an index. Raises LogDirFailed, CorruptLog, NoDescriptorFree."""

@@ -8,10 +8,12 @@ from broker.wire.control_records import EndOfTransaction, marker
 from broker.wire.records import NewRecord, encode_batch
 
 
-def transactional(value: str, producer: int, sequence: int = 0, epoch: int = 0, **fields: Any) -> memoryview:
+def transactional(
+    value: str, producer: int, sequence: int = 0, epoch: int = 0, key: bytes = b"k", **fields: Any
+) -> memoryview:
     """A writable batch of one record."""
     fields = {"timestamps": 1000, "transactional": True, **fields}
-    record = NewRecord(b"k", value.encode())
+    record = NewRecord(key, value.encode())
     data = encode_batch([record], producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **fields)
     return memoryview(bytearray(data))
 

@@ -42,26 +42,38 @@ def delete_horizon_ms(header: BatchHeader) -> int | None:
     return header.base_timestamp if header.attributes & DELETE_HORIZON_BIT else None
 
 
+def without_records(header: BatchHeader, keep_empty: bool) -> Filtered:
+    """The batch when none of its records stays. keep_empty: its header does."""
+    return Filtered(_empty(header) if keep_empty else None, 0, header.max_timestamp)
+
+
 def filter_batch(
-    header: BatchHeader, batch: memoryview, keeps: Keeps, keep_empty: bool, new_horizon_ms: int
+    header: BatchHeader,
+    batch: memoryview,
+    keeps: Keeps,
+    keep_empty: bool,
+    new_horizon_ms: int,
+    *,
+    removable_marker: bool = False,
 ) -> Filtered:
     """The batch without the records that `keeps` refuses.
 
     keep_empty: where no record stays, a batch header without records does. new_horizon_ms: the delete horizon that a
     batch with tombstones gets when it has none yet, provided that its timestamps then fit into 64 bits; tombstones of a
-    batch without a horizon are kept. The caller has checked the batch's CRC. Raises CorruptBatch.
+    batch without a horizon are kept. removable_marker: this is a marker that may go, and gets one like a tombstone. The
+    caller has checked the batch's CRC. Raises CorruptBatch.
     """
     payload = payload_of(header, batch)
     count = 0
     kept: list[RawRecord] = []
-    tombstones = False
+    tombstones = removable_marker
     for record in raw_records(header, payload):
         count += 1
         if keeps(record):
             kept.append(record)
             tombstones = tombstones or not record.has_value
     if not kept:
-        return Filtered(_empty(header) if keep_empty else None, 0, header.max_timestamp)
+        return without_records(header, keep_empty)
     old_horizon = delete_horizon_ms(header)
     sets_horizon = tombstones and old_horizon is None and _fits(header, kept, new_horizon_ms)
     if len(kept) == count and not sets_horizon:

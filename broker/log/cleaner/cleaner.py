@@ -6,9 +6,9 @@ of the log can put it in place while the next is written. Runs on another thread
 The CRC of every batch is checked; a wrong one ends the cleaning, and nothing of that group is kept. A file that is
 missing, or shorter than the job says, may have been removed or cut by the log's owner meanwhile: only the owner can
 know, and checks the log again (`damage_proof`).
-Transactional batches and control batches (markers) are copied as they are, and not mapped: whether such a record was
-committed is known only from its marker, and an aborted one must not push out the value before it. A marker must outlive
-every record of its transaction, so no marker is dropped, and the indexes of aborted transactions are copied with them.
+Records that were aborted are neither mapped nor kept. A marker outlives every record of its transaction by one cleaning
+and by delete.retention.ms, like a tombstone; so does the entry of an aborted transaction in the index (but not the
+delete.retention.ms). The newest marker of a producer of which no batch is known stays, for its epoch.
 Source: kafka Cleaner (LogCleaner.scala: doClean, buildOffsetMap, cleanSegments, cleanInto).
 """
 
@@ -20,13 +20,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.core.compaction import SegmentFacts, group_segments, keeps_empty, keeps_record
-from broker.log.cleaner.batches import Filtered, delete_horizon_ms, filter_batch
+from broker.log.cleaner.batches import Filtered, delete_horizon_ms, filter_batch, without_records
 from broker.log.cleaner.offset_map import ENTRY_BYTES, OffsetMap
+from broker.log.cleaner.passed_transactions import PassedTransactions, UnknownAbort
 from broker.log.cleaner.throttle import Throttle
 from broker.log.cleaner.writer import CleanedWriter
 from broker.log.files.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, segment_path
-from broker.log.indexes.aborted_txn import TransactionIndexDamaged, decode, encode
+from broker.log.indexes.aborted_txn import AbortedTxn, TransactionIndexDamaged, decode, encode
 from broker.model.ids import Offset
+from broker.wire.control_records import marker_of
 from broker.wire.raw_records import RawRecord, payload_of, raw_records
 from broker.wire.record_batch import (
     HEADER_SIZE,
@@ -66,7 +68,8 @@ class CleaningJob:
     """Everything a cleaning has to know. Times are wall clock ms.
 
     bases, sizes: of the segments below first_uncleanable, rising. producers: active producer id → last offset of its
-    newest batch.
+    newest batch. epochs: producer id → epoch of those of which a marker alone is known. aborted: the transactions with
+    records below first_uncleanable and a marker at or beyond it.
     """
 
     directory: str
@@ -84,6 +87,8 @@ class CleaningJob:
     io_buffer_bytes: int = 512 << 10
     bytes_per_second: float = float("inf")
     producers: Mapping[int, Offset] = field(default_factory=dict)
+    epochs: Mapping[int, int] = field(default_factory=dict)
+    aborted: Sequence[AbortedTxn] = ()
 
 
 class CleanedGroup(NamedTuple):
@@ -115,15 +120,13 @@ class LogCleaning:
         self._job = job
         self._throttle = throttle
         self._check_done = check_done
-        self._behind_transactions = False
-        """A transactional batch was copied. Its keys are not in the map, so its values may outlive tombstones: these
-        stay.
-        """
+        self._aborted: list[AbortedTxn] = []
 
     def run(self) -> Iterator[CleanedGroup]:
         """Raises CleaningStopped, UncleanableLog (among it DamagedLog), OSError."""
         job = self._job
         try:
+            self._aborted = [*job.aborted, *(entry for base in job.bases for entry in self._aborted_in(base))]
             offsets = self._build_map()
             self.stats.end = offsets.latest_offset + 1
             self.stats.keys = offsets.entries
@@ -134,8 +137,11 @@ class LogCleaning:
             ]
             after = [base for base in job.bases if base >= self.stats.end]
             bound = after[0] if after else job.first_uncleanable
+            passed = PassedTransactions(self._aborted)
             for group in group_segments(segments, job.segment_bytes, job.index_bytes_max, bound):
-                yield self._clean_group(group, offsets)
+                yield self._clean_group(group, offsets, passed)
+        except UnknownAbort as error:
+            raise UncleanableLog(f"{job.directory}: {error}") from error
         except CorruptBatch as error:
             raise UncleanableLog(f"{job.directory}: {error.reason}") from error
 
@@ -150,8 +156,9 @@ class LogCleaning:
         dirty = [row for row in dirty if row[2] > job.first_dirty]
         offsets = OffsetMap(self._map_bytes(dirty), job.load_factor)
         offsets.latest_offset = job.first_dirty - 1
+        passed = PassedTransactions(self._aborted)
         for base, size, next_base in dirty:
-            if not self._map_segment(offsets, base, size):
+            if not self._map_segment(offsets, base, size, passed):
                 self.stats.map_full = True
                 break
             # Also past a hole at the segment's end.
@@ -164,31 +171,42 @@ class LogCleaning:
         enough = (int((records + 1) / self._job.load_factor) + 2) * ENTRY_BYTES
         return min(self._job.dedupe_bytes, enough)
 
-    def _map_segment(self, offsets: OffsetMap, base: Offset, size: int) -> bool:
+    def _map_segment(self, offsets: OffsetMap, base: Offset, size: int, passed: PassedTransactions) -> bool:
         """False when the map is full before the segment's end."""
         first_dirty = self._job.first_dirty
         for header, batch in self._batches(base, size):
-            if header.last_offset < first_dirty:
-                continue
-            if not header.is_control and not header.is_transactional:
+            if header.is_control:
+                passed.end(header, marker_of(header, batch))
+            elif not passed.aborts(header) and header.last_offset >= first_dirty:
                 for record in raw_records(header, payload_of(header, batch)):
                     if record.key is None or record.offset < first_dirty:
                         continue
                     if not offsets.put(record.key, record.offset):
                         return False
-            offsets.latest_offset = header.last_offset
+            if header.last_offset >= first_dirty:
+                offsets.latest_offset = header.last_offset
         return True
 
     # The copy
 
-    def _clean_group(self, group: Sequence[SegmentFacts], offsets: OffsetMap) -> CleanedGroup:
-        job = self._job
+    def _clean_group(
+        self, group: Sequence[SegmentFacts], offsets: OffsetMap, passed: PassedTransactions
+    ) -> CleanedGroup:
+        job, stats = self._job, self.stats
         writer = CleanedWriter(job.directory, group[0].base_offset, job.interval_bytes)
         try:
             for segment in group:
                 for header, batch in self._batches(segment.base_offset, segment.size):
-                    self._copy(header, batch, offsets, writer)
-                writer.add_aborted(self._aborted_in(segment.base_offset))
+                    if header.is_control:
+                        found = self._marker(header, batch, passed, writer)
+                    else:
+                        found = self._data(header, batch, offsets, passed)
+                    stats.records_read += header.record_count
+                    if found.data is not None:
+                        stats.records_kept += found.records
+                        stats.bytes_written += len(found.data)
+                        self._throttle.used(len(found.data))
+                        writer.add(found.data, header.last_offset, found.max_timestamp)
             newest = segment_path(job.directory, group[-1].base_offset, LOG_SUFFIX)
             writer.finish(os.stat(newest).st_mtime_ns)
         except BaseException:
@@ -196,24 +214,30 @@ class LogCleaning:
             raise
         return CleanedGroup(tuple(segment.base_offset for segment in group))
 
-    def _copy(self, header: BatchHeader, batch: memoryview, offsets: OffsetMap, writer: CleanedWriter) -> None:
-        stats = self.stats
-        if header.is_control or header.is_transactional:
-            found = Filtered(batch, header.record_count, header.max_timestamp)
-            self._behind_transactions = self._behind_transactions or not header.is_control
-        else:
-            found = self._filter(header, batch, offsets)
-        stats.records_read += header.record_count
-        if found.data is not None:
-            stats.records_kept += found.records
-            stats.bytes_written += len(found.data)
-            self._throttle.used(len(found.data))
-            writer.add(found.data, header.last_offset, found.max_timestamp)
+    def _marker(
+        self, header: BatchHeader, batch: memoryview, passed: PassedTransactions, writer: CleanedWriter
+    ) -> Filtered:
+        job = self._job
+        ended = passed.end(header, marker_of(header, batch))
+        if ended.entry is not None:
+            writer.add_aborted(encode([ended.entry]))
+        horizon = delete_horizon_ms(header)
+        last_of_producer = job.epochs.get(header.producer_id) == header.producer_epoch
+        if not ended.removable or keeps_empty(header.last_offset + 1, job.first_uncleanable, last_of_producer):
+            return Filtered(batch, header.record_count, header.max_timestamp)
+        if (horizon is not None and horizon <= job.now_ms) or not header.record_count:
+            return without_records(header, keep_empty=False)
+        new_horizon_ms = job.now_ms + job.delete_retention_ms
+        return filter_batch(header, batch, lambda _: True, False, new_horizon_ms, removable_marker=True)
 
-    def _filter(self, header: BatchHeader, batch: memoryview, offsets: OffsetMap) -> Filtered:
+    def _data(self, header: BatchHeader, batch: memoryview, offsets: OffsetMap, passed: PassedTransactions) -> Filtered:
         job = self._job
         until = offsets.latest_offset
-        horizon = None if self._behind_transactions else delete_horizon_ms(header)
+        last_of_producer = header.producer_id >= 0 and job.producers.get(header.producer_id) == header.last_offset
+        keep_empty = keeps_empty(header.last_offset + 1, job.first_uncleanable, last_of_producer)
+        if passed.aborts(header):
+            return without_records(header, keep_empty)
+        horizon = delete_horizon_ms(header)
         if header.base_offset > until:
             # Not mapped: every record stays, and tombstones get no delete horizon yet.
             return Filtered(batch, header.record_count, header.max_timestamp)
@@ -227,8 +251,6 @@ class LogCleaning:
             newest = offsets.get(record.key)
             return keeps_record(record.offset, until, newest, record.has_value, horizon, job.now_ms)
 
-        last_of_producer = header.producer_id >= 0 and job.producers.get(header.producer_id) == header.last_offset
-        keep_empty = keeps_empty(header.last_offset + 1, job.first_uncleanable, last_of_producer)
         return filter_batch(header, batch, keeps, keep_empty, job.now_ms + job.delete_retention_ms)
 
     # Reading
@@ -285,15 +307,15 @@ class LogCleaning:
         finally:
             os.close(fd)
 
-    def _aborted_in(self, base: Offset) -> bytes:
+    def _aborted_in(self, base: Offset) -> list[AbortedTxn]:
         """The index of a segment's aborted transactions, whole and sound."""
         path = segment_path(self._job.directory, base, TXN_INDEX_SUFFIX)
         try:
             with open(path, "rb") as file:
                 data = file.read()
-            return encode(decode(base, data))
+            return list(decode(base, data))
         except FileNotFoundError:
-            return b""
+            return []
         except TransactionIndexDamaged as damage:
             raise DamagedLog(base, 0, f"{path}: {damage}") from damage
 

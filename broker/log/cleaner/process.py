@@ -35,6 +35,7 @@ from broker.log.cleaner.cleaner import (
     UncleanableLog,
 )
 from broker.log.cleaner.throttle import Throttle
+from broker.log.indexes.aborted_txn import AbortedTxn
 from broker.model.ids import Offset
 
 _PR_SET_PDEATHSIG = 1
@@ -211,7 +212,9 @@ def decode_job(line: bytes) -> CleaningJob:
     fields: dict[str, Any] = json.loads(line)
     if fields["bytes_per_second"] is None:
         fields["bytes_per_second"] = float("inf")
-    fields["producers"] = {int(producer): offset for producer, offset in fields["producers"].items()}
+    for by_producer in ("producers", "epochs"):
+        fields[by_producer] = {int(producer): number for producer, number in fields[by_producer].items()}
+    fields["aborted"] = tuple(AbortedTxn(*entry) for entry in fields["aborted"])
     return CleaningJob(**fields)
 
 

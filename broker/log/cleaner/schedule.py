@@ -16,10 +16,10 @@ import errno
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from broker.core.compaction import (
     LONG_MAX,
@@ -32,8 +32,10 @@ from broker.core.compaction import (
 )
 from broker.log.cleaner.cleaner import CleanedGroup, CleaningJob
 from broker.log.cleaner.damage_proof import find_damage, has_all
+from broker.log.cleaner.ports import Replicas, Store
 from broker.log.cleaner.process import CleaningEnd, Event, Runner, Stop
 from broker.log.files.names import CLEANED_SUFFIX, remove_if_there
+from broker.log.indexes.aborted_txn import AbortedTxn
 from broker.log.log import PartitionLog
 from broker.log.segments.segment import Segment
 from broker.model.ids import Offset, TopicPartition
@@ -60,27 +62,10 @@ class CleanerSettings:
     bytes_per_second: float = float("inf")
 
 
-class Replicas(Protocol):
-    """What replication knows of a log."""
-
-    def last_stable_offset(self, topic_partition: TopicPartition) -> Offset | None:
-        """None: not known, or offline; then nothing is cleaned."""
-        ...
-
-    def active_producers(self, topic_partition: TopicPartition) -> Mapping[int, Offset]:
-        """Producer id → last offset of its newest batch."""
-        ...
-
-
-class Store(Protocol):
-    """All logs of the broker."""
-
-    def logs(self) -> Mapping[TopicPartition, PartitionLog]: ...
-
-
 class _Candidate(NamedTuple):
     log: PartitionLog
     found: CleanableRange
+    aborted: Sequence[AbortedTxn]
     rank: tuple[int, float]
     """Fewest failures first, so that a log whose cleaning fails does not keep the others from theirs; then the
     dirtiest.
@@ -242,7 +227,8 @@ class LogCleaner:
         if not is_worth_it(measure, config.min_cleanable_dirty_ratio, delay_ms):
             return None
         _, failures = self._failures.get(tp, (log, 0))
-        return _Candidate(log, found, (-failures, measure.ratio))
+        across = log.committed.aborted_across(found.first_uncleanable)
+        return _Candidate(log, found, across, (-failures, measure.ratio))
 
     # One cleaning
 
@@ -266,6 +252,8 @@ class LogCleaner:
             io_buffer_bytes=settings.io_buffer_bytes // settings.threads // 2,
             bytes_per_second=settings.bytes_per_second / settings.threads,
             producers=dict(self._replicas.active_producers(tp)),
+            epochs=dict(self._replicas.marked_producers(tp)),
+            aborted=tuple(chosen.aborted),
         )
         cleaning = self._running[tp] = _Cleaning(log, segments, found.first_dirty, found.first_uncleanable)
         _logger.info("%s: cleaning of [%d, %d) begins", tp, found.first_dirty, found.first_uncleanable)

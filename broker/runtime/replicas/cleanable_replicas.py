@@ -32,6 +32,13 @@ class CleanableReplicas:
             return {}
         return {pid: entry.batches[-1].last_offset for pid, entry in replica.log.producers if entry.batches}
 
+    def marked_producers(self, topic_partition: TopicPartition) -> Mapping[int, int]:
+        """Epoch by producer id, of those without batches: a cleaning keeps a marker of it, so that it stays known."""
+        replica = self._replicas.by_partition.get(topic_partition)
+        if replica is None:
+            return {}
+        return {pid: entry.epoch for pid, entry in replica.log.producers if not entry.batches}
+
     def on_damage(self, damage: CorruptLog) -> None:
         """The replica goes offline, to be fetched anew. A leader that is the whole ISR is served on: nobody could lead
         in its place, nor give it back what is damaged.

@@ -15,6 +15,7 @@ import pytest
 from broker.log.cleaner.cleaner import CleanedGroup, CleaningJob
 from broker.log.cleaner.process import CleaningEnd, Event, ProcessRunner, decode_job, encode_job
 from broker.log.cleaner.schedule import CleanerSettings, LogCleaner
+from broker.log.indexes.aborted_txn import AbortedTxn
 from broker.log.log import PartitionLog
 from broker.log.log_manager import LogManager
 from tests.property.log.compaction_tools import COMPACTED, Replicas, keyed, last_values, records_of
@@ -69,7 +70,8 @@ def _cleaned_names(log: PartitionLog) -> list[str]:
 
 def test_job_survives_its_way_to_the_process(tmp_path: Path) -> None:
     store, log = _filled(str(tmp_path))
-    for job in (_job(log), _job(log, bytes_per_second=5.5, producers={7: 12})):
+    of_transactions = _job(log, epochs={8: 3}, aborted=(AbortedTxn(8, 1, 2, 3),))
+    for job in (_job(log), _job(log, bytes_per_second=5.5, producers={7: 12}), of_transactions):
         assert decode_job(encode_job(job)) == job
     kill(store)
 

@@ -43,17 +43,22 @@ class HereRunner:
 
 @dataclass
 class Replicas:
-    """stable: last stable offset, None for the log end offset."""
+    """stable: last stable offset, None for that of the log as if all of it were replicated."""
 
     logs: Callable[[], Mapping[TopicPartition, PartitionLog]]
     stable: int | None = None
     producers: dict[int, int] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
 
     def last_stable_offset(self, topic_partition: TopicPartition) -> int | None:
-        return self.logs()[topic_partition].log_end_offset if self.stable is None else self.stable
+        log = self.logs()[topic_partition]
+        return log.last_stable_offset(log.log_end_offset) if self.stable is None else self.stable
 
     def active_producers(self, topic_partition: TopicPartition) -> Mapping[int, int]:
         return self.producers
+
+    def marked_producers(self, topic_partition: TopicPartition) -> Mapping[int, int]:
+        return self.epochs
 
 
 class Bench(NamedTuple):

@@ -29,7 +29,7 @@ def _ready(path: str, clock: Clock) -> tuple[LogManager, PartitionLog]:
     log.restore_producers()
     for n in range(24):
         producer = 7 + n % 2
-        log.append_as_leader(transactional(f"{n}", producer, n // 2), 1)
+        log.append_as_leader(transactional(f"{n}", producer, n // 2, key=b"t%d" % n), 1)
         log.append_as_leader(keyed([(b"k%d" % (n % 3), b"v%d" % n * 8)]), 1)
         log.append_as_leader(end_marker(producer, committed=_commits(n)), 1)
         log.write()
