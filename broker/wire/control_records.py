@@ -28,13 +28,21 @@ class EndOfTransaction(NamedTuple):
 
 def control_type(record: Record) -> int:
     """`ABORT`, `COMMIT`, one of the types that KRaft has, or −1 where the key is too short to tell."""
-    key = record.key or b""
+    return _type_of(record.key or b"")
+
+
+def _type_of(key: bytes) -> int:
     return int(_KEY.unpack_from(key)[1]) if len(key) >= _KEY.size else -1
 
 
 def end_of_transaction(record: Record) -> EndOfTransaction | None:
     """None where a control record is no marker. Fields that later versions put behind these are left unread."""
-    kind, value = control_type(record), record.value or b""
+    return read_marker(record.key or b"", record.value or b"")
+
+
+def read_marker(key: bytes, value: bytes) -> EndOfTransaction | None:
+    """As `end_of_transaction`."""
+    kind = _type_of(key)
     if kind not in (ABORT, COMMIT) or len(value) < _VALUE.size:
         return None
     return EndOfTransaction(kind == COMMIT, _VALUE.unpack_from(value)[1])

@@ -1,10 +1,10 @@
 """The partitions of an internal topic that this broker leads, and the state that their logs hold.
 
 Becoming leader of such a partition makes this broker the coordinator of all that belongs to the partition, once the
-state is loaded: its log is read, a slice a turn, to where this leadership began, and as far beyond as it is committed.
-Then the high watermark has to reach where the leadership began, for what is not committed may yet be lost. Until then
-requests get COORDINATOR_LOAD_IN_PROGRESS. Markers are written meanwhile; who writes one says so once it is committed
-(`loaded`). With the leadership the state goes. Loop thread.
+state is loaded: its log is read, some of it a turn, to where this leadership began, and as far beyond as it is
+committed. Then the high watermark has to reach where the leadership began, for what is not committed may yet be lost.
+Until then requests get COORDINATOR_LOAD_IN_PROGRESS. Markers are written meanwhile; who writes one says so once it is
+committed (`loaded`). With the leadership the state goes. Loop thread.
 Source: GroupMetadataManager.doLoadGroupsAndOffsets, GroupCoordinator.onElection, onResignation. Kafka serves a state
 before its end is committed.
 """
@@ -12,7 +12,8 @@ before its end is committed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.core.replication.leader import Leader
@@ -21,12 +22,16 @@ from broker.model.log_errors import CorruptLog, LogDirFailed, NoDescriptorFree
 from broker.runtime.ports import Loop, Timer
 from broker.runtime.replicas.replica import Replica
 from broker.runtime.replicas.replicas import Replicas
+from broker.wire.coordinator_records.scan import Found, read_batch, scan
 from broker.wire.errors import ErrorCode
-from broker.wire.record_batch import BatchHeader, CorruptBatch, iter_batches
+from broker.wire.record_batch import CorruptBatch, is_cut_off, read_header
 
 logger = logging.getLogger(__name__)
 
-_SLICE_BYTES: Final = 64 << 10
+_SLICE_BYTES: Final = 128 << 10
+"""What is read of one partition at once, and about as much as a turn reads of all: some milliseconds."""
+_READ_BYTES: Final = 8 << 10
+"""What could be read in the time that a read takes by itself."""
 _COMMITTED_CHECK_MS: Final = 5.0
 _REPORT_AFTER_MS: Final = 1000.0
 _RETRY_MS: Final = 200.0
@@ -35,8 +40,8 @@ _RETRY_MS: Final = 200.0
 class PartitionState(Protocol):
     """What a partition's log says, while it is loaded and from then on."""
 
-    def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
-        """The next batch of the log. Raises CorruptBatch, MalformedFrame where its records cannot be read."""
+    def take(self, found: Iterable[Found]) -> None:
+        """The next records of the log. Raises CorruptBatch where they cannot be read."""
         ...
 
     def bring_up(self) -> bool:
@@ -83,6 +88,8 @@ class CoordinatorPartitions(Generic[S]):
         self._new_state = new_state
         self._coordinated: dict[int, _Coordinated[S]] = {}
         self._loading_since: dict[int, float] = {}
+        self._next: deque[tuple[int, _Coordinated[S]]] = deque()
+        """Who goes on loading, in turn."""
         self._listeners: list[Callable[[], None]] = []
 
     def add_listener(self, listener: Callable[[], None]) -> None:
@@ -159,37 +166,50 @@ class CoordinatorPartitions(Generic[S]):
         self._go_on(partition, found, 0.0)
 
     def _go_on(self, partition: int, found: _Coordinated[S], delay_ms: float) -> None:
-        def run() -> None:
-            if self._coordinated.get(partition) is found:
-                self._load(partition, found)
+        def enqueue() -> None:
+            if not self._next:
+                self._loop.call_soon(self._load_some)
+            self._next.append((partition, found))
 
         if delay_ms:
-            found.timer = self._loop.call_later(delay_ms, run)
+            found.timer = self._loop.call_later(delay_ms, enqueue)
         else:
-            self._loop.call_soon(run)
+            enqueue()
 
-    def _load(self, partition: int, found: _Coordinated[S]) -> None:
-        """Read one slice, or see that nothing is left to read or to wait for."""
+    def _load_some(self) -> None:
+        """Of each partition once, until enough was read for a turn: many may come at once, when a broker dies."""
+        waiting, self._next = self._next, deque()
+        left = _SLICE_BYTES
+        while waiting and left > 0:
+            partition, found = waiting.popleft()
+            if self._coordinated.get(partition) is found:
+                left -= max(self._load(partition, found), _READ_BYTES)
+        if waiting:
+            if not self._next:
+                self._loop.call_soon(self._load_some)
+            waiting.extend(self._next)
+            self._next = waiting
+
+    def _load(self, partition: int, found: _Coordinated[S]) -> int:
+        """Read one slice, or see that nothing is left to read or to wait for. Returns the bytes read."""
         log = found.replica.log
         limit = min(log.log_end_offset, max(found.began_offset, found.replica.high_watermark))
         try:
             if found.next_offset < log.log_start_offset:
                 found.next_offset = log.log_start_offset
             slice_ = log.read_bytes(found.next_offset, _SLICE_BYTES, limit, True)
-            for position, header in iter_batches(slice_, verify_crc=False, allow_partial_tail=True):
-                found.state.take_batch(header, slice_[position : position + header.size])
-                found.next_offset = header.last_offset + 1
+            self._take(found, slice_)
         except NoDescriptorFree as busy:
             logger.warning("%s: its state cannot be read yet: %s", found.replica.name, busy)
             self._go_on(partition, found, _RETRY_MS)
-            return
+            return 0
         except (LogDirFailed, CorruptLog) as failure:
             self._replicas.take_offline(found.replica, failure)
-            return
+            return 0
         except (CorruptBatch, OSError) as failure:
             damage = CorruptLog(found.replica.topic_partition, f"offset {found.next_offset}", str(failure))
             self._replicas.take_offline(found.replica, damage)
-            return
+            return 0
         if slice_:
             self._go_on(partition, found, 0.0)
         elif found.replica.high_watermark < found.began_offset:
@@ -198,6 +218,23 @@ class CoordinatorPartitions(Generic[S]):
             self._go_on(partition, found, 0.0)
         else:
             self._finish(partition, found)
+        return len(slice_)
+
+    def _take(self, found: _Coordinated[S], slice_: memoryview) -> None:
+        """Hand the records of whole batches on. Raises CorruptBatch."""
+        data, at = bytes(slice_), 0
+        while at < len(data):
+            records: list[Found] = []
+            at, next_offset = scan(data, at, records)
+            if next_offset >= 0:
+                found.state.take(records)
+                found.next_offset = next_offset
+            if is_cut_off(slice_, at):
+                return
+            header = read_header(slice_, at)
+            found.state.take(read_batch(header, slice_[at : at + header.size]))
+            found.next_offset = header.last_offset + 1
+            at += header.size
 
     def _finish(self, partition: int, found: _Coordinated[S]) -> None:
         found.ready = True

@@ -5,24 +5,17 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 
-from broker.core.coordination import OFFSETS_TOPIC
 from broker.core.group.group import Group
 from broker.core.group.offsets import GroupOffsets
 from broker.core.group.snapshot import GroupSnapshot
 from broker.runtime.coordinators.slices import UNITS_PER_TURN, in_slices
-from broker.runtime.group import records
+from broker.runtime.group.group_load import GroupLoad
 from broker.runtime.group.hosted_group import HostedGroup, Surroundings
-from broker.wire.control_records import marker_of
+from broker.wire.coordinator_records.scan import Found
 from broker.wire.errors import ErrorCode
-from broker.wire.record_batch import BatchHeader
-from broker.wire.records import Record, iter_records
-
-logger = logging.getLogger(__name__)
 
 RemoveTopics = Callable[[Iterable[HostedGroup], Collection[str]], None]
 """remove(groups, topics): the offsets that these groups have in these topics."""
@@ -34,14 +27,6 @@ def _emptied(groups: dict[str, HostedGroup]) -> Iterator[HostedGroup]:
     """Each group, which nobody keeps from then on: to free all at once takes time, too."""
     while groups:
         yield groups.popitem()[1]
-
-
-@dataclass(slots=True)
-class _Loading:
-    """What the log has said of one group so far."""
-
-    offsets: GroupOffsets = field(default_factory=GroupOffsets)
-    snapshot: GroupSnapshot | None = None
 
 
 class GroupPartition:
@@ -58,75 +43,40 @@ class GroupPartition:
         self._remove_topics = remove_topics
         self._make_group = make_group
         self._around = around
-        self._loading: dict[str, _Loading] = {}
-        self._unborn: Iterator[str] | None = None
-        """Ids in `_loading` that nobody has looked at since the last batch."""
-        self._unreadable = 0
         self._producers: dict[int, set[str]] = {}
         """Groups with offsets in the open transaction of a producer id."""
+        self._load = GroupLoad(partition, self._producers)
+        self._unborn: Iterator[str] | None = None
+        """Ids in `_load` that nobody has looked at since the last records."""
 
     # -- loading -----------------------------------------------------------------------------------------------------
 
-    def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
-        """The next batch of the partition's log. Raises CorruptBatch where the records cannot be told apart."""
+    def take(self, found: Iterable[Found]) -> None:
+        """The next records of the partition's log."""
         self._unborn = None
-        if header.is_control:
-            end = marker_of(header, batch)
-            if end is not None:
-                for group_id in self._producers.pop(header.producer_id, ()):
-                    self._loading[group_id].offsets.end_transaction(header.producer_id, end.committed)
-            return
-        producer_id = header.producer_id if header.is_transactional else None
-        for record in iter_records(header, batch):
-            self._take(record, producer_id)
-
-    def _take(self, record: Record, producer_id: int | None) -> None:
-        try:
-            known = records.read(record)
-        except records.Unreadable as unreadable:
-            # Written by another version or by hand: what this broker knows does not depend on it.
-            self._unreadable += 1
-            if self._unreadable == 1:
-                logger.warning(
-                    "%s-%d: record at offset %d is passed over: %s",
-                    OFFSETS_TOPIC,
-                    self.partition,
-                    record.offset,
-                    unreadable,
-                )
-            return
-        loading = self._loading.setdefault(known.group_id, _Loading())
-        match known:
-            case records.GroupRecord():
-                loading.snapshot = known.snapshot
-            case records.OffsetRecord(group_id, partition, value):
-                if producer_id is None:
-                    if value is None:
-                        loading.offsets.remove((partition,))
-                    else:
-                        loading.offsets.restore(partition, value, record.offset)
-                elif value is not None:
-                    loading.offsets.restore_transactional(producer_id, partition, value, record.offset)
-                    self._producers.setdefault(producer_id, set()).add(group_id)
+        self._load.take(found)
 
     def bring_up(self) -> bool:
         """Bring some of what the log has to life. A group's offsets are the same before and after."""
+        left = UNITS_PER_TURN - self._load.settle(UNITS_PER_TURN)
+        if left <= 0:
+            return False
+        loaded = self._load.groups
         if self._unborn is None:
-            self._unborn = iter([group_id for group_id in self._loading if group_id not in self.groups])
-        some = list(islice(self._unborn, UNITS_PER_TURN))
+            self._unborn = iter([group_id for group_id in loaded if group_id not in self.groups])
+        some = list(islice(self._unborn, left))
         for group_id in some:
-            found = self._loading[group_id]
+            found = loaded[group_id]
             if found.snapshot is not None or not found.offsets.empty:
                 group = self._make_group(group_id, found.snapshot)
                 self.groups[group_id] = HostedGroup(group, found.offsets, self.partition, self._around)
-        return len(some) < UNITS_PER_TURN
+        return len(some) < left
 
     def loaded(self) -> None:
         """All groups are there."""
-        self._loading = {}
+        self._load.report()
+        self._load = GroupLoad(self.partition, self._producers)
         self._unborn = None
-        if self._unreadable > 1:
-            logger.warning("%s-%d: %d records were passed over", OFFSETS_TOPIC, self.partition, self._unreadable)
         if self.deleted_topics:
             self._remove_topics(list(self.groups.values()), self.deleted_topics)
 

@@ -20,7 +20,7 @@ from broker.wire.coordinator_records.offsets_topic import (
 )
 from broker.wire.coordinator_records.versioned import UnknownRecordVersion
 from broker.wire.primitives import MalformedFrame
-from broker.wire.records import NewRecord, Record
+from broker.wire.records import NewRecord
 
 
 class Unreadable(Exception):
@@ -85,22 +85,21 @@ def offset_tombstone(group_id: str, partition: Partition) -> NewRecord:
     return batches.offset_record(group_id, *partition, None)
 
 
-def read(record: Record) -> GroupRecord | OffsetRecord:
+def read(key: bytes | None, value: bytes | None) -> GroupRecord | OffsetRecord:
     """Raises Unreadable."""
-    if record.key is None:
+    if key is None:
         raise Unreadable("no key")
     try:
-        key = read_key(record.key)
-        if isinstance(key, OffsetCommitKey):
-            return OffsetRecord(
-                key.group, (key.topic, key.partition), None if record.value is None else _offset(record.value)
-            )
-        return GroupRecord(key.group, None if record.value is None else _snapshot(key.group, record.value))
+        of = read_key(key)
+        if isinstance(of, OffsetCommitKey):
+            return OffsetRecord(of.group, (of.topic, of.partition), None if value is None else read_offset(value))
+        return GroupRecord(of.group, None if value is None else _snapshot(of.group, value))
     except (MalformedFrame, UnknownRecordVersion) as error:
         raise Unreadable(str(error)) from error
 
 
-def _offset(data: bytes) -> CommittedOffset:
+def read_offset(data: bytes) -> CommittedOffset:
+    """Of an offset's record. Raises MalformedFrame, UnknownRecordVersion."""
     value = OffsetCommitValue.decode(data)
     expire_ms = None if value.expire_timestamp == NO_TIMESTAMP else value.expire_timestamp
     return CommittedOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, expire_ms)

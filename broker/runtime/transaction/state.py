@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from broker.core.transaction.metadata import TransactionMetadata, Transit
 from broker.core.transaction.states import TransactionState
 from broker.model.ids import TopicPartition
 from broker.wire.coordinator_records.batches import transaction_record
+from broker.wire.coordinator_records.scan import CONTROL, Found
 from broker.wire.coordinator_records.transaction_log import (
     TransactionLogKey,
     TransactionLogValue,
@@ -20,8 +21,8 @@ from broker.wire.coordinator_records.transaction_log import (
 )
 from broker.wire.coordinator_records.versioned import UnknownRecordVersion
 from broker.wire.primitives import MalformedFrame
-from broker.wire.record_batch import BatchHeader, CorruptBatch
-from broker.wire.records import NewRecord, iter_records
+from broker.wire.record_batch import CorruptBatch
+from broker.wire.records import NewRecord
 
 logger = logging.getLogger(__name__)
 
@@ -36,27 +37,25 @@ class TransactionPartition:
         """Whether this broker coordinates the partition, with this state."""
         self._on_loaded = on_loaded
 
-    def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
+    def take(self, found: Iterable[Found]) -> None:
         """Newer records replace older ones of their id. Raises CorruptBatch."""
-        if header.is_control:
-            # A marker that somebody had written here: it says nothing of an id, and its key would pass for one.
-            return
-        for record in iter_records(header, batch):
+        for offset, kind, _, key, value in found:
+            if kind & CONTROL:
+                # A marker that somebody had written here: it says nothing of an id, and its key would pass for one.
+                continue
             try:
-                key = TransactionLogKey.decode(record.key or b"").transactional_id
-                if record.value is None:
-                    self.transactions.pop(key, None)
+                transactional_id = TransactionLogKey.decode(key or b"").transactional_id
+                if value is None:
+                    self.transactions.pop(transactional_id, None)
                 else:
-                    self.transactions[key] = metadata_of(key, TransactionLogValue.decode(record.value))
+                    known = metadata_of(transactional_id, TransactionLogValue.decode(value))
+                    self.transactions[transactional_id] = known
             except UnknownRecordVersion as unknown:
                 logger.warning(
-                    "__transaction_state-%d: a record at offset %d is passed over: %s",
-                    self.number,
-                    record.offset,
-                    unknown,
+                    "__transaction_state-%d: a record at offset %d is passed over: %s", self.number, offset, unknown
                 )
             except (MalformedFrame, ValueError) as malformed:
-                raise CorruptBatch(0, f"record at offset {record.offset}: {malformed}") from malformed
+                raise CorruptBatch(0, f"record at offset {offset}: {malformed}") from malformed
 
     def bring_up(self) -> bool:
         """Nothing is left to do: what a record says is what is known."""

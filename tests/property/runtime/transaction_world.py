@@ -19,6 +19,7 @@ from broker.runtime.transaction.marker_sender import MarkerSender
 from broker.runtime.transaction.ports import MarkerOf
 from broker.runtime.transaction.state import TransactionPartition
 from broker.wire.control_records import EndOfTransaction
+from broker.wire.coordinator_records.scan import read_batch
 from broker.wire.errors import ErrorCode
 from broker.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -104,7 +105,7 @@ class Broker:
             records, self.loading = self.loading, None
             if records:
                 batch = memoryview(bytearray(encode_batch(records, timestamps=1)))
-                self.home.take_batch(read_header(batch), batch)
+                self.home.take(read_batch(read_header(batch), batch))
             self.home.loaded()
 
     def add(self, partition: int, records: Sequence[NewRecord], done: Done) -> None:

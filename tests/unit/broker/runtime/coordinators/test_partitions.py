@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 import pytest
 
+from broker.core.replication.partition import PartitionState
+from broker.model.ids import TopicPartition
 from broker.runtime.coordinators.appends import CoordinatorAppends
 from broker.runtime.coordinators.partitions import CoordinatorPartitions
+from broker.runtime.replicas.replica import Replica
+from broker.runtime.replicas.replicas import Replicas
+from broker.wire.coordinator_records.scan import Found
 from broker.wire.errors import ErrorCode
-from broker.wire.record_batch import BatchHeader
-from broker.wire.records import NewRecord, decode_records
+from broker.wire.records import NewRecord, encode_batch
+from tests.support.fake_loop import FakeLoop
 from tests.support.memory_cluster import MemoryCluster, produced
+from tests.support.memory_log import MemoryLog
 from tests.support.memory_node import TOPIC
 
 TIMEOUT_MS = 5_000
@@ -27,9 +36,9 @@ class Values:
         self.complete = False
         self.unloaded = False
 
-    def take_batch(self, header: BatchHeader, batch: memoryview) -> None:
+    def take(self, found: Iterable[Found]) -> None:
         assert not self.unloaded
-        self.values += [(record.value or b"").decode() for record in decode_records(batch)]
+        self.values += [(value or b"").decode() for *_, value in found]
 
     def bring_up(self) -> bool:
         assert not self.complete
@@ -104,7 +113,7 @@ def test_a_leader_loads_what_its_log_holds(cluster: MemoryCluster) -> None:
 
 def test_a_slice_is_loaded_a_turn(cluster: MemoryCluster) -> None:
     for _ in range(4):
-        assert produced(cluster.produce(1, "x" * 50_000)) is None
+        assert produced(cluster.produce(1, "x" * 100_000)) is None
         cluster.settle()
     coordinating = Coordinating(cluster, 1)
     seen = []
@@ -250,3 +259,68 @@ def test_appends_of_a_resigned_leader_fail(cluster: MemoryCluster) -> None:
     coordinating.add("late")
     settle(cluster, coordinating)
     assert coordinating.done == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)] * 2
+
+
+class ManyPartitions:
+    """Broker 1 comes to lead many partitions at once, each with so many batches of 40,000 bytes; all is committed."""
+
+    def __init__(self, batches: list[int]) -> None:
+        self.loop = FakeLoop()
+        replicas = Replicas(1, self.loop, None, None, lambda: float("inf"), lambda replica, failure: None)  # type: ignore[arg-type]
+        self.states: dict[int, Values] = {}
+        self.partitions = CoordinatorPartitions(TOPIC, replicas, self.loop, self._make)
+        self.replicas = [self._replica(index, count) for index, count in enumerate(batches)]
+        for replica in self.replicas:
+            self.partitions.on_role_change(replica)
+
+    def _replica(self, index: int, batches: int) -> Replica:
+        log = MemoryLog(TopicPartition(TOPIC, index), "")
+        for _ in range(batches):
+            log.append_as_leader(memoryview(bytearray(encode_batch([NewRecord(None, bytes(40_000))], timestamps=1))), 0)
+        log.write()
+        replica = Replica(1, log, 0)
+        replica.partition.apply(PartitionState(1, 1, 1, (1,), 1, (1,)), log.log_end_offset, 1, 10_000, 0.0)
+        role = replica.leader
+        assert role is not None
+        role.advance_leo(log.log_end_offset)
+        role.maybe_advance_high_watermark(0.0)
+        return replica
+
+    def _make(self, partition: int, epoch: int) -> Values:
+        self.states[partition] = Values(epoch)
+        return self.states[partition]
+
+    @property
+    def read(self) -> int:
+        return sum(len(state.values) for state in self.states.values())
+
+
+def test_partitions_that_come_at_once_share_a_turn() -> None:
+    """When a broker dies another may get fifty of its partitions, and serves its clients meanwhile."""
+    many = ManyPartitions([1] * 30)
+    seen = [0]
+    while many.loop.run_soon():
+        seen.append(many.read)
+    assert seen[-1] == 30
+    assert max(after - before for before, after in pairwise(seen)) <= 5
+    assert all(isinstance(many.partitions.find(index), Values) for index in range(30))
+
+
+def test_no_partition_waits_for_a_longer_one() -> None:
+    many = ManyPartitions([60, 1])
+    while not isinstance(many.partitions.find(1), Values):
+        assert many.loop.run_soon()
+    assert len(many.states[0].values) < 20
+    while many.loop.run_soon():
+        pass
+    assert len(many.states[0].values) == 60
+
+
+def test_a_partition_that_goes_while_it_waits_is_not_read() -> None:
+    many = ManyPartitions([1, 60, 1])
+    many.replicas[1].partition.apply(PartitionState(1, 2, 2, (1, 2), 2, (1, 2)), 60, 1, 10_000, 0.0)
+    many.partitions.on_role_change(many.replicas[1])
+    while many.loop.run_soon():
+        pass
+    assert [len(state.values) for state in many.states.values()] == [1, 0, 1]
+    assert many.partitions.find(1) is ErrorCode.NOT_COORDINATOR

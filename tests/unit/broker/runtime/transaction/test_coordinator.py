@@ -14,6 +14,7 @@ from broker.model.ids import TopicPartition
 from broker.runtime.transaction.coordinator import TransactionCoordinator
 from broker.runtime.transaction.housekeeping import TransactionHousekeeping
 from broker.runtime.transaction.state import TransactionPartition
+from broker.wire.coordinator_records.scan import read_batch
 from broker.wire.errors import ErrorCode
 from broker.wire.record_batch import read_header
 from broker.wire.records import encode_batch
@@ -77,7 +78,7 @@ class Coordinating:
         self.coordinator.partitions.ready = lambda: iter([(0, self.home)])  # type: ignore[method-assign]
         if stored is not None and stored.stored:
             batch = memoryview(bytearray(encode_batch(stored.stored, timestamps=1)))
-            self.home.take_batch(read_header(batch), batch)
+            self.home.take(read_batch(read_header(batch), batch))
         self.home.loaded()
 
     def successor(self) -> Coordinating:
@@ -340,5 +341,5 @@ def test_marker_among_the_records_is_no_transactional_id(here: Coordinating, com
     producer = here.opened()
     there = here.successor().home
     batch = end_marker(producer[0], committed)
-    there.take_batch(read_header(batch), batch)
+    there.take(read_batch(read_header(batch), batch))
     assert there.transactions.keys() == {"tx"}
